@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// Limits of a decimal: the contract's fractional digits, and what fits 64 bits at that scale.
+const (
+	DecimalPlacesMax = 8
+	decimalScale     = 100_000_000 // units in 1, = 10^DecimalPlacesMax
+	decimalDigitsMax = 60          // longer texts are no rate, and are refused before any arithmetic
+)
+
+// ErrDecimal is what every refused decimal text wraps.
+var ErrDecimal = errors.New("not a decimal")
+
+// Decimal is a non-negative exact decimal with at most eight fractional digits: a side of a rate. It keeps the
+// text it was read from, because answers repeat it verbatim (S9), beside its value in units of 10^-8, which
+// orders and multiplies it. The zero Decimal is null: a side that the source does not publish.
+type Decimal struct {
+	text  string
+	units int64
+}
+
+// ParseDecimal reads a decimal in the contract's form, ^[0-9]+([.][0-9]{1,8})?$, and keeps its text verbatim.
+// Values of 92,233,720,368.54775808 and more are refused; so is everything else, with an error that wraps ErrDecimal.
+func ParseDecimal(text string) (Decimal, error) {
+	whole, fraction, dotted := strings.Cut(text, ".")
+	switch {
+	case len(text) > decimalDigitsMax:
+		return Decimal{}, fmt.Errorf("%w: longer than %d characters", ErrDecimal, decimalDigitsMax)
+	case whole == "" || !allDigits(whole) || !allDigits(fraction) || dotted && fraction == "":
+		return Decimal{}, fmt.Errorf("%w: %q is not of the form 58.95", ErrDecimal, text)
+	case len(fraction) > DecimalPlacesMax:
+		return Decimal{}, fmt.Errorf("%w: %q has more than %d fractional digits", ErrDecimal, text, DecimalPlacesMax)
+	}
+	units, ok := scaled(whole, fraction, DecimalPlacesMax)
+	if !ok {
+		return Decimal{}, fmt.Errorf("%w: %q is too large", ErrDecimal, text)
+	}
+	return Decimal{text: text, units: units}, nil
+}
+
+// ReadDecimal reads what a source published: as ParseDecimal, but a longer fraction, which only the binary cells of a
+// workbook give (58.949999999999996), is rounded half even to eight digits and loses the zeros at its end (I2).
+func ReadDecimal(text string) (Decimal, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax || !allDigits(whole) || !allDigits(fraction) {
+		return ParseDecimal(text)
+	}
+	exact, _, err := apd.NewFromString(text)
+	if err != nil {
+		return Decimal{}, fmt.Errorf("%w: %q: %w", ErrDecimal, text, err)
+	}
+	context := apd.Context{
+		Precision:   decimalDigitsMax + DecimalPlacesMax,
+		MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent,
+		Rounding: apd.RoundHalfEven, Traps: apd.DefaultTraps,
+	}
+	rounded := new(apd.Decimal)
+	if _, err := context.Quantize(rounded, exact, -DecimalPlacesMax); err != nil {
+		return Decimal{}, fmt.Errorf("%w: round %q: %w", ErrDecimal, text, err)
+	}
+	return ParseDecimal(strings.TrimRight(strings.TrimRight(rounded.Text('f'), "0"), "."))
+}
+
+// IsNull reports whether the side is absent.
+func (d Decimal) IsNull() bool { return d.text == "" }
+
+// IsZero reports whether the side is present and 0, which no bank pays (I3).
+func (d Decimal) IsZero() bool { return d.text != "" && d.units == 0 }
+
+// String is the text as it was published, "" when null.
+func (d Decimal) String() string { return d.text }
+
+// Units is the value in 10^-8, 0 when null.
+func (d Decimal) Units() int64 { return d.units }
+
+// Compare orders by value, not by text: 59.30 and 59.3 are equal (S3).
+func (d Decimal) Compare(other Decimal) int {
+	switch {
+	case d.units < other.units:
+		return -1
+	case d.units > other.units:
+		return 1
+	}
+	return 0
+}
+
+// Equal is equality of value and of presence.
+func (d Decimal) Equal(other Decimal) bool {
+	return d.units == other.units && d.IsNull() == other.IsNull()
+}
+
+func allDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// scaled is whole.fraction in units of 10^-places; fraction has at most that many digits. False when it overflows.
+func scaled(whole, fraction string, places int) (int64, bool) {
+	const maxInt64 = 1<<63 - 1
+	var value int64
+	digit := func(d byte) bool {
+		step := int64(d - '0')
+		if value > (maxInt64-step)/10 {
+			return false
+		}
+		value = value*10 + step
+		return true
+	}
+	for i := range len(whole) {
+		if !digit(whole[i]) {
+			return 0, false
+		}
+	}
+	for i := range places {
+		next := byte('0')
+		if i < len(fraction) {
+			next = fraction[i]
+		}
+		if !digit(next) {
+			return 0, false
+		}
+	}
+	return value, true
+}

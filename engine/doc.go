@@ -1,0 +1,2 @@
+// Package engine is what is true.
+package engine

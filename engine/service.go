@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Service answers the data operations of /v1. Pages are immutable and shared: callers must not change them. Every error is
+// an *Error. All methods are safe for concurrent use and answer from memory.
+type Service interface {
+	Currencies() (*Page[CurrencyItem], error)
+	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)
+	// Institution answers CodeInstitutionNotFound for an unknown and for an inactive one (P7).
+	Institution(id string) (*InstitutionDetail, error)
+	Rates(RatesQuery) (*Page[*Rate], error)
+	Ranking(RankingQuery) (*Page[*Rate], error)
+	History(HistoryQuery) (*Page[HistoryEntry], error)
+}
+
+// Intake takes observations in. When Observe returns without error, everything that the receipt counts is on disk and
+// published. Refreshes are decided in the order given.
+type Intake interface {
+	Observe([]Refresh) (Receipt, error)
+}
+
+// Code is a value of error.code (E1).
+type Code string
+
+// The codes of the data operations.
+const (
+	CodeInvalidParameters   Code = "invalid_parameters"
+	CodeMalformedRequest    Code = "malformed_request"
+	CodeRequestTimeout      Code = "request_timeout"
+	CodeHeadersTooLarge     Code = "headers_too_large"
+	CodeNotFound            Code = "not_found"
+	CodeInstitutionNotFound Code = "institution_not_found"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodePayloadTooLarge     Code = "payload_too_large"
+	CodeInternalError       Code = "internal_error"
+	CodeDataUnavailable     Code = "data_unavailable"
+	CodeOverloaded          Code = "overloaded"
+	CodeReadOnly            Code = "read_only"
+)
+
+// Error is an outcome that the rules name.
+type Error struct {
+	Code       Code
+	Message    string        // for the caller of the API: no internals
+	RetryAfter time.Duration // for 503: when another try makes sense
+	Cause      error         // for the log only
+}
+
+// Error is the message with its code and cause.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Cause }

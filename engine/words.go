@@ -1,0 +1,91 @@
+package engine
+
+import "time"
+
+// QuoteCurrency is the currency in which every rate is quoted.
+const QuoteCurrency = "DOP"
+
+// Channel says where a rate applies. Order in lists is bytewise (P4).
+type Channel string
+
+// The closed list of channels (interface §2.1).
+const (
+	Unspecified Channel = "unspecified"
+	Branch      Channel = "branch"
+	Digital     Channel = "digital"
+	Cash        Channel = "cash"
+	Transfer    Channel = "transfer"
+)
+
+// Channels returns the closed list, in the order of the contract.
+func Channels() []Channel {
+	return []Channel{Unspecified, Branch, Digital, Cash, Transfer}
+}
+
+// ParseChannel accepts exactly the words of the closed list, byte for byte.
+func ParseChannel(text string) (Channel, bool) {
+	switch c := Channel(text); c {
+	case Unspecified, Branch, Digital, Cash, Transfer:
+		return c, true
+	}
+	return "", false
+}
+
+// Kind tells what an institution offers from what the central bank publishes.
+type Kind string
+
+// The closed list of kinds.
+const (
+	Commercial Kind = "commercial"
+	Reference  Kind = "reference"
+)
+
+// Kinds returns the closed list.
+func Kinds() []Kind { return []Kind{Commercial, Reference} }
+
+// ParseKind accepts exactly the words of the closed list, byte for byte.
+func ParseKind(text string) (Kind, bool) {
+	switch k := Kind(text); k {
+	case Commercial, Reference:
+		return k, true
+	}
+	return "", false
+}
+
+// Operation is what the caller does: Buy foreign currency or Sell it (S1).
+type Operation string
+
+// The two operations.
+const (
+	Buy  Operation = "buy"
+	Sell Operation = "sell"
+)
+
+// ParseOperation accepts exactly "buy" and "sell".
+func ParseOperation(text string) (Operation, bool) {
+	switch o := Operation(text); o {
+	case Buy, Sell:
+		return o, true
+	}
+	return "", false
+}
+
+// DatePrecision says how exactly a source dates its rate.
+type DatePrecision string
+
+// The closed list of precisions: an instant, a day, or no date at all.
+const (
+	PrecisionDatetime DatePrecision = "datetime"
+	PrecisionDay      DatePrecision = "day"
+	PrecisionUnknown  DatePrecision = "unknown"
+)
+
+func precisionOf(effective Date, published time.Time) DatePrecision {
+	switch {
+	case !published.IsZero():
+		return PrecisionDatetime
+	case !effective.IsZero():
+		return PrecisionDay
+	}
+	return PrecisionUnknown
+}
