@@ -1,0 +1,116 @@
+# Everything that a developer or the build service calls. `make help` lists it.
+# Needed: Go, gcc (the race detector links against it), make, git, bash.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO        ?= go
+FUZZTIME  ?= 60s
+COUNT     ?= 6
+BASE      ?= HEAD
+BENCH     ?= .
+
+# The developers' tools are pinned in a module file of their own: in go.mod they
+# would reach everybody who imports this module.
+TOOLS_MOD := .ci/tools.mod
+TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
+LINT      := .tools/golangci-lint
+BENCHSTAT := .tools/benchstat
+GEN_GO    := .tools/protoc-gen-go
+GEN_VT    := .tools/protoc-gen-go-vtproto
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 18
+
+.PHONY: run
+run: ## start the demo: a whole node, fed by a simulated market
+	$(GO) run . demo
+
+.PHONY: build
+build: ## build ./tasard
+	$(GO) build -trimpath -o tasard .
+
+.PHONY: test
+test: lint vet race ## all that a change must pass: lint, vet, every test with -race
+
+.PHONY: lint
+lint: $(LINT) ## golangci-lint with .golangci.yml
+	$(LINT) run
+
+.PHONY: vet
+vet: ## go vet, with and without the fault tests
+	$(GO) vet ./...
+	$(GO) vet -tags faults ./...
+
+.PHONY: race
+race: ## every test, race detector on, in random order
+	@command -v gcc >/dev/null || { echo "go test -race needs a C compiler: apt-get install gcc" >&2; exit 1; }
+	$(GO) test -race -shuffle=on -timeout 5m ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (60s)
+	.ci/fuzz $(FUZZTIME)
+
+.PHONY: test-faults
+test-faults: ## crashes, full disks, failing syscalls (long)
+	$(GO) test -tags faults -run Faults -count=1 -p 1 -v -timeout 45m ./...
+
+.PHONY: bench
+bench: ## benchmarks of every package, COUNT (6) times each; BENCH=regexp picks
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+.PHONY: bench-compare
+bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with benchstat
+	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
+
+# Only the packages that define the flag: the others would refuse it.
+.PHONY: golden
+golden: ## rewrite the golden files; read the diff before you commit it
+	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \
+	if [ -z "$$dirs" ]; then echo "no package has golden files"; exit 0; fi; \
+	$(GO) test $$dirs -run Golden -count=1 -update; \
+	git status --short -- '*testdata*'
+
+.PHONY: cover
+cover: ## coverage of the whole by all tests, in cover.html
+	$(GO) test -coverpkg=./... -coverprofile=cover.all.out ./...
+	grep -vE '\.pb\.go:' cover.all.out > cover.out
+	$(GO) tool cover -html=cover.out -o cover.html
+	$(GO) tool cover -func=cover.out | tail -1
+
+# The line with protoc's own version is taken out, so that whichever protoc is
+# installed writes the same files.
+.PHONY: proto
+proto: $(GEN_GO) $(GEN_VT) ## regenerate actors/*.pb.go
+	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler" >&2; exit 1; }
+	protoc --proto_path=. \
+	  --plugin=$(GEN_GO) --go_out=. --go_opt=paths=source_relative \
+	  --plugin=$(GEN_VT) --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size \
+	  actors/*.proto
+	sed -i -E '/^\/\/ [ \t-]*protoc +v[0-9]/d' actors/*.pb.go
+
+.PHONY: tools
+tools: $(LINT) $(BENCHSTAT) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .tools
+
+.PHONY: clean
+clean: ## remove what was built and measured; data directories stay
+	rm -rf .tools tasard cover.html cover.out cover.all.out
+
+$(LINT): $(TOOL_DEPS)
+	@echo "building golangci-lint (once, some minutes)"
+	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(BENCHSTAT): $(TOOL_DEPS)
+	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ golang.org/x/perf/cmd/benchstat
+	@touch $@
+
+$(GEN_GO): $(TOOL_DEPS)
+	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
+	@touch $@
+
+$(GEN_VT): $(TOOL_DEPS)
+	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
+	@touch $@
