@@ -1,0 +1,4 @@
+package main
+
+// main will run the command that the arguments name.
+func main() {}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Limits of style. What does not fit is cut where the concern changes, not
+// where the line count ends.
+const (
+	functionLinesMax = 70
+	fileLinesMax     = 400
+	testLinesMax     = 600 // tables and golden cases are long, not deep
+	docLinesMin      = 5   // a package's doc.go says its limits, not only its name
+)
+
+// goroutineFiles lists the files that may start goroutines, each with the
+// owner that waits for them. Tests are free: goleak watches them.
+func goroutineFiles() map[string]string {
+	return map[string]string{}
+}
+
+// exactFolders hold money: no binary fraction may enter them.
+func exactFolders() []string {
+	return []string{"engine", "actors", "httpapi", "httpapi/apitest", "collectors"}
+}
+
+// source is one Go file of the tree.
+type source struct {
+	path string // with slashes, relative to the root
+	text string
+	set  *token.FileSet
+	file *ast.File
+}
+
+func (s source) isTest() bool      { return strings.HasSuffix(s.path, "_test.go") }
+func (s source) isGenerated() bool { return strings.HasSuffix(s.path, ".pb.go") }
+
+// at names the position of a node for the reader of a problem.
+func (s source) at(node ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.path, s.set.Position(node.Pos()).Line)
+}
+
+// fileChecks are the checks that need one Go file; each returns its problems.
+func fileChecks() map[string]func(source) []string {
+	return map[string]func(source) []string{
+		"function length": longFunctions,
+		"file length":     longFile,
+		"goroutines":      hiddenGoroutines,
+		"binary floats":   binaryFloats,
+		"unfinished work": unfinishedComments,
+		"sleeping tests":  sleeps,
+		"init functions":  initFunctions,
+	}
+}
+
+func TestTidy_Sources(t *testing.T) {
+	sources := readSources(t)
+	if len(sources) == 0 {
+		t.Fatal("no Go files found; is the test running in the root of the repository?")
+	}
+	for name, check := range fileChecks() {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range sources {
+				for _, problem := range check(s) {
+					t.Error(problem)
+				}
+			}
+		})
+	}
+}
+
+func TestTidy_PackageDocs(t *testing.T) {
+	for _, problem := range missingDocs(readSources(t)) {
+		t.Error(problem)
+	}
+}
+
+func TestTidy_GoroutineListIsCurrent(t *testing.T) {
+	for _, problem := range staleGoroutineFiles(readSources(t), goroutineFiles()) {
+		t.Error(problem)
+	}
+}
+
+func TestTidy_ModuleFiles(t *testing.T) {
+	for _, name := range []string{"go.mod", ".ci/tools.mod"} {
+		for _, problem := range replacements(name, readText(t, name)) {
+			t.Error(problem)
+		}
+	}
+}
+
+func TestTidy_TextFiles(t *testing.T) {
+	for _, name := range repositoryFiles(t) {
+		text := readText(t, name)
+		if !utf8.ValidString(text) {
+			continue // a sample in another encoding, or not text
+		}
+		for _, problem := range slices.Concat(foreignPlaces(name, text), unfinishedText(name, text)) {
+			t.Error(problem)
+		}
+	}
+}
+
+func longFunctions(s source) []string {
+	if s.isGenerated() {
+		return nil
+	}
+	var problems []string
+	for _, declaration := range s.file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		lines := s.set.Position(function.End()).Line - s.set.Position(function.Pos()).Line + 1
+		if lines > functionLinesMax {
+			problems = append(problems, fmt.Sprintf("%s: function %s has %d lines, at most %d", s.at(function), function.Name.Name, lines, functionLinesMax))
+		}
+	}
+	return problems
+}
+
+func longFile(s source) []string {
+	limit := fileLinesMax
+	if s.isTest() {
+		limit = testLinesMax
+	}
+	lines := strings.Count(s.text, "\n")
+	if s.isGenerated() || lines <= limit {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %d lines, at most %d", s.path, lines, limit)}
+}
+
+// hiddenGoroutines finds what starts a goroutine: go statements, the Go method
+// of wait groups, and the functions that timers and contexts call later.
+func hiddenGoroutines(s source) []string {
+	if _, listed := goroutineFiles()[s.path]; listed || s.isTest() {
+		return nil
+	}
+	var problems []string
+	for _, node := range goroutineStarts(s) {
+		problems = append(problems, s.at(node)+": starts a goroutine; name its owner in goroutineFiles (tidy_test.go) or do without")
+	}
+	return problems
+}
+
+func goroutineStarts(s source) []ast.Node {
+	var starts []ast.Node
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt:
+			starts = append(starts, n)
+		case *ast.CallExpr:
+			if selector, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 0 {
+				if name := selector.Sel.Name; name == "Go" || name == "AfterFunc" {
+					starts = append(starts, n)
+				}
+			}
+		}
+		return true
+	})
+	return starts
+}
+
+// staleGoroutineFiles finds entries of the list whose file starts nothing (any
+// more), so that the list stays worth reading.
+func staleGoroutineFiles(sources []source, listed map[string]string) []string {
+	starting := map[string]bool{}
+	for _, s := range sources {
+		starting[s.path] = len(goroutineStarts(s)) > 0
+	}
+	var problems []string
+	for name, owner := range listed {
+		if !starting[name] {
+			problems = append(problems, name+": is in goroutineFiles but starts no goroutine")
+		}
+		if owner == "" {
+			problems = append(problems, name+": is in goroutineFiles without an owner")
+		}
+	}
+	return problems
+}
+
+// binaryFloats finds the float types, the literals that would become one
+// without naming it, and the functions that make one out of text.
+func binaryFloats(s source) []string {
+	if s.isTest() || s.isGenerated() || !slices.Contains(exactFolders(), path.Dir(s.path)) {
+		return nil
+	}
+	var problems []string
+	report := func(node ast.Node, what string) {
+		problems = append(problems, fmt.Sprintf("%s: %s in a folder that holds exact money", s.at(node), what))
+	}
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.Ident:
+			if slices.Contains([]string{"float32", "float64", "complex64", "complex128", "ParseFloat", "FormatFloat", "AppendFloat"}, n.Name) {
+				report(n, n.Name)
+			}
+		case *ast.BasicLit:
+			if n.Kind == token.FLOAT && strings.Contains(n.Value, ".") {
+				report(n, n.Value)
+			}
+		}
+		return true
+	})
+	return problems
+}
+
+// unfinished finds the marks of work put off. The words are put together here
+// so that this file does not find itself.
+func unfinished() *regexp.Regexp {
+	return regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
+}
+
+// unfinishedComments looks into comments only: in code one of the words is the
+// ISO 4217 code for "no currency", which tests ask for.
+func unfinishedComments(s source) []string {
+	var problems []string
+	for _, group := range s.file.Comments {
+		for _, comment := range group.List {
+			if found := unfinished().FindString(comment.Text); found != "" {
+				problems = append(problems, fmt.Sprintf("%s: %s; finish it or leave it out", s.at(comment), found))
+			}
+		}
+	}
+	return problems
+}
+
+// unfinishedText is unfinishedComments for files that are not Go: documents,
+// settings, scripts.
+func unfinishedText(name, text string) []string {
+	if path.Ext(name) == ".go" || strings.Contains(name, "testdata/") || path.Ext(name) == ".sum" {
+		return nil
+	}
+	return find(name, text, unfinished(), "finish it or leave it out")
+}
+
+func sleeps(s source) []string {
+	var problems []string
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || !s.isTest() || selector.Sel.Name != "Sleep" {
+			return true
+		}
+		if from, ok := selector.X.(*ast.Ident); ok && from.Name == "time" {
+			problems = append(problems, s.at(selector)+": a test sleeps; wait for what it waits for, or use testing/synctest")
+		}
+		return true
+	})
+	return problems
+}
+
+func initFunctions(s source) []string {
+	if s.isGenerated() {
+		return nil
+	}
+	var problems []string
+	for _, declaration := range s.file.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && function.Name.Name == "init" {
+			problems = append(problems, s.at(function)+": func init runs unasked; call it from main")
+		}
+	}
+	return problems
+}
+
+// missingDocs finds folders without a doc.go that says what they are.
+func missingDocs(sources []source) []string {
+	lines := map[string]int{} // folder → lines of the package comment in doc.go
+	for _, s := range sources {
+		folder := path.Dir(s.path)
+		if path.Base(s.path) == "doc.go" && s.file.Doc != nil {
+			lines[folder] = strings.Count(strings.TrimSpace(s.file.Doc.Text()), "\n") + 1
+		} else if _, seen := lines[folder]; !seen {
+			lines[folder] = 0
+		}
+	}
+	var problems []string
+	for folder, count := range lines {
+		if count < docLinesMin {
+			problems = append(problems, fmt.Sprintf("%s/doc.go: package comment of %d lines, at least %d", folder, count, docLinesMin))
+		}
+	}
+	return problems
+}
+
+// replacements finds replace directives: with one in it, go install of this
+// module is refused.
+func replacements(name, text string) []string {
+	return find(name, text, regexp.MustCompile(`(?m)^\s*replace\b`), "install what is published instead")
+}
+
+// foreignPlaces finds what exists only on the machine of whoever wrote it: home
+// and work folders, and hosts that no public name server knows.
+func foreignPlaces(name, text string) []string {
+	folders := regexp.MustCompile(`(^|[^\w.$})])/(wo` + `rk|ro` + `ot|ho` + `me/\w+|Us` + `ers/\w+)/`)
+	hosts := regexp.MustCompile(`://[\w.-]+\.(inter` + `nal|l` + `an|co` + `rp|lo` + `cal)\b`)
+	return slices.Concat(
+		find(name, text, folders, "a path of one machine"),
+		find(name, text, hosts, "a host of one network"),
+	)
+}
+
+// find reports each line that the pattern matches.
+func find(name, text string, pattern *regexp.Regexp, why string) []string {
+	var problems []string
+	for i, line := range strings.Split(text, "\n") {
+		if found := pattern.FindString(line); found != "" {
+			problems = append(problems, fmt.Sprintf("%s:%d: %q: %s", name, i+1, found, why))
+		}
+	}
+	return problems
+}
+
+// readSources parses every Go file of the tree that is not test data.
+func readSources(t *testing.T) []source {
+	t.Helper()
+	var sources []source
+	for _, name := range repositoryFiles(t) {
+		if path.Ext(name) == ".go" && !strings.Contains(name, "testdata/") {
+			sources = append(sources, parse(t, name, readText(t, name)))
+		}
+	}
+	return sources
+}
+
+func parse(t *testing.T, name, text string) source {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatalf("parse %s: %v", name, err)
+	}
+	return source{path: name, text: text, set: set, file: file}
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatalf("read %s: %v", name, err)
+	}
+	return string(text)
+}
