@@ -47,21 +47,20 @@ func layout() map[string]folder {
 // covers the packages below it.
 func ownedLibraries() map[string][]string {
 	return map[string][]string{
-		"github.com/cockroachdb/apd/v3":           {"engine"},
-		"github.com/tidwall/wal":                  {"wal"},
-		"golang.org/x/sys":                        {"wal"},
-		"github.com/asynkron/protoactor-go":       {"actors"},
-		"github.com/planetscale/vtprotobuf":       {"actors"},
-		"google.golang.org/protobuf":              {"actors"},
-		"github.com/valyala/fasthttp":             {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
-		"github.com/fasthttp/router":              {"httpapi"},
-		"github.com/klauspost/compress":           {"httpapi", "wal", "actors"},
-		"github.com/PuerkitoBio/goquery":          {"collectors"},
-		"github.com/xuri/excelize/v2":             {"collectors"},
-		"github.com/spf13/cobra":                  {"."},
-		"github.com/spf13/pflag":                  {"."},
-		"github.com/BurntSushi/toml":              {"."},
-		"github.com/HdrHistogram/hdrhistogram-go": {"bench"},
+		"github.com/cockroachdb/apd/v3":     {"engine"},
+		"github.com/tidwall/wal":            {"wal"},
+		"golang.org/x/sys":                  {"wal"},
+		"github.com/asynkron/protoactor-go": {"actors"},
+		"github.com/planetscale/vtprotobuf": {"actors"},
+		"google.golang.org/protobuf":        {"actors"},
+		"github.com/valyala/fasthttp":       {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
+		"github.com/fasthttp/router":        {"httpapi"},
+		"github.com/klauspost/compress":     {"httpapi", "wal", "actors"},
+		"github.com/PuerkitoBio/goquery":    {"collectors"},
+		"github.com/xuri/excelize/v2":       {"collectors"},
+		"github.com/spf13/cobra":            {"."},
+		"github.com/spf13/pflag":            {"."},
+		"github.com/BurntSushi/toml":        {"."},
 	}
 }
 
