@@ -133,3 +133,9 @@ func scaled(whole, fraction string, places int) (int64, bool) {
 	}
 	return value, true
 }
+
+// decimalOf is the value of units in its shortest text.
+func decimalOf(units int64) Decimal {
+	text := fmt.Sprintf("%d.%08d", units/decimalScale, units%decimalScale)
+	return Decimal{text: strings.TrimRight(strings.TrimRight(text, "0"), "."), units: units}
+}

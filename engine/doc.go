@@ -1,2 +1,42 @@
-// Package engine is what is true.
+// Package engine is what is true: rates, institutions, currencies, and every rule about them. It starts nothing, stores nothing and
+// reads no clock: instants come in as arguments, facts go out as events.
+//
+// # Where to begin
+//
+// Observation and Refresh are what comes in; Rate, HistoryEntry, Conversion, InstitutionItem and CurrencyItem are what goes out;
+// Service and Intake are the contract between whoever holds the state (package actors) and whoever asks (package httpapi, commands).
+//
+// A Book is the state of one currency. A command goes through three steps:
+//
+//	Decide(command, now)  pure: holds the command against the rules, gives events and a receipt
+//	(the owner makes the events durable)
+//	Apply(event)          changes the book; the same at recovery, without clock, catalogue or rules
+//
+// Board is the book's immutable state, View is a Board at one instant (what is published, stale, ranked), Market is every Board at
+// one instant. Pages are cut from these and shared.
+//
+//	observation.go, judge.go, plausible.go   what comes in and what is refused (I1–I4)
+//	state.go, apply.go, book.go              what is known
+//	board.go, history.go, market.go          what is answered (S, P, T)
+//	decimal.go, amount.go, date.go           exact values
+//	catalogue.go, catalogue.json             institutions, currencies, sources
+//
+// # Decisions
+//
+// The rules carry the ids of the decisions register (README). What that register left open was decided here:
+//
+//   - X1: when all offers of a quote have expired, the one that expired last stays published, as stale (S11, E4).
+//   - X2: two current offers of equal precedence: the one checked last is published, then the smaller source id.
+//   - X3: the history row of a day belongs to the source with the best precedence that spoke that day; among its own words the last
+//     one counts (T5). A row whose manual source is withdrawn gives way to the next observation.
+//   - X4: an observation older than what its source has said since is a backfill: it may fill or correct history, never the offer.
+//   - X5: an implausible value (jump, off_market) is believed when the source's next answer, within seven days, repeats it within a
+//     fifth of the jump limit and another institution stands within the jump limit of it, be it fresh or suspected as well.
+//   - X6: the last good value is a measure for seven days; the median needs five fresh commercial quotes of that side.
+//   - X7: only a complete answer of a source can be thin (I3); a file of observations or a manual rate is none.
+//   - X8: a value that changes its text but not its number (59.30, 59.3) is published as written and keeps collectedAt (T4, S9).
+//   - X9: history keeps five years by default; the newest day counts, not the clock, so that a replay forgets the same days.
+//   - X10: the same refused observation is kept once, however often a file is read; a book keeps the newest 4,096.
+//   - X11: an observation more than five minutes in the future is refused.
+//   - X12: a released observation skips bands and limits, but never a zero, negative, unreadable or crossed side.
 package engine

@@ -105,11 +105,20 @@ type Offer struct {
 	Manual         bool
 }
 
-// BookState is everything a book knows, for a snapshot. Slices are sorted (offers by key and source, history as P4, held by
-// number), so that equal books give equal states.
+// Suspect is a value that was held back as implausible; the source's next answer may confirm it.
+type Suspect struct {
+	Key        QuoteKey
+	SourceID   string
+	ObservedAt time.Time
+	Buy, Sell  Decimal
+}
+
+// BookState is everything a book knows, for a snapshot. Slices are sorted (offers and suspects by key and source, history as P4,
+// held by number), so that equal books give equal states.
 type BookState struct {
 	Currency   string
 	Offers     []Offer
+	Suspects   []Suspect
 	History    []HistoryEntry
 	Held       []Held
 	LastHeldID uint64

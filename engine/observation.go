@@ -26,6 +26,9 @@ type Refresh struct {
 	SourceID     string
 	ObservedAt   time.Time
 	Observations []Observation
+	// Complete says that this is the source's whole answer, so that what is missing from it is a loss (ThinRefresh). A file
+	// of observations or a single manual rate is not.
+	Complete bool
 }
 
 // Reason says why an observation was refused or held back.

@@ -7,29 +7,28 @@ import (
 
 // Rate is one published rate, complete as the contract wants it (interface §2.1). It is immutable once published.
 type Rate struct {
-	ID                string // institutionId:currency:channel:kind, stable across refreshes (P10)
-	InstitutionID     string
-	InstitutionName   string
-	InstitutionType   InstitutionType
-	Website           string
-	Currency          string
-	Buy, Sell         Decimal // compra, venta: what the institution pays, what it asks (S1)
-	Channel           Channel
-	Kind              Kind
-	EffectiveDate     Date      // zero = null
-	PublishedAt       time.Time // zero = null
-	UpstreamSource    string    // "" = null
-	SourceID          string
-	SourceName        string
-	SourceURL         string
-	CollectedAt       time.Time // when the value or its date last changed (T4)
-	LastCheckedAt     time.Time // when the source last confirmed it (T4)
-	ExpiresAt         time.Time
-	Priority          int64
-	Manual            bool
-	Stale             bool // now ≥ ExpiresAt when the answer was cut (T1)
-	DatePrecision     DatePrecision
-	institutionActive bool
+	ID              string // institutionId:currency:channel:kind, stable across refreshes (P10)
+	InstitutionID   string
+	InstitutionName string
+	InstitutionType InstitutionType
+	Website         string
+	Currency        string
+	Buy, Sell       Decimal // compra, venta: what the institution pays, what it asks (S1)
+	Channel         Channel
+	Kind            Kind
+	EffectiveDate   Date      // zero = null
+	PublishedAt     time.Time // zero = null
+	UpstreamSource  string    // "" = null
+	SourceID        string
+	SourceName      string
+	SourceURL       string
+	CollectedAt     time.Time // when the value or its date last changed (T4)
+	LastCheckedAt   time.Time // when the source last confirmed it (T4)
+	ExpiresAt       time.Time
+	Priority        int64
+	Manual          bool
+	Stale           bool // now ≥ ExpiresAt when the answer was cut (T1)
+	DatePrecision   DatePrecision
 }
 
 // Side is the side that an operation applies: the caller who buys pays venta, who sells gets compra (S1).
@@ -87,5 +86,6 @@ type HistoryEntry struct {
 	Buy, Sell     Decimal
 	SourceID      string
 	DatePrecision DatePrecision
-	Rank          int64 // precedence of the source that gave it (Source.Rank); not published
+	ObservedAt    time.Time // when the source said it; not published
+	Rank          int64     // precedence of the source that gave it (Source.Rank); not published
 }

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// rankWithdrawn is the precedence of a row whose source was taken back: any other replaces it.
+const rankWithdrawn = math.MaxInt64
+
+// apply makes an event true of the state. It is the only writer of a state, live and at recovery.
+func (s *state) apply(event Event) {
+	switch e := event.(type) {
+	case *Refreshed:
+		from := origin{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}
+		for i := range e.Quotes {
+			s.accept(e.Currency, from, &e.Quotes[i])
+		}
+		for i := range e.Held {
+			s.hold(e.Held[i])
+		}
+	case *Released:
+		s.drop(e.HeldID)
+		s.accept(e.Currency, origin{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}, &e.Quote)
+	case *Rejected:
+		s.drop(e.HeldID)
+	case *Withdrawn:
+		s.withdraw(e)
+	default:
+		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
+	}
+}
+
+// origin is who said something, when, and with which precedence.
+type origin struct {
+	sourceID, upstream string
+	observedAt         time.Time
+	priority           int64
+	manual             bool
+}
+
+func (s *state) accept(currency string, from origin, quoted *Quoted) {
+	if !quoted.Backfill {
+		q := s.quote(quoted.Key)
+		s.quotes[quoted.Key] = q.withOffer(q.nextOffer(from, quoted))
+	}
+	s.record(historyRow(currency, from, quoted))
+}
+
+// nextOffer keeps CollectedAt while neither a side nor the date changes (T4).
+func (q *quote) nextOffer(from origin, quoted *Quoted) Offer {
+	next := Offer{
+		Key: quoted.Key, SourceID: from.sourceID, Buy: quoted.Buy, Sell: quoted.Sell,
+		EffectiveDate: quoted.EffectiveDate, PublishedAt: quoted.PublishedAt, UpstreamSource: from.upstream,
+		CollectedAt: from.observedAt, LastCheckedAt: from.observedAt, ExpiresAt: quoted.ExpiresAt,
+		Priority: from.priority, Manual: from.manual,
+	}
+	if last, known := q.offer(from.sourceID); known && last.sameValue(quoted) {
+		next.CollectedAt = last.CollectedAt
+	}
+	return next
+}
+
+func (o *Offer) sameValue(quoted *Quoted) bool {
+	return o.Buy.Equal(quoted.Buy) && o.Sell.Equal(quoted.Sell) && o.EffectiveDate == quoted.EffectiveDate
+}
+
+func historyRow(currency string, from origin, quoted *Quoted) HistoryEntry {
+	date := quoted.EffectiveDate
+	if date.IsZero() {
+		date = DateOf(from.observedAt)
+	}
+	return HistoryEntry{
+		Date: date, InstitutionID: quoted.Key.Institution, Currency: currency,
+		Channel: quoted.Key.Channel, Kind: quoted.Key.Kind, Buy: quoted.Buy, Sell: quoted.Sell,
+		SourceID: from.sourceID, DatePrecision: precisionOf(quoted.EffectiveDate, quoted.PublishedAt),
+		ObservedAt: from.observedAt, Rank: rank(from.manual, from.priority),
+	}
+}
+
+func (h *HistoryEntry) key() QuoteKey { return QuoteKey{h.InstitutionID, h.Channel, h.Kind} }
+
+// record keeps one row a day (T5): the last value of the source that takes precedence.
+func (s *state) record(row HistoryEntry) {
+	if old, exists := s.row(row.Date, row.key()); exists && !row.replaces(&old) {
+		return
+	}
+	s.setRow(row)
+	s.newest = max(s.newest, row.Date)
+}
+
+func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
+	if h.Rank != old.Rank {
+		return h.Rank < old.Rank
+	}
+	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
+}
+
+func (s *state) setRow(row HistoryEntry) {
+	rows := s.rows[row.Date]
+	if rows == nil {
+		rows = map[QuoteKey]HistoryEntry{}
+		s.rows[row.Date] = rows
+	}
+	rows[row.key()] = row
+	if s.dirty != nil {
+		s.dirty[row.Date] = true
+	}
+}
+
+func (s *state) hold(held Held) {
+	s.held = append(s.held, held)
+	s.seen[held.key()] = held.ID
+	s.lastHeldID = max(s.lastHeldID, held.ID)
+	if len(s.held) > heldMax {
+		delete(s.seen, s.held[0].key())
+		s.held = s.held[1:]
+	}
+	s.suspect(held)
+}
+
+// suspect remembers an implausible value, which the next answer of its source may confirm.
+func (s *state) suspect(held Held) {
+	if held.Reason != Jump && held.Reason != OffMarket {
+		return
+	}
+	key := held.Observation.Key()
+	q := s.quote(key)
+	if last, known := q.offer(held.SourceID); known && !held.ObservedAt.After(last.LastCheckedAt) {
+		return
+	}
+	buy, _ := readSide(held.Observation.Buy)
+	sell, _ := readSide(held.Observation.Sell)
+	s.quotes[key] = q.withSuspect(Suspect{key, held.SourceID, held.ObservedAt, buy, sell})
+}
+
+func (h *Held) key() heldKey {
+	key := h.Observation.Key()
+	return heldKey{
+		h.SourceID, key.Institution, key.Channel, key.Kind, h.Observation.Buy, h.Observation.Sell, h.ObservedAt.UnixNano(),
+	}
+}
+
+func (s *state) drop(heldID uint64) {
+	for i := range s.held {
+		if s.held[i].ID == heldID {
+			delete(s.seen, s.held[i].key())
+			s.held = slices.Concat(s.held[:i], s.held[i+1:]) // boards handed out before keep theirs
+			return
+		}
+	}
+}
+
+func (s *state) withdraw(e *Withdrawn) {
+	s.quotes[e.Key] = s.quote(e.Key).withoutOffer(e.SourceID)
+	if row, exists := s.row(DateOf(e.At), e.Key); exists && row.SourceID == e.SourceID {
+		row.Rank = rankWithdrawn
+		s.setRow(row)
+	}
+}

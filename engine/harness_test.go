@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"encoding/csv"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+)
+
+// at reads an instant.
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// noon is an ordinary Wednesday in Santo Domingo.
+var noon = at("2026-06-17T16:00:00Z")
+
+// fixture is a book whose owner applies what it decides.
+type fixture struct {
+	t    *testing.T
+	book *Book
+	now  time.Time
+}
+
+func newFixture(t *testing.T) *fixture {
+	return &fixture{t, NewBook("USD", DefaultCatalogue(), DefaultRules()), noon}
+}
+
+func (f *fixture) do(command Command) Receipt {
+	f.t.Helper()
+	decision, err := f.book.Decide(command, f.now)
+	if err != nil {
+		f.t.Fatalf("decide %T: %v", command, err)
+	}
+	for _, event := range decision.Events {
+		f.book.Apply(event)
+	}
+	return decision.Receipt
+}
+
+// say takes one refresh of a source in, observed now.
+func (f *fixture) say(source string, observations ...Observation) Receipt {
+	f.t.Helper()
+	return f.do(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Observations: observations}}})
+}
+
+// accept is say that must not be refused.
+func (f *fixture) accept(source string, observations ...Observation) {
+	f.t.Helper()
+	if receipt := f.say(source, observations...); len(receipt.Refused) > 0 {
+		f.t.Fatalf("refused: %+v", receipt.Refused)
+	}
+}
+
+// refuse is say that must be refused for one reason, and serves nothing of it.
+func (f *fixture) refuse(reason Reason, source string, observations ...Observation) {
+	f.t.Helper()
+	receipt := f.say(source, observations...)
+	if len(receipt.Refused) == 0 {
+		f.t.Fatalf("accepted, want %s: %+v", reason, observations)
+	}
+	for _, refusal := range receipt.Refused {
+		if refusal.Reason != reason || refusal.Detail == "" || refusal.HeldID == 0 {
+			f.t.Fatalf("refusal %+v, want reason %s, a detail and a number in quarantine", refusal, reason)
+		}
+	}
+}
+
+func (f *fixture) wait(d time.Duration) { f.now = f.now.Add(d) }
+
+func (f *fixture) view() *View { return f.book.Board().View(f.now) }
+
+// rate is the published rate of an institution's unspecified commercial quote.
+func (f *fixture) rate(institution string) *Rate {
+	f.t.Helper()
+	page := f.view().Rates(RatesQuery{Filter{Institution: institution}, Cut{LimitMax, 0}})
+	if len(page.Items) != 1 {
+		f.t.Fatalf("%s has %d rates, want 1", institution, len(page.Items))
+	}
+	return page.Items[0]
+}
+
+func (f *fixture) ranking(operation Operation) []string {
+	page := f.view().Ranking(RankingQuery{Operation: operation, Cut: Cut{LimitMax, 0}})
+	ids := make([]string, len(page.Items))
+	for i, rate := range page.Items {
+		ids[i] = rate.InstitutionID + "/" + string(rate.Channel)
+	}
+	return ids
+}
+
+func usd(institution, buy, sell string) Observation {
+	return Observation{InstitutionID: institution, Currency: "USD", Buy: buy, Sell: sell}
+}
+
+const realObservations = "../../shared/data/observations.csv"
+
+// realRefreshes are the real observations, grouped as they were read: one source at one moment.
+func realRefreshes(t *testing.T) []Refresh {
+	t.Helper()
+	file, err := os.Open(realObservations)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the real observations are not here: " + realObservations)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refreshes []Refresh
+	for _, line := range lines[1:] {
+		observed, source := at(line[0]), line[7]
+		if n := len(refreshes); n == 0 || refreshes[n-1].SourceID != source || !refreshes[n-1].ObservedAt.Equal(observed) {
+			refreshes = append(refreshes, Refresh{SourceID: source, ObservedAt: observed})
+		}
+		effective, _ := ParseDate(line[8])
+		last := &refreshes[len(refreshes)-1]
+		last.Observations = append(last.Observations, Observation{
+			InstitutionID: line[1], Currency: line[2], Channel: Channel(line[3]), Kind: Kind(line[4]),
+			Buy: line[5], Sell: line[6], EffectiveDate: effective,
+		})
+	}
+	return refreshes
+}

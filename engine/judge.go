@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// clockSkewMax is how far in the future an observation may lie, for machines whose clocks differ.
+const clockSkewMax = 5 * time.Minute
+
+// judge decides one refresh of one source (I3). Its verdict does not depend on the order of the observations in it.
+type judge struct {
+	currency   string
+	band       Currency
+	rules      Rules
+	state      *state
+	source     Source
+	refresh    *Refresh
+	now        time.Time
+	candidates []candidate
+}
+
+// candidate is one observation on trial.
+type candidate struct {
+	observation Observation
+	key         QuoteKey
+	buy, sell   Decimal
+	unreadable  error // of either side
+	backfill    bool
+	reason      Reason // "" while it stands
+	detail      string
+	heldID      uint64
+	changed     bool
+}
+
+func newJudge(b *Book, s *state, refresh *Refresh, now time.Time) *judge {
+	j := &judge{
+		currency: b.currency, rules: b.rules, state: s, refresh: refresh, now: now,
+		source: b.catalogue.Source(refresh.SourceID), candidates: make([]candidate, len(refresh.Observations)),
+	}
+	if band, known := b.catalogue.Currency(b.currency); known {
+		j.band = *band
+	}
+	for i, observation := range refresh.Observations {
+		c := &j.candidates[i]
+		c.observation, c.key = observation, observation.Key()
+		var buyErr, sellErr error
+		c.buy, buyErr = readSide(observation.Buy)
+		c.sell, sellErr = readSide(observation.Sell)
+		c.unreadable = errors.Join(buyErr, sellErr)
+		last, known := s.quote(c.key).offer(refresh.SourceID)
+		c.backfill = known && refresh.ObservedAt.Before(last.LastCheckedAt)
+	}
+	return j
+}
+
+// Key is the quote that the observation speaks of, with the defaults of channel and kind.
+func (o *Observation) Key() QuoteKey {
+	key := QuoteKey{o.InstitutionID, o.Channel, o.Kind}
+	if key.Channel == "" {
+		key.Channel = Unspecified
+	}
+	if key.Kind == "" {
+		key.Kind = Commercial
+	}
+	return key
+}
+
+// readSide reads a side as a source wrote it; an empty one is null.
+func readSide(text string) (Decimal, error) {
+	if text == "" {
+		return Decimal{}, nil
+	}
+	return ReadDecimal(text)
+}
+
+// verdict is the event that the refresh amounts to; without quotes and held observations nothing would change.
+func (j *judge) verdict() *Refreshed {
+	for i := range j.candidates {
+		c := &j.candidates[i]
+		c.refuse(c.defect())
+		c.refuse(j.outOfBand(c))
+		c.refuse(j.inFuture(c))
+	}
+	j.disagreements()
+	j.thinness()
+	j.implausible()
+	return j.event()
+}
+
+// refuse keeps the first reason.
+func (c *candidate) refuse(reason Reason, detail string) {
+	if c.reason == "" {
+		c.reason, c.detail = reason, detail
+	}
+}
+
+// defect is what makes an observation no rate at all, whatever the market does.
+func (c *candidate) defect() (Reason, string) {
+	buy, sell := c.observation.Buy, c.observation.Sell
+	switch {
+	case strings.HasPrefix(buy, "-") && len(buy) > 1 || strings.HasPrefix(sell, "-") && len(sell) > 1:
+		return Negative, fmt.Sprintf("a side is negative: buy %q, sell %q", buy, sell)
+	case c.unreadable != nil:
+		return Unparsable, strings.ReplaceAll(c.unreadable.Error(), "\n", "; ")
+	case c.buy.IsNull() && c.sell.IsNull():
+		return NoSide, "neither buy nor sell is given"
+	case c.buy.IsZero() || c.sell.IsZero():
+		return Zero, fmt.Sprintf("a side is zero: buy %q, sell %q", buy, sell)
+	case c.crossed():
+		return Crossed, fmt.Sprintf("buy %s is above sell %s", c.buy, c.sell)
+	}
+	return "", ""
+}
+
+func (c *candidate) crossed() bool {
+	return !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) > 0
+}
+
+func (j *judge) outOfBand(c *candidate) (Reason, string) {
+	for _, side := range c.sides() {
+		low := !j.band.Lowest.IsNull() && side.value.Compare(j.band.Lowest) < 0
+		high := !j.band.Highest.IsNull() && side.value.Compare(j.band.Highest) > 0
+		if low || high {
+			return OutOfBand, fmt.Sprintf("%s %s is outside the band of %s, %s to %s",
+				side.name, side.value, j.currency, j.band.Lowest, j.band.Highest)
+		}
+	}
+	return "", ""
+}
+
+type side struct {
+	name      Operation // as the institution's field is named: buy, sell
+	value     Decimal
+	operation Operation // the caller's operation that applies it
+}
+
+// sides are the ones that are present.
+func (c *candidate) sides() []side {
+	all := [...]side{{Buy, c.buy, Sell}, {Sell, c.sell, Buy}}
+	switch {
+	case c.buy.IsNull() && c.sell.IsNull():
+		return nil
+	case c.buy.IsNull():
+		return all[1:]
+	case c.sell.IsNull():
+		return all[:1]
+	}
+	return all[:]
+}
+
+func (j *judge) inFuture(c *candidate) (Reason, string) {
+	if j.refresh.ObservedAt.After(j.now.Add(clockSkewMax)) {
+		return FutureDate, fmt.Sprintf("observed at %s, but it is only %s",
+			j.refresh.ObservedAt.UTC().Format(time.RFC3339), j.now.UTC().Format(time.RFC3339))
+	}
+	if latest := DateOf(j.refresh.ObservedAt).AddDays(j.rules.AheadDays); c.observation.EffectiveDate > latest {
+		return FutureDate, fmt.Sprintf("effective on %s, more than %d days after it was observed",
+			c.observation.EffectiveDate, j.rules.AheadDays)
+	}
+	return "", ""
+}
+
+// disagreements refuses all of a source's answers on one quote when they are not the same.
+func (j *judge) disagreements() {
+	first := make(map[QuoteKey]*candidate, len(j.candidates))
+	odd := map[QuoteKey]bool{}
+	for i := range j.candidates {
+		c := &j.candidates[i]
+		if c.unreadable != nil {
+			continue
+		}
+		one, seen := first[c.key]
+		if !seen {
+			first[c.key] = c
+			continue
+		}
+		if !one.buy.Equal(c.buy) || !one.sell.Equal(c.sell) || one.observation.EffectiveDate != c.observation.EffectiveDate {
+			odd[c.key] = true
+		}
+	}
+	for i := range j.candidates {
+		if c := &j.candidates[i]; odd[c.key] {
+			c.refuse(Disagreement, "the source gives different answers for "+c.key.ID(j.currency)+" at the same moment")
+		}
+	}
+}
+
+// thinness refuses a complete answer that would lose more than half of what the source still stands for.
+func (j *judge) thinness() {
+	if !j.refresh.Complete {
+		return
+	}
+	standing := make(map[QuoteKey]bool, len(j.candidates))
+	for i := range j.candidates {
+		if c := &j.candidates[i]; c.reason == "" {
+			standing[c.key] = true
+		}
+	}
+	current, lost := 0, 0
+	j.state.eachQuote(func(q *quote) {
+		offer, known := q.offer(j.refresh.SourceID)
+		if !known || offer.staleAt(j.refresh.ObservedAt) {
+			return
+		}
+		current++
+		if !standing[q.key] {
+			lost++
+		}
+	})
+	if lost*2 <= current {
+		return
+	}
+	for i := range j.candidates {
+		j.candidates[i].refuse(ThinRefresh, fmt.Sprintf("the answer lacks %d of the %d quotes that the source still has", lost, current))
+	}
+}
+
+// report adds the outcome to a receipt.
+func (j *judge) report(receipt *Receipt, refresh int) {
+	for i := range j.candidates {
+		c := &j.candidates[i]
+		if c.reason != "" {
+			receipt.Refused = append(receipt.Refused, Refusal{
+				Refresh: refresh, Index: i, Observation: c.observation, Reason: c.reason, Detail: c.detail, HeldID: c.heldID,
+			})
+			continue
+		}
+		receipt.Accepted++
+		if c.changed {
+			receipt.Changed++
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// market is a fixture over two currencies.
+func market(t *testing.T) (*fixture, func() *Market) {
+	f := newFixture(t)
+	euros := NewBook("EUR", DefaultCatalogue(), DefaultRules())
+	observation := Observation{InstitutionID: "vimenca", Currency: "EUR", Buy: "66.8", Sell: "70.9"}
+	old := Refresh{SourceID: "e", ObservedAt: f.now.Add(-27 * time.Hour), Observations: []Observation{observation}}
+	decision, err := euros.Decide(Observe{[]Refresh{old}}, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range decision.Events {
+		euros.Apply(event)
+	}
+	f.accept("a", usd("bhd", "57", "60"), usd("vimenca", "57", "60"), usd("bancamerica", "57", "60"))
+	return f, func() *Market { return NewMarket(DefaultCatalogue(), []*Board{f.book.Board(), euros.Board()}, f.now) }
+}
+
+func TestP1_TheCursorCountsItems(t *testing.T) {
+	f := newFixture(t)
+	f.accept("a", usd("bhd", "57", "60"), usd("popular", "57", "60"), usd("caribe", "57", "60"))
+	for _, c := range []struct{ limit, cursor, items, next int }{
+		{2, 0, 2, 2}, {2, 2, 1, NoNext}, {3, 0, 3, NoNext}, {1, 1, 1, 2}, {5, 3, 0, NoNext}, {5, 100000, 0, NoNext},
+	} {
+		page := f.view().Rates(RatesQuery{Cut: Cut{c.limit, c.cursor}})
+		if len(page.Items) != c.items || page.Next != c.next || page.Total != 3 {
+			t.Errorf("limit %d cursor %d: %d items, next %d, total %d, want %d, %d, 3",
+				c.limit, c.cursor, len(page.Items), page.Next, page.Total, c.items, c.next)
+		}
+	}
+	many := make([]int, CursorMax+300)
+	if page := pageOf(many, Cut{200, CursorMax}, time.Time{}); page.Next != NoNext || len(page.Items) != 200 {
+		t.Errorf("behind the last cursor next is %d with %d items, want none with 200", page.Next, len(page.Items))
+	}
+	if page := pageOf(many, Cut{200, CursorMax - 200}, time.Time{}); page.Next != CursorMax {
+		t.Errorf("next is %d, want the last cursor", page.Next)
+	}
+}
+
+func TestP1_AWalkIsTheList(t *testing.T) {
+	f := newFixture(t)
+	for _, institution := range DefaultCatalogue().Institutions() {
+		f.accept("s-"+institution.ID, usd(institution.ID, "57", "60"))
+	}
+	whole := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}).Items
+	for limit := 1; limit <= len(whole)+1; limit++ {
+		var walked []*Rate
+		for cursor := 0; cursor != NoNext; {
+			page := f.view().Rates(RatesQuery{Cut: Cut{limit, cursor}})
+			walked = append(walked, page.Items...)
+			cursor = page.Next
+		}
+		if !slices.EqualFunc(walked, whole, func(a, b *Rate) bool { return a.ID == b.ID }) {
+			t.Fatalf("a walk in steps of %d differs from the list", limit)
+		}
+	}
+}
+
+func TestP2_TotalIsOfTheSameSnapshot(t *testing.T) {
+	f := newFixture(t)
+	f.accept("a", usd("bhd", "57", "60"))
+	view := f.view()
+	f.accept("b", usd("popular", "57", "60"))
+	if page := view.Rates(RatesQuery{Cut: Cut{LimitMax, 0}}); page.Total != 1 || len(page.Items) != 1 {
+		t.Errorf("an old view shows %d of %d", len(page.Items), page.Total)
+	}
+	if page := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}); page.Total != 2 {
+		t.Errorf("a new view shows %d", page.Total)
+	}
+}
+
+func TestP3_APageIsImmutable(t *testing.T) {
+	f := newFixture(t)
+	f.accept("a", usd("bhd", "57", "60"))
+	page := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}})
+	before := *page.Items[0]
+	f.wait(time.Hour)
+	f.accept("a", usd("bhd", "57.5", "60.5"))
+	if *page.Items[0] != before {
+		t.Error("a page changed after it was cut")
+	}
+}
+
+func TestP4_ListOrders(t *testing.T) {
+	f, now := market(t)
+	digital, ref := usd("bhd", "57", "60"), usd("bhd", "57", "60")
+	digital.Channel, ref.Kind = Digital, Reference
+	f.accept("a", ref, digital)
+	var rates []string
+	for _, rate := range now().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}).Items {
+		rates = append(rates, rate.ID)
+	}
+	want := []string{
+		"vimenca:EUR:unspecified:commercial", "bhd:USD:digital:commercial", "bhd:USD:unspecified:commercial",
+		"bhd:USD:unspecified:reference", "vimenca:USD:unspecified:commercial",
+	}
+	if !slices.Equal(rates, want) {
+		t.Errorf("rates are in the order %v, want %v", rates, want)
+	}
+	currencies := now().Currencies().Items
+	if !slices.IsSortedFunc(currencies, func(a, b CurrencyItem) int { return compareStrings(a.Code, b.Code) }) {
+		t.Error("currencies are not in the order of their codes")
+	}
+	institutions := now().Institutions(InstitutionsQuery{Cut: Cut{LimitMax, 0}}).Items
+	if !slices.IsSortedFunc(institutions, func(a, b InstitutionItem) int { return compareStrings(a.ID, b.ID) }) {
+		t.Error("institutions are not in the order of their ids")
+	}
+}
+
+func compareStrings(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1
+}
+
+func TestP6_Counts(t *testing.T) {
+	_, now := market(t)
+	counts := map[string]string{}
+	for _, c := range now().Currencies().Items {
+		counts[c.Code] = fmt.Sprint(c.QuoteCount, c.CurrentQuoteCount)
+	}
+	for code, want := range map[string]string{"USD": "2 2", "EUR": "1 0", "JPY": "0 0"} {
+		if counts[code] != want {
+			t.Errorf("%s counts %s, want %s", code, counts[code], want)
+		}
+	}
+	for _, q := range []InstitutionsQuery{{"", Cut{LimitMax, 0}}, {"EUR", Cut{LimitMax, 0}}} {
+		for _, item := range now().Institutions(q).Items {
+			if item.ID == "vimenca" && item.CurrentQuoteCount != 1 {
+				t.Errorf("with the filter %q vimenca has %d current quotes, want 1 over all currencies", q.Currency, item.CurrentQuoteCount)
+			}
+		}
+	}
+	all := now().Institutions(InstitutionsQuery{Cut: Cut{LimitMax, 0}})
+	active := 0
+	for _, institution := range DefaultCatalogue().Institutions() {
+		if institution.Active {
+			active++
+		}
+	}
+	if all.Total != active {
+		t.Errorf("lists %d institutions, want all %d active ones", all.Total, active)
+	}
+}
+
+func TestP7_AnInactiveInstitutionIsAbsentButForHistory(t *testing.T) {
+	f, now := market(t)
+	if page := now().Rates(RatesQuery{Filter: Filter{Institution: "bancamerica"}, Cut: Cut{LimitMax, 0}}); page.Total != 0 {
+		t.Error("its rates are listed")
+	}
+	if slices.Contains(f.ranking(Buy), "bancamerica/unspecified") {
+		t.Error("it is ranked")
+	}
+	if _, err := now().Institution("bancamerica"); err == nil {
+		t.Error("it has a detail")
+	}
+	today := DateOf(f.now)
+	history := now().History(HistoryQuery{Filter: Filter{Institution: "bancamerica"}, Cut: Cut{LimitMax, 0}, From: today, To: today})
+	if history.Total != 1 {
+		t.Errorf("its history has %d rows, want 1", history.Total)
+	}
+}
+
+func TestP8_InstitutionsByCurrency(t *testing.T) {
+	_, now := market(t)
+	page := now().Institutions(InstitutionsQuery{"EUR", Cut{LimitMax, 0}})
+	if page.Total != 1 || page.Items[0].ID != "vimenca" || !slices.Equal(page.Items[0].Currencies, []string{"EUR", "USD"}) {
+		t.Errorf("EUR gives %+v, want vimenca (expired) with both currencies", page.Items)
+	}
+}
+
+func TestP9_NothingMatches(t *testing.T) {
+	_, now := market(t)
+	for _, filter := range []Filter{{Currency: "XXX"}, {Institution: "no-such-bank"}, {Channel: Transfer}} {
+		if page := now().Rates(RatesQuery{filter, Cut{LimitMax, 0}}); page.Total != 0 || len(page.Items) != 0 || page.Next != NoNext {
+			t.Errorf("%+v gives %+v", filter, page)
+		}
+	}
+}
+
+func TestP10_IDsAreStable(t *testing.T) {
+	f := newFixture(t)
+	f.accept("a", usd("bhd", "57", "60"))
+	first := f.rate("bhd").ID
+	f.wait(time.Hour)
+	f.accept("b", usd("bhd", "57.3", "60.2"))
+	if second := f.rate("bhd").ID; first != second || first != "bhd:USD:unspecified:commercial" {
+		t.Errorf("ids %s, %s", first, second)
+	}
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// implausible holds back values that are too far from what the source said before, or from what everybody says.
+func (j *judge) implausible() {
+	market := j.market()
+	for i := range j.candidates {
+		c := &j.candidates[i]
+		if c.reason != "" {
+			continue
+		}
+		reason, detail := j.jump(c)
+		if reason == "" {
+			reason, detail = market.off(c, j.rules)
+		}
+		if reason != "" && !j.confirmed(c, market) {
+			c.refuse(reason, detail)
+		}
+	}
+}
+
+// jump measures against the last good value: the source's own, or for a backfill the day's or the days' before.
+func (j *judge) jump(c *candidate) (Reason, string) {
+	lastBuy, lastSell, when, known := j.lastGood(c)
+	if !known {
+		return "", ""
+	}
+	for _, side := range c.sides() {
+		last := lastBuy
+		if side.name == Sell {
+			last = lastSell
+		}
+		if !last.IsNull() && !within(side.value, last, j.rules.JumpPermille) {
+			return Jump, fmt.Sprintf("%s %s is more than %s %% from %s, the last good value (%s)",
+				side.name, side.value, percent(j.rules.JumpPermille), last, when.UTC().Format(time.RFC3339))
+		}
+	}
+	return "", ""
+}
+
+func (j *judge) lastGood(c *candidate) (buy, sell Decimal, when time.Time, known bool) {
+	oldest := j.refresh.ObservedAt.Add(-j.rules.MemorySpan)
+	if !c.backfill {
+		last, known := j.state.quote(c.key).offer(j.refresh.SourceID)
+		return last.Buy, last.Sell, last.LastCheckedAt, known && !last.LastCheckedAt.Before(oldest)
+	}
+	newest := historyRow(j.currency, origin{observedAt: j.refresh.ObservedAt}, &Quoted{EffectiveDate: c.observation.EffectiveDate}).Date
+	for date := newest; date > newest.AddDays(-int(j.rules.MemorySpan/(24*time.Hour))); date-- {
+		if row, exists := j.state.row(date, c.key); exists && !row.ObservedAt.After(j.refresh.ObservedAt) {
+			return row.Buy, row.Sell, row.ObservedAt, true
+		}
+	}
+	return Decimal{}, Decimal{}, time.Time{}, false
+}
+
+// percent writes thousandths as per cent.
+func percent(permille int64) string {
+	if permille%10 == 0 {
+		return fmt.Sprint(permille / 10)
+	}
+	return fmt.Sprintf("%d.%d", permille/10, permille%10)
+}
+
+// within reports |value − base| ≤ base × permille / 1000, exactly.
+func within(value, base Decimal, permille int64) bool {
+	distance := value.units - base.units
+	if distance < 0 {
+		distance = -distance
+	}
+	farHigh, farLow := bits.Mul64(uint64(distance), 1000)
+	limitHigh, limitLow := bits.Mul64(uint64(base.units), uint64(permille))
+	return farHigh < limitHigh || farHigh == limitHigh && farLow <= limitLow
+}
+
+// consensus is what the market says at the moment of a refresh: every fresh commercial quote, those of the refresh in place of
+// the ones that they replace, and what other sources are suspected for.
+type consensus struct {
+	quotes                []witness
+	medianBuy, medianSell Decimal // null when too few quotes have the side
+}
+
+type witness struct {
+	key       QuoteKey
+	buy, sell Decimal
+}
+
+func (j *judge) market() *consensus {
+	market := &consensus{}
+	said := make(map[QuoteKey]bool, len(j.candidates))
+	var buys, sells []int64
+	add := func(key QuoteKey, buy, sell Decimal) {
+		market.quotes = append(market.quotes, witness{key, buy, sell})
+		if key.Kind == Commercial {
+			buys, sells = appendUnits(buys, buy), appendUnits(sells, sell)
+		}
+	}
+	for i := range j.candidates {
+		if c := &j.candidates[i]; c.reason == "" && !said[c.key] {
+			said[c.key] = true
+			add(c.key, c.buy, c.sell)
+		}
+	}
+	j.state.eachQuote(func(q *quote) {
+		if offer, fresh := q.freshAt(j.refresh.ObservedAt); fresh && !said[q.key] {
+			add(q.key, offer.Buy, offer.Sell)
+		}
+	})
+	market.medianBuy, market.medianSell = j.median(buys), j.median(sells)
+	return market
+}
+
+// freshAt is the offer published at an instant if it was known then and had not expired: a backfill must not be measured
+// against its future.
+func (q *quote) freshAt(at time.Time) (Offer, bool) {
+	offer, any := q.published(at)
+	return offer, any && !offer.staleAt(at) && !offer.LastCheckedAt.After(at)
+}
+
+func appendUnits(list []int64, d Decimal) []int64 {
+	if d.IsNull() {
+		return list
+	}
+	return append(list, d.units)
+}
+
+func (j *judge) median(units []int64) Decimal {
+	if len(units) < j.rules.MedianQuotes {
+		return Decimal{}
+	}
+	slices.Sort(units)
+	return decimalOf(units[len(units)/2])
+}
+
+// off measures a commercial value against the median of its side.
+func (m *consensus) off(c *candidate, rules Rules) (Reason, string) {
+	if c.key.Kind != Commercial {
+		return "", ""
+	}
+	for _, side := range c.sides() {
+		median := m.medianBuy
+		if side.name == Sell {
+			median = m.medianSell
+		}
+		if !median.IsNull() && !within(side.value, median, rules.MedianPermille) {
+			return OffMarket, fmt.Sprintf("%s %s is more than %s %% from %s, the median of %d fresh quotes",
+				side.name, side.value, percent(rules.MedianPermille), median, len(m.quotes))
+		}
+	}
+	return "", ""
+}
+
+// confirmed reports that an implausible value is true after all: the source's answer before said the same and one more
+// institution stands near it, be it with a fresh quote or with a value that is suspected as well (a devaluation moves all at once).
+func (j *judge) confirmed(c *candidate, market *consensus) bool {
+	before, suspected := j.state.quote(c.key).suspect(j.refresh.SourceID)
+	if !suspected || c.backfill || !before.ObservedAt.Before(j.refresh.ObservedAt) ||
+		before.ObservedAt.Before(j.refresh.ObservedAt.Add(-j.rules.MemorySpan)) {
+		return false
+	}
+	same := j.rules.JumpPermille / 5
+	if !near(before.Buy, c.buy, same) || !near(before.Sell, c.sell, same) {
+		return false
+	}
+	return slices.ContainsFunc(market.quotes, func(w witness) bool { return j.supports(w, c) }) || j.suspectedElsewhere(c)
+}
+
+// near is true as well when either side is absent.
+func near(a, b Decimal, permille int64) bool {
+	return a.IsNull() || b.IsNull() || within(a, b, permille)
+}
+
+func (j *judge) supports(w witness, c *candidate) bool {
+	return w.key.Institution != c.key.Institution && near(w.buy, c.buy, j.rules.JumpPermille) &&
+		near(w.sell, c.sell, j.rules.JumpPermille) && (!w.buy.IsNull() && !c.buy.IsNull() || !w.sell.IsNull() && !c.sell.IsNull())
+}
+
+func (j *judge) suspectedElsewhere(c *candidate) bool {
+	found := false
+	oldest := j.refresh.ObservedAt.Add(-j.rules.MemorySpan)
+	j.state.eachQuote(func(q *quote) {
+		for _, s := range q.suspects {
+			found = found || !s.ObservedAt.Before(oldest) && j.supports(witness{q.key, s.Buy, s.Sell}, c)
+		}
+	})
+	return found
+}
+
+// event gathers what stands and what is held, leaving out what would change nothing.
+func (j *judge) event() *Refreshed {
+	event := &Refreshed{
+		Currency: j.currency, SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Priority: j.source.Priority,
+		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource,
+	}
+	said := make(map[QuoteKey]bool, len(j.candidates))
+	for i := range j.candidates {
+		c := &j.candidates[i]
+		switch {
+		case c.reason != "":
+			j.hold(c, event)
+		case !said[c.key]:
+			said[c.key] = true
+			quoted := j.quoted(c)
+			if c.changed = j.changes(event, &quoted); c.changed || j.confirms(&quoted) {
+				event.Quotes = append(event.Quotes, quoted)
+			}
+		}
+	}
+	return event
+}
+
+func (j *judge) hold(c *candidate, event *Refreshed) {
+	held := Held{
+		SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Observation: c.observation.kept(), Reason: c.reason, Detail: c.detail,
+	}
+	if id, already := j.state.heldAs(held.key()); already {
+		c.heldID = id
+		return
+	}
+	held.ID = j.state.lastHeldID + uint64(len(event.Held)) + 1
+	c.heldID = held.ID
+	event.Held = append(event.Held, held)
+}
+
+// kept is the observation as quarantine keeps it: texts that are no number are cut, they may be a whole page.
+func (o Observation) kept() Observation {
+	cut := func(text string) string { return text[:min(len(text), sideTextMax)] }
+	o.Buy, o.Sell = cut(o.Buy), cut(o.Sell)
+	key := o.Key()
+	o.Channel, o.Kind = key.Channel, key.Kind
+	return o
+}
+
+func (j *judge) quoted(c *candidate) Quoted {
+	expires := c.observation.ExpiresAt
+	if expires.IsZero() {
+		expires = j.refresh.ObservedAt.Add(j.source.Lifetime) // T3
+	}
+	return Quoted{
+		Key: c.key, Buy: c.buy, Sell: c.sell, EffectiveDate: c.observation.EffectiveDate,
+		PublishedAt: c.observation.PublishedAt, ExpiresAt: expires, Backfill: c.backfill,
+	}
+}
+
+// changes reports a new value: of the offer, or for a backfill of the day's row.
+func (j *judge) changes(event *Refreshed, quoted *Quoted) bool {
+	if !quoted.Backfill {
+		last, known := j.state.quote(quoted.Key).offer(j.source.ID)
+		return !known || !last.sameValue(quoted)
+	}
+	row := historyRow(j.currency, origin{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
+	old, exists := j.state.row(row.Date, quoted.Key)
+	return !exists || row.replaces(&old)
+}
+
+// confirms reports that the source was heard again: a later check of the same value.
+func (j *judge) confirms(quoted *Quoted) bool {
+	last, known := j.state.quote(quoted.Key).offer(j.source.ID)
+	return known && !quoted.Backfill && (j.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quoted.ExpiresAt))
+}

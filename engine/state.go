@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// heldMax bounds the quarantine of one book: about a year of a market in which ten observations a day are held back.
+// Older ones leave it; the log still has them.
+const heldMax = 4096
+
+// state is what a book knows. A state with a base is a draft: it sees the base's facts and keeps its own changes apart, so that
+// a whole batch can be decided, each observation in sight of the ones before it, while nothing of it is true yet.
+type state struct {
+	base   *state
+	quotes map[QuoteKey]*quote
+	rows   map[Date]map[QuoteKey]HistoryEntry
+	held   []Held
+	seen   map[heldKey]uint64 // what is in quarantine, so that a file that is read twice fills it once
+
+	lastHeldID uint64
+	newest     Date          // newest day of history
+	dirty      map[Date]bool // days changed since the last board; nil in a draft
+}
+
+// quote is everything known of one quote; never changed, only replaced.
+type quote struct {
+	key      QuoteKey
+	offers   []Offer   // by source
+	suspects []Suspect // by source
+}
+
+type heldKey struct {
+	source, institution string
+	channel             Channel
+	kind                Kind
+	buy, sell           string
+	observedAt          int64
+}
+
+func newState() *state {
+	return &state{
+		quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
+	}
+}
+
+func (s *state) draft() *state {
+	return &state{
+		base: s, quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{},
+		lastHeldID: s.lastHeldID, newest: s.newest,
+	}
+}
+
+// quote is never nil: an unknown one is empty.
+func (s *state) quote(key QuoteKey) *quote {
+	if q, ok := s.quotes[key]; ok {
+		return q
+	}
+	if s.base != nil {
+		return s.base.quote(key)
+	}
+	return &quote{key: key}
+}
+
+func (s *state) row(date Date, key QuoteKey) (HistoryEntry, bool) {
+	row, ok := s.rows[date][key]
+	if !ok && s.base != nil {
+		return s.base.row(date, key)
+	}
+	return row, ok
+}
+
+func (s *state) heldAs(key heldKey) (uint64, bool) {
+	id, ok := s.seen[key]
+	if !ok && s.base != nil {
+		return s.base.heldAs(key)
+	}
+	return id, ok
+}
+
+// eachQuote visits every quote once, in no order.
+func (s *state) eachQuote(visit func(*quote)) {
+	for _, q := range s.quotes {
+		visit(q)
+	}
+	if s.base == nil {
+		return
+	}
+	for key, q := range s.base.quotes {
+		if _, mine := s.quotes[key]; !mine {
+			visit(q)
+		}
+	}
+}
+
+func (q *quote) offer(sourceID string) (Offer, bool) {
+	for _, offer := range q.offers {
+		if offer.SourceID == sourceID {
+			return offer, true
+		}
+	}
+	return Offer{}, false
+}
+
+func (q *quote) suspect(sourceID string) (Suspect, bool) {
+	for _, s := range q.suspects {
+		if s.SourceID == sourceID {
+			return s, true
+		}
+	}
+	return Suspect{}, false
+}
+
+// published is the offer that stands for the quote at an instant (S11): of the current ones a manual one, else the lowest
+// priority number; when all have expired, the one that expired last. False when there is none.
+func (q *quote) published(now time.Time) (Offer, bool) {
+	if len(q.offers) == 0 {
+		return Offer{}, false
+	}
+	return slices.MinFunc(q.offers, func(a, b Offer) int {
+		aStale, bStale := a.staleAt(now), b.staleAt(now)
+		if aStale != bStale {
+			return compareBool(aStale, bStale)
+		}
+		if aStale {
+			if later := b.ExpiresAt.Compare(a.ExpiresAt); later != 0 {
+				return later
+			}
+		}
+		return cmp.Or(
+			cmp.Compare(rank(a.Manual, a.Priority), rank(b.Manual, b.Priority)),
+			b.LastCheckedAt.Compare(a.LastCheckedAt),
+			cmp.Compare(a.SourceID, b.SourceID),
+		)
+	}), true
+}
+
+// staleAt is the one place where expiry is decided (T1).
+func (o *Offer) staleAt(now time.Time) bool { return !now.Before(o.ExpiresAt) }
+
+// rank is a source's precedence: its priority, and a manual rate before all.
+func rank(manual bool, priority int64) int64 {
+	if manual {
+		return -1
+	}
+	return priority
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// withOffer is the quote after one source's word; its suspicion ends with an accepted value.
+func (q *quote) withOffer(offer Offer) *quote {
+	return &quote{
+		key:      q.key,
+		offers:   placed(q.offers, offer, func(o Offer) string { return o.SourceID }),
+		suspects: q.withoutSuspect(offer.SourceID),
+	}
+}
+
+func (q *quote) withoutOffer(sourceID string) *quote {
+	offers := slices.DeleteFunc(slices.Clone(q.offers), func(o Offer) bool { return o.SourceID == sourceID })
+	return &quote{key: q.key, offers: offers, suspects: q.suspects}
+}
+
+func (q *quote) withSuspect(s Suspect) *quote {
+	return &quote{
+		key: q.key, offers: q.offers,
+		suspects: placed(q.suspects, s, func(s Suspect) string { return s.SourceID }),
+	}
+}
+
+func (q *quote) withoutSuspect(sourceID string) []Suspect {
+	if len(q.suspects) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(q.suspects), func(s Suspect) bool { return s.SourceID == sourceID })
+}
+
+// placed is a copy of a list sorted by source in which item stands for its source.
+func placed[T any](list []T, item T, source func(T) string) []T {
+	at, found := slices.BinarySearchFunc(list, source(item), func(t T, id string) int { return cmp.Compare(source(t), id) })
+	list = slices.Clone(list)
+	if found {
+		list[at] = item
+		return list
+	}
+	return slices.Insert(list, at, item)
+}
