@@ -1,0 +1,236 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+	"pgregory.net/rapid"
+)
+
+// guardRequest is what an ordinary client sends.
+const guardRequest = "GET /v1/rates/best?currency=USD&operation=buy&limit=10 HTTP/1.1\r\n" +
+	"Host: api.example.do\r\n" +
+	"User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n" +
+	"Accept: application/json\r\n" +
+	"Accept-Encoding: gzip\r\n" +
+	"Authorization: Bearer trd_live_abcdefgh_0123456789abcdef0123456789abcdef\r\n\r\n"
+
+// parseGuarded gives the context that a handler would get, without the body.
+func parseGuarded(t testing.TB, request string) *fasthttp.RequestCtx {
+	t.Helper()
+	ctx := new(fasthttp.RequestCtx)
+	if err := ctx.Request.Header.Read(bufio.NewReader(strings.NewReader(request))); err != nil {
+		t.Fatalf("parse %q: %v", request, err)
+	}
+	return ctx
+}
+
+// TestE1_GuardReasons: each refusal names its own reason.
+func TestE1_GuardReasons(t *testing.T) {
+	const host = "Host: a\r\n"
+	tests := []struct{ name, request, want string }{
+		{"ordinary", guardRequest, ""},
+		{"http10 bare", "GET / HTTP/1.0\r\n\r\n", ""},
+		{"chunked", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", ""},
+		{"version", "GET / HTTP/9.9\r\n" + host + "\r\n", refusedVersion},
+		{"target", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
+		{"target userinfo", "GET http://u@a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
+		{"target byte", "GET /\xe9 HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
+		{"target hash", "GET /#a HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
+		{"asterisk", "GET * HTTP/1.1\r\n" + host + "\r\n", refusedAsterisk},
+		{"bare lf", "GET / HTTP/1.1\r\nX-A: b\n" + host + "\r\n", refusedLineEnd},
+		{"fold", "GET / HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\n\r\n", refusedFold},
+		{"name", "GET / HTTP/1.1\r\n" + host + "X A: b\r\n\r\n", refusedName},
+		{"repeated", "GET / HTTP/1.1\r\n" + host + "Authorization: a\r\nauthorization: a\r\n\r\n", refusedRepeated},
+		{"host", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", refusedHost},
+		{"host on http10", "GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", refusedHost},
+		{"two lengths", "POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", refusedTwoLengths},
+		{"coding", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: identity\r\n\r\n", refusedCoding},
+		{"body on get", "GET / HTTP/1.1\r\n" + host + "Content-Length: 1\r\n\r\n", refusedBodyForRead},
+		{"chunked head", "HEAD / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", refusedBodyForRead},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := malformed(parseGuarded(t, test.request)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestE1_GuardWithoutLibrary: what the library refuses today the guard refuses
+// by itself where it sees it.
+func TestE1_GuardWithoutLibrary(t *testing.T) {
+	tests := []struct{ raw, want string }{
+		{"Host: a\r\nHost: a\r\n\r\n", refusedRepeated},
+		{"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", refusedRepeated},
+		{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", refusedRepeated},
+		{"Host : a\r\n\r\n", refusedName},
+		{"Host\t: a\r\n\r\n", refusedName},
+		{": a\r\n\r\n", refusedName},
+		{"Host\r\n\r\n", refusedName},
+		{" Host: a\r\n\r\n", refusedFold},
+		{"\n", refusedLineEnd},
+		{"Host: a", refusedLineEnd},
+		{"", ""},
+	}
+	for _, test := range tests {
+		var f framing
+		if got := f.scan([]byte(test.raw)); got != test.want {
+			t.Errorf("scan(%q) = %q, want %q", test.raw, got, test.want)
+		}
+	}
+	for _, length := range []string{"", "+1", "1 2", "0x1"} {
+		f := framing{seen: seenLength, length: []byte(length)}
+		if got := f.refusedByBody(true, false); got != refusedLength {
+			t.Errorf("length %q: got %q, want %q", length, got, refusedLength)
+		}
+	}
+	f := framing{seen: seenCoding, coding: []byte("chunked")}
+	if got := f.refusedByBody(false, false); got != refusedCoding {
+		t.Errorf("chunked on HTTP/1.0: got %q, want %q", got, refusedCoding)
+	}
+	if got := (&framing{}).refusedByHost(true); got != refusedNoHost {
+		t.Errorf("no host: got %q, want %q", got, refusedNoHost)
+	}
+}
+
+// TestE1_TargetBytes: eight bytes at a time means the same as one at a time.
+func TestE1_TargetBytes(t *testing.T) {
+	for c := range 256 {
+		for length := 1; length <= 20; length++ {
+			for at := range length {
+				target := bytes.Repeat([]byte{'a'}, length)
+				target[at] = byte(c)
+				want := c > ' ' && c < 0x7f && c != '#'
+				if got := visibleTarget(target); got != want {
+					t.Fatalf("byte %#x at %d of %d: %v, want %v", c, at, length, got, want)
+				}
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		target := rapid.SliceOfN(rapid.ByteRange(0x1f, 0x81), 0, 40).Draw(t, "target")
+		bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '#' }
+		want := len(target) > 0 && !slices.ContainsFunc(target, bad)
+		if got := visibleTarget(target); got != want {
+			t.Fatalf("%q: %v, want %v", target, got, want)
+		}
+	})
+}
+
+// TestF4_GuardAllocatesNothing, refusals included.
+func TestF4_GuardAllocatesNothing(t *testing.T) {
+	requests := []string{
+		guardRequest,
+		"GET http://a:80/v1 HTTP/1.1\r\nHost: [::1]:80\r\nConnection: te, close\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n",
+		"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
+	}
+	for _, request := range requests {
+		ctx := parseGuarded(t, request)
+		if n := testing.AllocsPerRun(100, func() { malformed(ctx) }); n != 0 {
+			t.Errorf("%v allocations for %q", n, request)
+		}
+	}
+}
+
+// rawVerdict is what the fuzz target's handler saw of one request.
+type rawVerdict struct {
+	refused, method, target string
+	body                    string
+}
+
+// FuzzGuard feeds raw bytes to a server in memory. Nothing may panic; the
+// verdict must depend on neither repetition nor the pieces in which the bytes come;
+// a refusal is the last answer; and net/http, where it takes a request
+// that the guard lets pass, must see the same method, target and body.
+func FuzzGuard(f *testing.F) {
+	for _, c := range readRawCorpus(f) {
+		f.Add(c.request)
+	}
+	server := rawServer(malformed)
+	handler := server.Handler
+	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		first, second := malformed(ctx), malformed(ctx)
+		if first != second {
+			panic("two verdicts: " + first + " / " + second)
+		}
+		conn := ctx.Conn().(*rawConn)
+		conn.seen = append(conn.seen, rawVerdict{
+			first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body()),
+		})
+		handler(ctx)
+	}
+	f.Fuzz(func(t *testing.T, request []byte) {
+		whole := &rawConn{in: request, step: rawBufferBytes}
+		wholeErr := server.ServeConn(whole)
+		pieces := &rawConn{in: request, step: 1}
+		piecesErr := server.ServeConn(pieces)
+		if !slices.Equal(whole.seen, pieces.seen) {
+			t.Fatalf("in one piece %+v (%v), byte by byte %+v (%v)", whole.seen, wholeErr, pieces.seen, piecesErr)
+		}
+		for i, v := range whole.seen {
+			if v.refused != "" && i != len(whole.seen)-1 {
+				t.Fatalf("request %d was served after a refusal: %+v", i+2, whole.seen)
+			}
+		}
+		compareWithNetHTTP(t, request, whole.seen)
+	})
+}
+
+// compareWithNetHTTP reads the same bytes with the standard library until it
+// refuses something.
+func compareWithNetHTTP(t *testing.T, request []byte, seen []rawVerdict) {
+	t.Helper()
+	br := bufio.NewReader(bytes.NewReader(request))
+	for i, v := range seen {
+		if v.refused != "" {
+			return
+		}
+		other, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(other.Body)
+		if err != nil {
+			return
+		}
+		if other.Method != v.method || other.RequestURI != v.target || string(body) != v.body {
+			t.Fatalf("request %d: here %+v, net/http %s %s %q", i+1, v, other.Method, other.RequestURI, body)
+		}
+	}
+}
+
+func BenchmarkGuard(b *testing.B) {
+	ctx := parseGuarded(b, guardRequest)
+	b.ReportAllocs()
+	for b.Loop() {
+		if refused := malformed(ctx); refused != "" {
+			b.Fatal(refused)
+		}
+	}
+}
+
+// BenchmarkGuardParse is the library's parsing of the same request head, to
+// compare with.
+func BenchmarkGuardParse(b *testing.B) {
+	var header fasthttp.RequestHeader
+	reader := strings.NewReader(guardRequest)
+	br := bufio.NewReader(reader)
+	b.ReportAllocs()
+	for b.Loop() {
+		reader.Reset(guardRequest)
+		br.Reset(reader)
+		if err := header.Read(br); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,461 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The corpus of raw requests, testdata/raw/*.txt. One case:
+//
+//	# A remark.
+//	case NAME: STATUS... CONNECTION [eof]
+//	    bytes of the request, escaped as in a Go string
+//	    the ends of these lines count for nothing, [[3 ab]] is ababab
+//
+// There is one STATUS for each answer, in order ("200|400": either; "none": no
+// answer at all). CONNECTION says what follows: keep (the connection serves
+// another request), close (it ends, without a further answer) or any. With eof
+// the client has closed its side after the last byte.
+
+// rawCase is one case of the corpus.
+type rawCase struct {
+	name       string
+	request    []byte
+	want       [][]int
+	connection string
+	eof        bool
+}
+
+// rawAnswer is one answer as the client saw it.
+type rawAnswer struct {
+	status int
+	target string // of the request, as the test handler understood it
+	code   string // of the error object
+	closes bool   // it announces the end of the connection
+}
+
+const (
+	rawProbe        = "GET /probe HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
+	rawProbeTarget  = "/probe"
+	rawBufferBytes  = 4096
+	rawBodyBytesMax = 4096
+	// rawPatience bounds the wait for a server that neither answers nor closes.
+	rawPatience = 10 * time.Second
+)
+
+// TestO6_RawCorpus sends every case to a server behind the guard, over TCP.
+func TestO6_RawCorpus(t *testing.T) {
+	cases := readRawCorpus(t)
+	address := startRawServer(t, rawServer(malformed))
+	refused := 0
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for _, problem := range c.problems(exchangeRaw(t, address, c)) {
+				t.Error(problem)
+			}
+		})
+		if c.mustRefuse() {
+			refused++
+		}
+	}
+	t.Logf("%d cases, %d of them to be refused", len(cases), refused)
+	if len(cases) < 200 || refused < 100 {
+		t.Errorf("only %d cases, %d of them to be refused: the corpus is not whole", len(cases), refused)
+	}
+}
+
+// TestO6_RawCorpusByteByByte: how the bytes arrive makes no difference.
+func TestO6_RawCorpusByteByByte(t *testing.T) {
+	server := rawServer(malformed)
+	for _, c := range readRawCorpus(t) {
+		t.Run(c.name, func(t *testing.T) {
+			for _, step := range []int{1, 7, rawBufferBytes} {
+				answers, err := serveRaw(server, c, step)
+				if err != nil {
+					t.Fatalf("%d bytes at a time: %v", step, err)
+				}
+				for _, problem := range c.problems(answers) {
+					t.Errorf("%d bytes at a time: %s", step, problem)
+				}
+			}
+		})
+	}
+}
+
+// TestO6_RawCorpusControl: without the guard the same corpus must find faults,
+// or it proves nothing about the guard.
+func TestO6_RawCorpusControl(t *testing.T) {
+	server := rawServer(func(*fasthttp.RequestCtx) string { return "" })
+	var taken, doubled []string
+	for _, c := range readRawCorpus(t) {
+		if !c.mustRefuse() {
+			continue
+		}
+		answers, err := serveRaw(server, c, rawBufferBytes)
+		if err != nil || len(answers) == 0 || answers[0].status != http.StatusOK {
+			continue
+		}
+		taken = append(taken, c.name)
+		if extra := len(withoutProbe(answers)); extra > len(c.want) {
+			doubled = append(doubled, c.name)
+		}
+	}
+	t.Logf("without the guard: %d wrongly served: %v", len(taken), taken)
+	t.Logf("without the guard: %d answered too often: %v", len(doubled), doubled)
+	if len(taken) < 20 || len(doubled) == 0 {
+		t.Errorf("%d wrongly served, %d answered too often: the control finds too little", len(taken), len(doubled))
+	}
+}
+
+// mustRefuse reports whether a 2xx for the first request would be wrong.
+func (c rawCase) mustRefuse() bool {
+	return len(c.want) > 0 && !slices.Contains(c.want[0], http.StatusOK)
+}
+
+// problems compares the answers to the case, with that to the probe behind
+// them if there is one.
+func (c rawCase) problems(answers []rawAnswer) []string {
+	var found []string
+	own := withoutProbe(answers)
+	if len(own) != len(c.want) {
+		found = append(found, fmt.Sprintf("%d answers %v, want %d", len(own), own, len(c.want)))
+	}
+	for i := range min(len(own), len(c.want)) {
+		if a := own[i]; !slices.Contains(c.want[i], a.status) {
+			found = append(found, fmt.Sprintf("answer %d is %d, want %v", i+1, a.status, c.want[i]))
+		} else if a.status >= 400 && (a.code == "" || !a.closes) {
+			found = append(found, fmt.Sprintf("answer %d has code %q, announces the close: %v", i+1, a.code, a.closes))
+		}
+	}
+	kept := len(own) < len(answers)
+	if c.connection == "keep" && !kept || c.connection == "close" && kept {
+		found = append(found, fmt.Sprintf("connection kept: %v, want %s", kept, c.connection))
+	}
+	return found
+}
+
+// withoutProbe cuts the answer to the probe, which can only be the last.
+func withoutProbe(answers []rawAnswer) []rawAnswer {
+	if n := len(answers); n > 0 && answers[n-1].target == rawProbeTarget {
+		return answers[:n-1]
+	}
+	return answers
+}
+
+// exchangeRaw plays a case over TCP and returns every answer until the
+// server closes. A connection that must be closed gets no probe: the server
+// has to end it unasked.
+func exchangeRaw(t *testing.T, address string, c rawCase) []rawAnswer {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	defer conn.Close()
+	timer := time.AfterFunc(rawPatience, func() { conn.Close() })
+	defer timer.Stop()
+	if _, err := conn.Write(c.request); err != nil {
+		t.Logf("write: %v", err) // refused half-way; the answers tell
+	}
+	if c.eof {
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Logf("close write: %v", err)
+		}
+	}
+	br := bufio.NewReader(conn)
+	var answers []rawAnswer
+	for range c.want {
+		a, err := readRawAnswer(br, c.isHead(len(answers)))
+		if err != nil {
+			t.Fatalf("answer %d: %v", len(answers)+1, err)
+		}
+		answers = append(answers, a)
+	}
+	if c.connection != "close" && !c.eof {
+		if _, err := io.WriteString(conn, rawProbe); err != nil {
+			t.Logf("write probe: %v", err)
+		}
+	}
+	for {
+		a, err := readRawAnswer(br, false)
+		if isRawEnd(err) {
+			return answers
+		}
+		if err != nil {
+			t.Fatalf("after %d answers: %v", len(answers), err)
+		}
+		answers = append(answers, a)
+	}
+}
+
+// serveRaw plays a case in memory, step bytes at a time, with the probe behind
+// it at once: so it also shows what a second request in the pipeline meets.
+func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error) {
+	in := slices.Clone(c.request)
+	if !c.eof {
+		in = append(in, rawProbe...)
+	}
+	conn := &rawConn{in: in, step: step}
+	if err := server.ServeConn(conn); err != nil && conn.out.Len() == 0 {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	br := bufio.NewReader(&conn.out)
+	var answers []rawAnswer
+	for {
+		a, err := readRawAnswer(br, c.isHead(len(answers)))
+		if isRawEnd(err) {
+			return answers, nil
+		}
+		if err != nil {
+			return answers, fmt.Errorf("read answer %d: %w", len(answers)+1, err)
+		}
+		answers = append(answers, a)
+	}
+}
+
+// isHead: the first answer to a HEAD has no body. No case has HEAD further on.
+func (c rawCase) isHead(answer int) bool {
+	return answer == 0 && bytes.HasPrefix(c.request, []byte("HEAD "))
+}
+
+// isRawEnd reports whether the server ended the connection. A reset counts: that is
+// what closing with unread bytes amounts to.
+func isRawEnd(err error) bool {
+	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "connection reset")
+}
+
+// readRawAnswer reads one answer and skips 100 Continue.
+func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
+	if _, err := br.Peek(1); err != nil {
+		return rawAnswer{}, err
+	}
+	request := &http.Request{Method: http.MethodGet}
+	if head {
+		request.Method = http.MethodHead
+	}
+	response, err := http.ReadResponse(br, request)
+	if err != nil {
+		return rawAnswer{}, fmt.Errorf("parse: %v", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return rawAnswer{}, fmt.Errorf("read body: %v", err)
+	}
+	if response.StatusCode == http.StatusContinue {
+		return readRawAnswer(br, head)
+	}
+	a := rawAnswer{status: response.StatusCode, target: response.Header.Get("X-Target"), closes: response.Close}
+	if _, rest, found := strings.Cut(string(body), `{"error":{"code":"`); found {
+		a.code, _, _ = strings.Cut(rest, `"`)
+	} else if head && a.status >= 400 {
+		a.code = "head"
+	}
+	return a, nil
+}
+
+// rawServer has a handler that tells what it understood, and refuses what the
+// guard refuses.
+func rawServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			if refused := guard(ctx); refused != "" {
+				refuseRaw(ctx, fasthttp.StatusBadRequest, refused)
+				return
+			}
+			ctx.Response.Header.Set("X-Target", string(ctx.RequestURI()))
+		},
+		ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) {
+			refuseRaw(ctx, rawStatus(err), "The request can't be read.")
+		},
+		ReadBufferSize:               rawBufferBytes,
+		MaxRequestBodySize:           rawBodyBytesMax,
+		ReadTimeout:                  rawPatience,
+		DisablePreParseMultipartForm: true,
+		SecureErrorLogMessage:        true,
+		NoDefaultServerHeader:        true,
+		CloseOnShutdown:              true,
+		Logger:                       rawLogger{},
+	}
+}
+
+// refuseRaw answers with an error object and ends the connection.
+func refuseRaw(ctx *fasthttp.RequestCtx, status int, message string) {
+	ctx.Response.Reset()
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json; charset=utf-8")
+	ctx.SetBodyString(`{"error":{"code":"malformed_request","message":` + strconv.Quote(message) + `}}`)
+	ctx.SetConnectionClose()
+}
+
+func rawStatus(err error) int {
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &small):
+		return fasthttp.StatusRequestHeaderFieldsTooLarge
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return fasthttp.StatusRequestEntityTooLarge
+	}
+	return fasthttp.StatusBadRequest
+}
+
+// rawLogger keeps the library quiet about what the corpus does on purpose.
+type rawLogger struct{}
+
+func (rawLogger) Printf(string, ...any) {}
+
+// startRawServer serves on loopback, behind a patient listener, until the
+// test ends.
+func startRawServer(t *testing.T, server *fasthttp.Server) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	served := make(chan error, 1)
+	patient := Patient(ln, Patience{})
+	go func() { served <- server.Serve(patient) }()
+	t.Cleanup(func() {
+		if err := server.Shutdown(); err != nil {
+			t.Errorf("shut down: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// rawConn is a connection in memory: it hands out in, step bytes at a time,
+// then EOF, and keeps what is written.
+type rawConn struct {
+	in   []byte
+	step int
+	out  bytes.Buffer
+	seen []rawVerdict // filled by FuzzGuard's handler
+}
+
+func (c *rawConn) Read(p []byte) (int, error) {
+	if len(c.in) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.in[:min(c.step, len(c.in))])
+	c.in = c.in[n:]
+	return n, nil
+}
+
+func (c *rawConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
+func (c *rawConn) Close() error                     { return nil }
+func (c *rawConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *rawConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c *rawConn) SetDeadline(time.Time) error      { return nil }
+func (c *rawConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *rawConn) SetWriteDeadline(time.Time) error { return nil }
+
+// readRawCorpus reads every file of the corpus; a case is named file/name.
+func readRawCorpus(t testing.TB) []rawCase {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "raw", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus in testdata/raw: %v", err)
+	}
+	var cases []rawCase
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("read corpus: %v", err)
+		}
+		group := strings.TrimSuffix(filepath.Base(file), ".txt")
+		for i, line := range strings.Split(string(text), "\n") {
+			cases, err = addRawLine(cases, group, line)
+			if err != nil {
+				t.Fatalf("%s:%d: %v", file, i+1, err)
+			}
+		}
+	}
+	return cases
+}
+
+// addRawLine reads one line of a corpus file.
+func addRawLine(cases []rawCase, group, line string) ([]rawCase, error) {
+	if line == "" || line[0] == '#' {
+		return cases, nil
+	}
+	if text, found := strings.CutPrefix(line, "    "); found && len(cases) > 0 {
+		last := &cases[len(cases)-1]
+		request, err := appendRawBytes(last.request, text)
+		last.request = request
+		return cases, err
+	}
+	name, want, found := strings.Cut(strings.TrimPrefix(line, "case "), ": ")
+	if !found {
+		return nil, fmt.Errorf("neither a case, a remark nor bytes: %q", line)
+	}
+	c := rawCase{name: group + "/" + name}
+	for _, word := range strings.Fields(want) {
+		if err := c.expect(word); err != nil {
+			return nil, err
+		}
+	}
+	return append(cases, c), nil
+}
+
+// expect reads one word behind the name of a case.
+func (c *rawCase) expect(word string) error {
+	switch word {
+	case "none":
+	case "eof":
+		c.eof = true
+	case "keep", "close", "any":
+		c.connection = word
+	default:
+		var statuses []int
+		for text := range strings.SplitSeq(word, "|") {
+			status, err := strconv.Atoi(text)
+			if err != nil {
+				return fmt.Errorf("read expectation %q: %w", word, err)
+			}
+			statuses = append(statuses, status)
+		}
+		c.want = append(c.want, statuses)
+	}
+	return nil
+}
+
+// appendRawBytes resolves [[n text]] and the escapes.
+func appendRawBytes(dst []byte, text string) ([]byte, error) {
+	if before, rest, found := strings.Cut(text, "[["); found {
+		inside, after, _ := strings.Cut(rest, "]]")
+		count, repeated, _ := strings.Cut(inside, " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return dst, fmt.Errorf("read repetition %q: %w", inside, err)
+		}
+		text = before + strings.Repeat(repeated, n) + after
+	}
+	for text != "" {
+		char, multibyte, tail, err := strconv.UnquoteChar(text, '"')
+		if err != nil {
+			return dst, fmt.Errorf("unescape %q: %w", text, err)
+		}
+		if multibyte {
+			return dst, fmt.Errorf("write bytes above 127 as \\x: %q", text)
+		}
+		dst, text = append(dst, byte(char)), tail
+	}
+	return dst, nil
+}
