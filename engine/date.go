@@ -9,7 +9,7 @@ import (
 // Zone is the name of the zone in which every day begins and ends (T2).
 const Zone = "America/Santo_Domingo"
 
-// Santo Domingo keeps UTC-4 without summer time; the zone data knows its past.
+// santoDomingo is set once. Santo Domingo keeps UTC-4 without summer time; the zone data knows its past.
 var santoDomingo = mustZone()
 
 func mustZone() *time.Location {
@@ -26,13 +26,19 @@ func Location() *time.Location { return santoDomingo }
 // ErrDate is returned for a text that is no calendar date.
 var ErrDate = errors.New("not a calendar date of the form YYYY-MM-DD")
 
-// Date is a calendar date: days since 1 January of the year 1, plus one. The zero Date is no date at all.
+// Date is a calendar date of the years 1 to 9999: days since 1 January of the year 1, plus one, so that dates order as
+// numbers. The zero Date is no date at all.
 type Date int32
+
+// dateMax is 9999-12-31, the last one that the form can tell.
+const dateMax = 3_652_059
 
 const dateLayout = "2006-01-02"
 
-// secondsBeforeUnix is from 0001-01-01 to 1970-01-01.
-const secondsBeforeUnix = 62135596800
+const (
+	secondsOfDay      = 24 * 60 * 60
+	secondsBeforeUnix = 719_162 * secondsOfDay // from 0001-01-01 to 1970-01-01
+)
 
 // ParseDate reads strictly YYYY-MM-DD and refuses days that no calendar has (T10); the error is ErrDate.
 func ParseDate(text string) (Date, error) {
@@ -44,24 +50,29 @@ func ParseDate(text string) (Date, error) {
 	if err != nil || day.Year() < 1 {
 		return 0, ErrDate
 	}
-	return dateOfUTC(day), nil
+	return Date((day.Unix()+secondsBeforeUnix)/secondsOfDay) + 1, nil
 }
 
-// DateOf is the Dominican calendar date at an instant.
+// DateOf is the Dominican calendar date at an instant; no date for an instant outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
-	year, month, day := t.In(santoDomingo).Date()
-	return dateOfUTC(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
-}
-
-func dateOfUTC(midnight time.Time) Date {
-	return Date((midnight.Unix()+secondsBeforeUnix)/86400) + 1
+	_, offset := t.In(santoDomingo).Zone()
+	seconds := t.Unix() + int64(offset) + secondsBeforeUnix
+	if seconds < 0 || seconds >= dateMax*secondsOfDay {
+		return 0
+	}
+	return Date(seconds/secondsOfDay) + 1
 }
 
 // IsZero reports that there is no date.
 func (d Date) IsZero() bool { return d == 0 }
 
-// AddDays moves by n days.
-func (d Date) AddDays(n int) Date { return d + Date(n) }
+// AddDays moves by n days, but not out of the years 1 to 9999. No date stays no date.
+func (d Date) AddDays(n int) Date {
+	if d == 0 {
+		return 0
+	}
+	return min(max(d+Date(min(max(n, -dateMax), dateMax)), 1), dateMax)
+}
 
 // String is YYYY-MM-DD, "" for no date.
 func (d Date) String() string {
@@ -80,30 +91,37 @@ func (d Date) Append(dst []byte) []byte {
 }
 
 func (d Date) utc() time.Time {
-	return time.Unix(int64(d-1)*86400-secondsBeforeUnix, 0).UTC()
+	return time.Unix(int64(d-1)*secondsOfDay-secondsBeforeUnix, 0).UTC()
 }
 
-// Start is the instant at which the day begins in Santo Domingo.
+// Start is the instant at which the day begins in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
+	midnight := d.at(0)
+	if DateOf(midnight) < d { // summer time began at midnight (1966–1974): the day begins with the change
+		_, midnight = midnight.ZoneBounds()
+	}
+	return midnight.UTC()
+}
+
+// at is the instant at which the clocks of Santo Domingo show a full hour.
+func (d Date) at(hour int) time.Time {
 	year, month, day := d.utc().Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, santoDomingo).UTC()
+	return time.Date(year, month, day, hour, 0, 0, 0, santoDomingo)
 }
 
 // refreshHours are the Dominican hours at which rates are refreshed (interface §1).
-var refreshHours = [...]int{8, 12, 17}
+func refreshHours() [3]int { return [...]int{8, 12, 17} }
 
-// NextRefresh is the first refresh slot after an instant.
+// NextRefresh is the first refresh slot after an instant, in UTC.
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
-	for _, date := range [...]Date{day, day + 1} {
-		for _, hour := range refreshHours {
-			if slot := date.Start().Add(time.Duration(hour) * time.Hour); slot.After(after) {
-				return slot
-			}
+	for _, hour := range refreshHours() {
+		if slot := day.at(hour); slot.After(after) {
+			return slot.UTC()
 		}
 	}
-	return (day + 2).Start()
+	return (day + 1).at(refreshHours()[0]).UTC()
 }
 
-// NextMidnight is the instant at which the next Dominican day begins.
+// NextMidnight is the instant at which the next Dominican day begins, in UTC.
 func NextMidnight(after time.Time) time.Time { return (DateOf(after) + 1).Start() }

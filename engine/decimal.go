@@ -26,8 +26,9 @@ type Decimal struct {
 	units int64
 }
 
-// ParseDecimal reads a decimal in the contract's form, ^[0-9]+([.][0-9]{1,8})?$, and keeps its text verbatim.
-// Values of 92,233,720,368.54775808 and more are refused; so is everything else, with an error that wraps ErrDecimal.
+// ParseDecimal reads a decimal in the contract's form, ^[0-9]+([.][0-9]{1,8})?$, and keeps its text verbatim, so the text
+// must not be borrowed from a buffer that is used again. Texts of more than 60 characters and values of 92,233,720,368.54775808
+// and more are refused; so is everything else, with an error that wraps ErrDecimal.
 func ParseDecimal(text string) (Decimal, error) {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	switch {
@@ -46,11 +47,13 @@ func ParseDecimal(text string) (Decimal, error) {
 }
 
 // ReadDecimal reads what a source published: as ParseDecimal, but a longer fraction, which only the binary cells of a
-// workbook give (58.949999999999996), is rounded half even to eight digits and loses the zeros at its end (I2).
+// workbook give (58.949999999999996), is rounded half even to eight digits and loses the zeros at its end (I2). The text is
+// copied: five characters of a page must not keep the page in memory.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
-	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax || !allDigits(whole) || !allDigits(fraction) {
-		return ParseDecimal(text)
+	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||
+		whole == "" || !allDigits(whole) || !allDigits(fraction) {
+		return ParseDecimal(strings.Clone(text))
 	}
 	exact, _, err := apd.NewFromString(text)
 	if err != nil {
@@ -80,7 +83,7 @@ func (d Decimal) String() string { return d.text }
 // Units is the value in 10^-8, 0 when null.
 func (d Decimal) Units() int64 { return d.units }
 
-// Compare orders by value, not by text: 59.30 and 59.3 are equal (S3).
+// Compare orders by value, not by text: 59.30 and 59.3 are equal (S3). Null stands where 0 stands.
 func (d Decimal) Compare(other Decimal) int {
 	switch {
 	case d.units < other.units:
@@ -105,7 +108,8 @@ func allDigits(text string) bool {
 	return true
 }
 
-// scaled is whole.fraction in units of 10^-places; fraction has at most that many digits. False when it overflows.
+// scaled is whole.fraction in units of 10^-places; both are digits, fraction has at most places of them. False when it
+// overflows.
 func scaled(whole, fraction string, places int) (int64, bool) {
 	const maxInt64 = 1<<63 - 1
 	var value int64

@@ -22,11 +22,12 @@ func Channels() []Channel {
 	return []Channel{Unspecified, Branch, Digital, Cash, Transfer}
 }
 
-// ParseChannel accepts exactly the words of the closed list, byte for byte.
+// ParseChannel accepts exactly the words of the closed list, byte for byte. The answer does not share the text's memory.
 func ParseChannel(text string) (Channel, bool) {
-	switch c := Channel(text); c {
-	case Unspecified, Branch, Digital, Cash, Transfer:
-		return c, true
+	for _, word := range Channels() {
+		if text == string(word) {
+			return word, true
+		}
 	}
 	return "", false
 }
@@ -43,11 +44,12 @@ const (
 // Kinds returns the closed list.
 func Kinds() []Kind { return []Kind{Commercial, Reference} }
 
-// ParseKind accepts exactly the words of the closed list, byte for byte.
+// ParseKind accepts exactly the words of the closed list, byte for byte. The answer does not share the text's memory.
 func ParseKind(text string) (Kind, bool) {
-	switch k := Kind(text); k {
-	case Commercial, Reference:
-		return k, true
+	for _, word := range Kinds() {
+		if text == string(word) {
+			return word, true
+		}
 	}
 	return "", false
 }
@@ -61,11 +63,15 @@ const (
 	Sell Operation = "sell"
 )
 
-// ParseOperation accepts exactly "buy" and "sell".
+// Operations returns the closed list.
+func Operations() []Operation { return []Operation{Buy, Sell} }
+
+// ParseOperation accepts exactly "buy" and "sell", as ParseChannel does.
 func ParseOperation(text string) (Operation, bool) {
-	switch o := Operation(text); o {
-	case Buy, Sell:
-		return o, true
+	for _, word := range Operations() {
+		if text == string(word) {
+			return word, true
+		}
 	}
 	return "", false
 }
