@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawCommand is anything that may happen to a book, good and bad.
+func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
+	institution := rapid.SampledFrom([]string{"bhd", "popular", "caribe", "vimenca", "romana", "bancamerica", "bcrd"})
+	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "b"})
+	switch kind := rapid.IntRange(0, 9).Draw(t, "command"); {
+	case kind == 0:
+		return Withdraw{QuoteKey{institution.Draw(t, "of"), Unspecified, Commercial}, source.Draw(t, "by"), "ana"}
+	case kind <= 2 && len(held) > 0:
+		one := rapid.SampledFrom(held).Draw(t, "held")
+		if kind == 1 && one.Reason != OutOfBand { // what an operator releases is served, bands or not (X12)
+			return Release{one.ID, "ana"}
+		}
+		return Reject{one.ID, "ana"}
+	}
+	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "61.5", "64", "6.09", "x"})
+	var refreshes []Refresh
+	for range rapid.IntRange(1, 3).Draw(t, "refreshes") {
+		refresh := Refresh{
+			SourceID:   source.Draw(t, "source"),
+			ObservedAt: now.Add(-time.Duration(rapid.IntRange(-1, 60).Draw(t, "age")) * time.Hour),
+			Complete:   rapid.Bool().Draw(t, "complete"),
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "observations") {
+			refresh.Observations = append(refresh.Observations, Observation{
+				InstitutionID: institution.Draw(t, "institution"), Currency: "USD",
+				Channel: rapid.SampledFrom([]Channel{"", Branch, Digital}).Draw(t, "channel"),
+				Kind:    rapid.SampledFrom([]Kind{"", Commercial, Reference}).Draw(t, "kind"),
+				Buy:     side.Draw(t, "buy"), Sell: side.Draw(t, "sell"),
+				EffectiveDate: Date(rapid.SampledFrom([]int{0, 0, int(DateOf(now)), int(DateOf(now)) - 1, int(DateOf(now)) + 9}).Draw(t, "date")),
+			})
+		}
+		refreshes = append(refreshes, refresh)
+	}
+	return Observe{refreshes}
+}
+
+// After any run: the events applied to a new book give the same state; so do a snapshot in the middle and the events after it;
+// deciding changes nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
+func TestReplayedStateIsLiveState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		book := NewBook("USD", DefaultCatalogue(), DefaultRules())
+		single := NewBook("USD", DefaultCatalogue(), DefaultRules())
+		var events []Event
+		var snapshot BookState
+		now, steps := noon, rapid.IntRange(1, 25).Draw(t, "steps")
+		cutAt, afterCut := rapid.IntRange(0, steps-1).Draw(t, "cut"), 0
+		for step := range steps {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
+			command := drawCommand(t, now, book.Board().Held())
+			before := book.State()
+			decision, _ := book.Decide(command, now)
+			if !reflect.DeepEqual(before, book.State()) {
+				t.Fatal("deciding changed the book")
+			}
+			for _, event := range decision.Events {
+				book.Apply(event)
+			}
+			events = append(events, decision.Events...)
+			oneByOne(single, command, now)
+			if step == cutAt {
+				snapshot, afterCut = book.State(), len(events)
+			}
+			servesOnlyGood(t, book.Board().View(now))
+		}
+		same(t, "a full replay", book, replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), events))
+		same(t, "snapshot and tail", book, replay(Restore(snapshot, DefaultCatalogue(), DefaultRules()), events[afterCut:]))
+		same(t, "one refresh at a time", book, single)
+	})
+}
+
+func oneByOne(book *Book, command Command, now time.Time) {
+	commands := []Command{command}
+	if observe, ok := command.(Observe); ok {
+		commands = nil
+		for _, refresh := range observe.Refreshes {
+			commands = append(commands, Observe{[]Refresh{refresh}})
+		}
+	}
+	for _, one := range commands {
+		decision, _ := book.Decide(one, now)
+		replay(book, decision.Events)
+	}
+}
+
+func replay(book *Book, events []Event) *Book {
+	for _, event := range events {
+		book.Apply(event)
+	}
+	return book
+}
+
+func same(t *rapid.T, what string, want, got *Book) {
+	if !reflect.DeepEqual(want.State(), got.State()) {
+		t.Fatalf("%s differs:\nwant %+v\ngot  %+v", what, want.State(), got.State())
+	}
+}
+
+func servesOnlyGood(t *rapid.T, view *View) {
+	for _, rate := range view.rates {
+		for _, side := range []Decimal{rate.Buy, rate.Sell} {
+			if side.IsZero() || side.String() == "6.09" || len(side.String()) > 12 {
+				t.Fatalf("%s is served with %s", rate.ID, side)
+			}
+		}
+		if rate.Buy.IsNull() && rate.Sell.IsNull() || !rate.Buy.IsNull() && !rate.Sell.IsNull() && rate.Buy.Compare(rate.Sell) > 0 {
+			t.Fatalf("%s is served with %s / %s", rate.ID, rate.Buy, rate.Sell)
+		}
+	}
+	for _, operation := range []Operation{Buy, Sell} {
+		ranking := view.Ranking(RankingQuery{Operation: operation, Cut: Cut{LimitMax, 0}}).Items
+		if !slices.IsSortedFunc(ranking, func(a, b *Rate) int { return compareRanked(operation, a, b) }) {
+			t.Fatalf("the ranking to %s is out of order", operation)
+		}
+	}
+}
+
+// The same check sees a book that forgets: without it, the property above could not fail.
+func TestReplayedStateIsLiveState_Control(t *testing.T) {
+	f := newFixture(t)
+	decision, _ := f.book.Decide(Observe{[]Refresh{{SourceID: "a", ObservedAt: noon, Observations: goodBanks()}}}, noon)
+	whole := replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), decision.Events)
+	event := *decision.Events[0].(*Refreshed)
+	event.Quotes = event.Quotes[1:]
+	part := replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), []Event{&event})
+	if reflect.DeepEqual(whole.State(), part.State()) {
+		t.Error("a lost quote is not seen")
+	}
+}
+
+// What a batch of a thousand observations costs to decide and apply.
+func BenchmarkObserve(b *testing.B) {
+	book := NewBook("USD", DefaultCatalogue(), DefaultRules())
+	var institutions []string
+	for _, institution := range DefaultCatalogue().Institutions() {
+		institutions = append(institutions, institution.ID)
+	}
+	now, n := noon, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		var refreshes []Refresh
+		for range 20 {
+			now = now.Add(time.Hour)
+			refresh := Refresh{SourceID: "list", ObservedAt: now}
+			for i := range institutions {
+				cents := fmt.Sprintf("%02d", (i+n)%40)
+				refresh.Observations = append(refresh.Observations, usd(institutions[i], "57."+cents, "60."+cents))
+			}
+			refreshes, n = append(refreshes, refresh), n+1
+		}
+		decision, _ := book.Decide(Observe{refreshes}, now)
+		replay(book, decision.Events)
+		book.Board()
+		if accepted := decision.Receipt.Accepted; accepted != 20*len(institutions) {
+			b.Fatalf("accepted %d", accepted)
+		}
+	}
+	b.ReportMetric(float64(20*len(institutions)*b.N)/b.Elapsed().Seconds(), "observations/s")
+}
