@@ -1,0 +1,105 @@
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	indexDigits    = 20 // the library names a segment by the index of its first frame
+	snapshotPrefix = "snapshot-"
+	tempSuffix     = ".tmp"
+)
+
+// numbered is a file whose name carries a number: a segment its first frame, a snapshot its sequence.
+type numbered struct {
+	number uint64
+	path   string
+}
+
+// listing is what lies in the directory, sorted by number.
+type listing struct {
+	segments  []numbered
+	snapshots []numbered
+	temps     []string // of snapshots that were never finished
+	foreign   []string // files that the library would take for its own and act on
+}
+
+// list sorts the names of the directory. Names that mean nothing to this package or to the library,
+// such as files that were put aside, are passed over.
+func list(dir string) (listing, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return listing{}, fmt.Errorf("list log directory: %w", err)
+	}
+	var l listing
+	for _, e := range entries {
+		l.add(filepath.Join(dir, e.Name()), e.Name(), e.Type().IsRegular())
+	}
+	byNumber := func(a, b numbered) int { return cmp.Compare(a.number, b.number) }
+	slices.SortFunc(l.segments, byNumber)
+	slices.SortFunc(l.snapshots, byNumber)
+	return l, nil
+}
+
+func (l *listing) add(path, name string, regular bool) {
+	if rest, ok := strings.CutPrefix(name, snapshotPrefix); ok {
+		l.addSnapshot(path, rest, regular)
+		return
+	}
+	if len(name) < indexDigits {
+		return
+	}
+	index, ok := parseIndex(name[:indexDigits])
+	if !ok {
+		return
+	}
+	switch suffix := name[indexDigits:]; {
+	case suffix == "" && regular && index > 0:
+		l.segments = append(l.segments, numbered{index, path})
+	case suffix == "", suffix == ".START", suffix == ".END":
+		// The library makes the last two when it truncates and deletes other segments when it finds one.
+		// We never let it truncate, so this came from elsewhere.
+		l.foreign = append(l.foreign, path)
+	}
+}
+
+func (l *listing) addSnapshot(path, rest string, regular bool) {
+	if number, ok := strings.CutSuffix(rest, tempSuffix); ok {
+		if _, ok := parseIndex(number); ok && regular {
+			l.temps = append(l.temps, path)
+		}
+		return
+	}
+	sequence, ok := parseIndex(rest)
+	switch {
+	case ok && regular && sequence > 0:
+		l.snapshots = append(l.snapshots, numbered{sequence, path})
+	case ok:
+		l.foreign = append(l.foreign, path)
+	}
+}
+
+// parseIndex reads exactly 20 decimal digits.
+func parseIndex(s string) (uint64, bool) {
+	if len(s) != indexDigits || strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil
+}
+
+func segmentPath(dir string, index uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%0*d", indexDigits, index))
+}
+
+func snapshotPath(dir string, sequence uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%0*d", snapshotPrefix, indexDigits, sequence))
+}

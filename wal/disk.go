@@ -1,0 +1,166 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// disk is every operation of this package that changes the directory, but for the appends of the
+// library. Tests replace single ones to let them fail, or to copy the directory before each.
+type disk struct {
+	sync     func(*os.File) error
+	syncDir  func(dir string) error
+	rename   func(from, to string) error
+	remove   func(path string) error
+	truncate func(f *os.File, size int64) error
+	write    func(f *os.File, data []byte, offset int64) error
+	free     func(dir string) (int64, error) // bytes that this process may still write
+}
+
+func realDisk() *disk {
+	return &disk{
+		sync:     (*os.File).Sync,
+		syncDir:  syncDir,
+		rename:   os.Rename,
+		remove:   os.Remove,
+		truncate: (*os.File).Truncate,
+		write: func(f *os.File, data []byte, offset int64) error {
+			_, err := f.WriteAt(data, offset)
+			return err
+		},
+		free: freeSpace,
+	}
+}
+
+// syncDir makes the names in dir durable: a created, renamed or removed file may come back, or be gone,
+// after a power cut until its directory was synced.
+func syncDir(dir string) (err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+func freeSpace(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// room answers ErrNoSpace when writing need bytes into dir would leave less than the reserve.
+func (d *disk) room(dir string, reserve, need int64) error {
+	if reserve < 0 {
+		return nil
+	}
+	free, err := d.free(dir)
+	if err != nil {
+		return err
+	}
+	if free-need < reserve {
+		return fmt.Errorf("%w: %d bytes free in %s, %d needed beside a reserve of %d", ErrNoSpace, free, dir, need, reserve)
+	}
+	return nil
+}
+
+// makeDir creates dir and its parents and makes their names durable.
+func (d *disk) makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("create log directory: %s is a file", dir)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("create log directory: %w", err)
+	}
+	// Which parents were new is not known; syncing one too many costs nothing, one too few a log.
+	for at := dir; ; at = filepath.Dir(at) {
+		if err := d.syncDir(at); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// keep writes data durably into a new file whose name begins with path and says why and when.
+func (d *disk) keep(path, why string, at time.Time, data []byte) (name string, err error) {
+	name, err = asideName(path, why, at)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := d.write(f, data, 0); err != nil {
+		return "", fmt.Errorf("keep %d bytes in %s: %w", len(data), name, err)
+	}
+	if err := d.sync(f); err != nil {
+		return "", fmt.Errorf("sync %s: %w", name, err)
+	}
+	return name, d.syncDir(filepath.Dir(name))
+}
+
+// cut makes the file size bytes long, durably.
+func (d *disk) cut(path string, size int64) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := d.truncate(f, size); err != nil {
+		return fmt.Errorf("cut %s to %d bytes: %w", path, size, err)
+	}
+	if err := d.sync(f); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return d.syncDir(filepath.Dir(path))
+}
+
+// aside renames a file so that the log no longer sees it, and keeps its bytes.
+func (d *disk) aside(path, why string, at time.Time) (string, error) {
+	name, err := asideName(path, why, at)
+	if err != nil {
+		return "", err
+	}
+	if err := d.rename(path, name); err != nil {
+		return "", err
+	}
+	return name, d.syncDir(filepath.Dir(path))
+}
+
+// asideMax bounds the search for a free name; more files of one moment mean that something loops.
+const asideMax = 1000
+
+// asideName finds a name that is not taken: two files may be put aside in one tick of the clock.
+func asideName(path, why string, at time.Time) (string, error) {
+	base := path + "." + why + "-" + at.UTC().Format("20060102T150405.000000000Z")
+	name := base
+	for i := 1; i < asideMax; i++ {
+		_, err := os.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+	return "", fmt.Errorf("find a name for %s: %d are taken", base, asideMax)
+}

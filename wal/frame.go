@@ -1,0 +1,265 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Limits of one append. They bound what a damaged length can make a reader allocate.
+const (
+	RecordBytesMax  = 1 << 20 // bytes of one record
+	BatchBytesMax   = 4 << 20 // bytes of one batch: its records and a 4-byte length for each
+	BatchRecordsMax = 1 << 16 // records of one batch
+)
+
+const (
+	formatVersion = 1
+
+	frameMagic        = "tsWL"
+	frameHeaderBytes  = 40
+	frameTrailerBytes = 4
+	recordPrefixBytes = 4
+	frameBytesMin     = frameHeaderBytes + recordPrefixBytes + 1 + frameTrailerBytes
+	frameBytesMax     = frameHeaderBytes + BatchBytesMax + frameTrailerBytes
+	entryPrefixMax    = binary.MaxVarintLen32 // the library's length before each frame, in bytes
+	entryBytesMax     = entryPrefixMax + frameBytesMax
+)
+
+// Relations between the limits, checked by the compiler: each constant must not be negative.
+const (
+	_ = uint(BatchBytesMax - RecordBytesMax - recordPrefixBytes)
+	_ = uint(BatchBytesMax - BatchRecordsMax*(recordPrefixBytes+1))
+	_ = uint(1<<28 - frameBytesMax) // a frame's length fits four bytes of uvarint
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
+// position is the place where the next frame belongs.
+type position struct {
+	frame    uint64 // index of the frame, the first frame ever is 1
+	sequence uint64 // sequence of its first record, the first record ever is 1
+	chain    uint32 // checksum of the frame before it, 0 before the first
+}
+
+var origin = position{frame: 1, sequence: 1}
+
+// frame is one batch as it was read: a view into the buffer that was decoded.
+type frame struct {
+	index    uint64
+	first    uint64 // sequence of the first record
+	count    uint32
+	chain    uint32
+	checksum uint32
+	payload  []byte
+}
+
+// last is the sequence of the last record of the frame.
+func (f frame) last() uint64 { return f.first + uint64(f.count) - 1 }
+
+// next is the position behind the frame.
+func (f frame) next() position {
+	return position{frame: f.index + 1, sequence: f.last() + 1, chain: f.checksum}
+}
+
+// fault says why bytes are not the frame that should be there.
+type fault struct {
+	at       int    // offset in the bytes that were decoded
+	expected string // for DamageError
+	found    string
+	torn     bool  // an interrupted write can have left this
+	version  uint8 // when not 0: the header is whole and names this newer version
+}
+
+func wrong(at int, expected, found string) *fault {
+	return &fault{at: at, expected: expected, found: found}
+}
+
+func torn(at int, expected, found string) *fault {
+	return &fault{at: at, expected: expected, found: found, torn: true}
+}
+
+// appendFrame appends the frame that holds records at the position to dst. The records must be within
+// the limits.
+func appendFrame(dst []byte, at position, records [][]byte) []byte {
+	start := len(dst)
+	payload := 0
+	for _, r := range records {
+		payload += recordPrefixBytes + len(r)
+	}
+	dst = append(dst, frameMagic...)
+	dst = append(dst, formatVersion, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(records)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(payload))
+	dst = binary.LittleEndian.AppendUint64(dst, at.frame)
+	dst = binary.LittleEndian.AppendUint64(dst, at.sequence)
+	dst = binary.LittleEndian.AppendUint32(dst, at.chain)
+	dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
+	for _, r := range records {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r)))
+		dst = append(dst, r...)
+	}
+	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
+}
+
+// decodeEntry reads the library's length and the frame behind it from the start of data, and returns
+// how many bytes both take. It does not look at the frame's position: that is follows.
+func decodeEntry(data []byte) (frame, int, *fault) {
+	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
+	if prefix <= 0 {
+		return frame{}, 0, torn(0, "the length of a frame", fmt.Sprintf("%d bytes that are none", len(data)))
+	}
+	if size < frameBytesMin || size > frameBytesMax {
+		return frame{}, 0, torn(0, fmt.Sprintf("a frame of %d to %d bytes", frameBytesMin, frameBytesMax), fmt.Sprintf("a length of %d", size))
+	}
+	if prefix != len(binary.AppendUvarint(nil, size)) {
+		return frame{}, 0, torn(0, "the shortest form of a length", fmt.Sprintf("%d bytes for %d", prefix, size))
+	}
+	body := data[prefix:]
+	if uint64(len(body)) > size {
+		body = body[:size]
+	}
+	f, bad := decodeFrame(body, int(size))
+	if bad != nil {
+		bad.at += prefix
+		return f, 0, bad
+	}
+	return f, prefix + int(size), nil
+}
+
+// decodeFrame reads a frame of size bytes from data, which holds fewer when the file ends early. On a
+// fault behind the header the frame's header fields are set all the same.
+func decodeFrame(data []byte, size int) (frame, *fault) {
+	f, payload, bad := decodeHeader(data)
+	if bad != nil {
+		return frame{}, bad
+	}
+	if want := frameHeaderBytes + payload + frameTrailerBytes; want != size {
+		return f, wrong(12, fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("a header that says %d", want))
+	}
+	if len(data) < size {
+		return f, torn(len(data), fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("the end after %d", len(data)))
+	}
+	end := size - frameTrailerBytes
+	f.checksum = binary.LittleEndian.Uint32(data[end:])
+	if sum := checksum(data[:end]); sum != f.checksum {
+		return f, torn(end, fmt.Sprintf("checksum %08x", f.checksum), fmt.Sprintf("%08x over the frame", sum))
+	}
+	f.payload = data[frameHeaderBytes:end]
+	return f, checkPayload(f)
+}
+
+// decodeHeader reads the header alone and returns the frame without payload, and the payload's length.
+func decodeHeader(data []byte) (frame, int, *fault) {
+	if len(data) < frameHeaderBytes {
+		return frame{}, 0, torn(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
+	}
+	if string(data[:4]) != frameMagic {
+		return frame{}, 0, torn(0, fmt.Sprintf("%q", frameMagic), fmt.Sprintf("%q", data[:4]))
+	}
+	stored := binary.LittleEndian.Uint32(data[36:])
+	if sum := checksum(data[:36]); sum != stored {
+		return frame{}, 0, torn(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
+	}
+	if bad := checkVersion(data[4:8]); bad != nil {
+		bad.at += 4
+		return frame{}, 0, bad
+	}
+	f := frame{
+		count: binary.LittleEndian.Uint32(data[8:]),
+		index: binary.LittleEndian.Uint64(data[16:]),
+		first: binary.LittleEndian.Uint64(data[24:]),
+		chain: binary.LittleEndian.Uint32(data[32:]),
+	}
+	payload := binary.LittleEndian.Uint32(data[12:])
+	if f.count == 0 || f.count > BatchRecordsMax || payload > BatchBytesMax {
+		return f, 0, wrong(8, "a batch within the limits", fmt.Sprintf("%d records in %d bytes", f.count, payload))
+	}
+	if f.index == 0 || f.first == 0 || f.last() < f.first {
+		return f, 0, wrong(16, "indices from 1", fmt.Sprintf("frame %d with record %d", f.index, f.first))
+	}
+	return f, int(payload), nil
+}
+
+// checkVersion reads a version byte and the three zero bytes behind it. Every format version keeps the
+// magic, these four bytes and the header's checksum where they are.
+func checkVersion(data []byte) *fault {
+	if data[0] > formatVersion {
+		return &fault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
+	}
+	if data[0] == 0 || data[1] != 0 || data[2] != 0 || data[3] != 0 {
+		return wrong(0, fmt.Sprintf("version %d and three zero bytes", formatVersion), fmt.Sprintf("% x", data[:4]))
+	}
+	return nil
+}
+
+// checkPayload verifies that the lengths of the records fill the payload exactly. The checksum was right,
+// so a fault here was written: no crash leaves it.
+func checkPayload(f frame) *fault {
+	rest := f.payload
+	for i := range f.count {
+		at := frameHeaderBytes + len(f.payload) - len(rest)
+		if len(rest) < recordPrefixBytes {
+			return wrong(at, fmt.Sprintf("%d records", f.count), fmt.Sprintf("the end after %d", i))
+		}
+		n := binary.LittleEndian.Uint32(rest)
+		if n == 0 || n > RecordBytesMax || int(n) > len(rest)-recordPrefixBytes {
+			return wrong(at, fmt.Sprintf("a record of 1 to %d bytes", RecordBytesMax), fmt.Sprintf("a length of %d", n))
+		}
+		rest = rest[recordPrefixBytes+int(n):]
+	}
+	if len(rest) != 0 {
+		return wrong(frameHeaderBytes+len(f.payload)-len(rest), "the end of the payload", fmt.Sprintf("%d bytes more", len(rest)))
+	}
+	return nil
+}
+
+// records calls visit for each record of a decoded frame. The record is a view into the frame.
+func (f frame) records(visit func(sequence uint64, record []byte) error) error {
+	rest := f.payload
+	for seq := f.first; len(rest) > 0; seq++ {
+		n := int(binary.LittleEndian.Uint32(rest))
+		end := recordPrefixBytes + n
+		if err := visit(seq, rest[recordPrefixBytes:end:end]); err != nil {
+			return err
+		}
+		rest = rest[end:]
+	}
+	return nil
+}
+
+// follows checks that the frame is the one that belongs at the position. Its header's checksum was
+// right, so an interrupted write cannot have left a difference.
+func (f frame) follows(at position) *fault {
+	switch {
+	case f.index != at.frame:
+		return wrong(16, fmt.Sprintf("frame %d", at.frame), fmt.Sprintf("frame %d", f.index))
+	case f.first != at.sequence:
+		return wrong(24, fmt.Sprintf("sequence %d", at.sequence), fmt.Sprintf("sequence %d", f.first))
+	case f.chain != at.chain:
+		return wrong(32, fmt.Sprintf("chain %08x", at.chain), fmt.Sprintf("chain %08x", f.chain))
+	}
+	return nil
+}
+
+// findFrame looks at every byte of data for a whole frame whose index is at least from, and returns its
+// offset, or -1. Such a frame behind damage proves that the damage is no torn tail.
+func findFrame(data []byte, from uint64) (frame, int) {
+	for at := 0; ; at++ {
+		i := bytes.Index(data[at:], []byte(frameMagic))
+		if i < 0 {
+			return frame{}, -1
+		}
+		at += i
+		f, payload, bad := decodeHeader(data[at:])
+		if bad != nil || f.index < from {
+			continue
+		}
+		if f, bad = decodeFrame(data[at:], frameHeaderBytes+payload+frameTrailerBytes); bad == nil {
+			return f, at
+		}
+	}
+}

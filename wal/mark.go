@@ -1,0 +1,169 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	markName      = "mark"
+	markMagic     = "tsMK"
+	markSlotBytes = 512 // one sector: a power cut tears at most the slot that was being written
+	markSlots     = 2
+	markFileBytes = markSlotBytes * markSlots
+)
+
+// mark is the high-water mark: every frame from first up to, not including, end was on disk. A log that
+// begins later or ends earlier, or has other frames there, has lost something acknowledged.
+type mark struct {
+	generation uint64
+	first      uint64   // index of the oldest frame that must be there
+	end        position // behind the newest frame that was synced
+}
+
+// MarkState says how much of the high-water mark could be read.
+type MarkState string
+
+// States of the high-water mark.
+const (
+	MarkWhole MarkState = "whole" // both slots are valid
+	MarkHalf  MarkState = "half"  // one slot is damaged, the other counts
+	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
+)
+
+func (m mark) encode() []byte {
+	b := make([]byte, markSlotBytes)
+	copy(b, markMagic)
+	b[4] = formatVersion
+	binary.LittleEndian.PutUint64(b[8:], m.generation)
+	binary.LittleEndian.PutUint64(b[16:], m.first)
+	binary.LittleEndian.PutUint64(b[24:], m.end.frame)
+	binary.LittleEndian.PutUint64(b[32:], m.end.sequence)
+	binary.LittleEndian.PutUint32(b[40:], m.end.chain)
+	binary.LittleEndian.PutUint32(b[markSlotBytes-4:], checksum(b[:markSlotBytes-4]))
+	return b
+}
+
+// decodeMark reads one slot. ok is false for anything but a whole slot; the version is set when the slot
+// is whole and newer than this build.
+func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
+	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
+		return mark{}, 0, false
+	}
+	if checksum(b[:markSlotBytes-4]) != binary.LittleEndian.Uint32(b[markSlotBytes-4:]) {
+		return mark{}, 0, false
+	}
+	if b[4] > formatVersion {
+		return mark{}, b[4], false
+	}
+	m = mark{
+		generation: binary.LittleEndian.Uint64(b[8:]),
+		first:      binary.LittleEndian.Uint64(b[16:]),
+		end: position{
+			frame:    binary.LittleEndian.Uint64(b[24:]),
+			sequence: binary.LittleEndian.Uint64(b[32:]),
+			chain:    binary.LittleEndian.Uint32(b[40:]),
+		},
+	}
+	return m, 0, b[4] != 0 && m.first > 0 && m.end.frame >= m.first && m.end.sequence > 0
+}
+
+// readMark returns the newest valid slot of the file. With MarkLost the mark is zero.
+func readMark(dir string) (mark, MarkState, error) {
+	path := filepath.Join(dir, markName)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return mark{}, MarkLost, nil
+	}
+	if err != nil {
+		return mark{}, "", fmt.Errorf("read mark: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, markFileBytes+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return mark{}, "", fmt.Errorf("read mark: %w", err)
+	}
+	var newest mark
+	valid := 0
+	for i := range markSlots {
+		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
+		if newer != 0 {
+			return mark{}, "", &FormatError{File: path, Version: newer, Known: formatVersion}
+		}
+		if !ok {
+			continue
+		}
+		valid++
+		if valid == 1 || m.generation > newest.generation {
+			newest = m
+		}
+	}
+	switch {
+	case valid == 0:
+		return mark{}, MarkLost, nil
+	case valid < markSlots || len(data) != markFileBytes:
+		return newest, MarkHalf, nil
+	}
+	return newest, MarkWhole, nil
+}
+
+// marker writes the mark of an open log.
+type marker struct {
+	file *os.File
+	disk *disk
+	mark mark
+}
+
+// openMarker opens the file, creates it when it is absent, and makes both slots say m, durably.
+func openMarker(dir string, d *disk, m mark) (*marker, error) {
+	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open mark: %w", err)
+	}
+	w := &marker{file: f, disk: d, mark: m}
+	if err := w.force(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != markFileBytes {
+		if err = errors.Join(err, d.truncate(f, markFileBytes), d.sync(f)); err != nil {
+			return nil, errors.Join(fmt.Errorf("cut mark: %w", err), f.Close())
+		}
+	}
+	if err := d.syncDir(dir); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return w, nil
+}
+
+// move writes the mark into the older slot, without a sync: after a crash of the process alone the
+// kernel still has it, after a power cut it may be behind, never ahead.
+func (w *marker) move(end position) error {
+	w.mark.end = end
+	return w.write()
+}
+
+func (w *marker) write() error {
+	w.mark.generation++
+	slot := int64(w.mark.generation%markSlots) * markSlotBytes
+	if err := w.disk.write(w.file, w.mark.encode(), slot); err != nil {
+		return fmt.Errorf("write mark: %w", err)
+	}
+	return nil
+}
+
+// force writes both slots durably, one after the other: a power cut in between leaves one of them whole.
+func (w *marker) force() error {
+	for range markSlots {
+		if err := w.write(); err != nil {
+			return err
+		}
+		if err := w.disk.sync(w.file); err != nil {
+			return fmt.Errorf("sync mark: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	tidwall "github.com/tidwall/wal"
+)
+
+// Recovery says what Open found and what it did about it.
+type Recovery struct {
+	First    uint64 // sequence of the oldest record, 1 when there never was one
+	Last     uint64 // sequence of the newest record, 0 when there never was one
+	Segments int
+	Frames   uint64 // batches
+	Records  uint64
+	LogBytes int64
+
+	TornBytes     int64  // cut from the end of the last segment
+	TornFile      string // where these bytes are kept
+	TornSequence  uint64 // sequence that the first cut record would have had
+	AmbiguousTail bool   // the mark cannot exclude that something acknowledged stood behind the end
+
+	Mark             MarkState
+	SnapshotSequence uint64         // of the newest whole snapshot, 0 without one
+	SnapshotDamage   []*DamageError // snapshots passed over because the log still holds what they covered
+	TempsRemoved     []string       // snapshots that were never finished
+}
+
+// Open opens the log in dir for this process alone, after it has verified every byte of it, and creates
+// dir when it is absent. It cuts a torn tail of the last segment and keeps the bytes beside it. Any other
+// damage is a *DamageError and changes nothing on disk. Other errors: ErrLocked, *FormatError, those of
+// the disk.
+func Open(dir string, o Options) (*Log, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	if err := o.disk.makeDir(dir); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	held, err := lock(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	l, err := openLocked(dir, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), unlock(held))
+	}
+	l.lock = held
+	return l, nil
+}
+
+func openLocked(dir string, o Options) (*Log, error) {
+	x, err := examine(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := x.recovery()
+	// From here on the directory is known to be whole but for what mend puts right.
+	if err := mend(dir, o, &x, &r); err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, o: o, disk: o.disk, next: x.extent.next, segments: x.extent.segments, snapshots: x.snapshots, recovery: r}
+	if len(l.segments) == 0 {
+		l.segments = []segment{{path: segmentPath(dir, origin.frame), start: origin}}
+	}
+	if err := l.openStore(); err != nil {
+		return nil, err
+	}
+	m := x.mark
+	m.end = x.extent.next
+	if x.markState == MarkLost {
+		m.first = l.segments[0].start.frame
+	}
+	if l.marker, err = openMarker(dir, o.disk, m); err != nil {
+		return nil, errors.Join(err, l.store.Close())
+	}
+	l.report()
+	return l, nil
+}
+
+// openStore lets the library open the segments, now that nothing in them can make it fail, and makes
+// durable what a killed process may have left in the page cache: a record that was read must not vanish.
+func (l *Log) openStore() error {
+	store, err := tidwall.Open(l.dir, &tidwall.Options{
+		NoSync: true, SegmentSize: l.o.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
+		NoCopy: true, AllowEmpty: true, DirPerms: 0o700, FilePerms: 0o600,
+	})
+	if err != nil {
+		return fmt.Errorf("open segments: %w", err)
+	}
+	l.store = store
+	last, err := store.LastIndex()
+	if err == nil && last != l.next.frame-1 {
+		err = fmt.Errorf("the library found frame %d as the last, the scan %d", last, l.next.frame-1)
+	}
+	if err == nil {
+		err = store.Sync()
+	}
+	if err == nil {
+		err = l.disk.syncDir(l.dir)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open segments: %w", err), store.Close())
+	}
+	return nil
+}
+
+// recovery says what the examination found.
+func (x *examination) recovery() Recovery {
+	r := Recovery{
+		First: x.extent.first(), Last: x.extent.last(), Segments: len(x.extent.segments),
+		Frames: x.extent.frames, Records: x.extent.records, LogBytes: x.extent.bytes,
+		AmbiguousTail: x.ambiguous(), Mark: x.markState,
+		SnapshotSequence: x.base(), SnapshotDamage: x.damagedSnapshots(),
+	}
+	if t := x.extent.tear; t != nil {
+		r.TornBytes, r.TornSequence = t.bytes, t.at.sequence
+	}
+	return r
+}
+
+// mend removes unfinished snapshots and cuts the torn tail. A crash in between leaves a directory that
+// needs the rest of it again; at worst the same tail is kept twice.
+func mend(dir string, o Options, x *examination, r *Recovery) error {
+	for _, temp := range x.files.temps {
+		if err := o.disk.remove(temp); err != nil {
+			return fmt.Errorf("remove unfinished snapshot: %w", err)
+		}
+		r.TempsRemoved = append(r.TempsRemoved, temp)
+	}
+	if len(x.files.temps) > 0 {
+		if err := o.disk.syncDir(dir); err != nil {
+			return err
+		}
+	}
+	if x.extent.tear == nil {
+		return nil
+	}
+	kept, err := cutTail(o, "torn", x.extent.tear.path, x.extent.tear.offset)
+	r.TornFile = kept
+	return err
+}
+
+// cutTail keeps everything from the offset on in a file beside the segment and only then cuts it off.
+func cutTail(o Options, why, path string, offset int64) (kept string, err error) {
+	tail, err := readFrom(path, offset)
+	if err != nil {
+		return "", fmt.Errorf("read tail: %w", err)
+	}
+	if kept, err = o.disk.keep(path, why, o.Clock(), tail); err != nil {
+		return "", fmt.Errorf("keep tail: %w", err)
+	}
+	return kept, o.disk.cut(path, offset)
+}
+
+func readFrom(path string, offset int64) (data []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, segmentFileBytesMax))
+}
+
+// report writes what was not as a clean stop leaves it to the logger.
+func (l *Log) report() {
+	r := l.recovery
+	if r.TornBytes > 0 {
+		l.o.Logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "kept", r.TornFile)
+	}
+	if r.AmbiguousTail {
+		l.o.Logger.Warn("ambiguous tail: the mark cannot say whether records behind the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
+	}
+	if r.Mark == MarkHalf {
+		l.o.Logger.Warn("one slot of the mark was damaged, written anew", "last", r.Last)
+	}
+	for _, d := range r.SnapshotDamage {
+		l.o.Logger.Warn("damaged snapshot passed over, the log holds what it covered", "snapshot", r.SnapshotSequence, "cause", d.Error())
+	}
+	for _, name := range r.TempsRemoved {
+		l.o.Logger.Info("unfinished snapshot removed", "file", name)
+	}
+}

@@ -1,0 +1,199 @@
+package wal
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+const (
+	snapshotMagic        = "tsSN"
+	snapshotHeaderBytes  = 20
+	snapshotTrailerBytes = 12
+	snapshotBufferBytes  = 64 << 10
+)
+
+// snapshot is one snapshot file of the directory.
+type snapshot struct {
+	sequence uint64
+	path     string
+	bytes    int64        // of the file
+	damage   *DamageError // nil when the file is whole
+}
+
+// snapshotHeader is the start of a snapshot of all records up to the sequence.
+func snapshotHeader(sequence uint64) []byte {
+	b := make([]byte, 0, snapshotHeaderBytes)
+	b = append(b, snapshotMagic...)
+	b = append(b, formatVersion, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint64(b, sequence)
+	return binary.LittleEndian.AppendUint32(b, checksum(b))
+}
+
+// snapshotWriter counts and sums what a snapshot's writer hands over, and remembers the first error of
+// the file, which the writer might swallow.
+type snapshotWriter struct {
+	file io.Writer
+	sum  hash.Hash32
+	size uint64
+	err  error
+}
+
+// Write is io.Writer.
+func (w *snapshotWriter) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	_, _ = w.sum.Write(p) // a hash never fails
+	w.size += uint64(len(p))
+	n, err := w.file.Write(p)
+	w.err = err
+	return n, err
+}
+
+// encodeSnapshot writes a whole snapshot file. ours is the error of the destination, theirs the one of
+// the writer of the state.
+func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) (ours, theirs error) {
+	buffered := bufio.NewWriterSize(to, snapshotBufferBytes)
+	w := &snapshotWriter{file: buffered, sum: crc32.New(castagnoli)}
+	if _, err := w.Write(snapshotHeader(sequence)); err != nil {
+		return err, nil
+	}
+	theirs = write(w)
+	if w.err != nil || theirs != nil {
+		return w.err, theirs
+	}
+	size := binary.LittleEndian.AppendUint64(nil, w.size-snapshotHeaderBytes)
+	if _, err := w.Write(size); err != nil {
+		return err, nil
+	}
+	if _, err := buffered.Write(binary.LittleEndian.AppendUint32(nil, w.sum.Sum32())); err != nil {
+		return err, nil
+	}
+	return buffered.Flush(), nil
+}
+
+// decodeSnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of
+// its payload. A fault's offset counts from the start of the file.
+func decodeSnapshot(r io.Reader, size int64) (sequence uint64, payload int64, bad *fault, err error) {
+	if size < snapshotHeaderBytes+snapshotTrailerBytes {
+		return 0, 0, wrong(int(size), fmt.Sprintf("at least %d bytes", snapshotHeaderBytes+snapshotTrailerBytes), fmt.Sprintf("the end after %d", size)), nil
+	}
+	head := make([]byte, snapshotHeaderBytes)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return 0, 0, nil, err
+	}
+	if sequence, bad = decodeSnapshotHeader(head); bad != nil {
+		return 0, 0, bad, nil
+	}
+	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
+	sum := crc32.New(castagnoli)
+	_, _ = sum.Write(head) // a hash never fails
+	if _, err := io.CopyN(sum, r, payload); err != nil {
+		return 0, 0, nil, err
+	}
+	tail := make([]byte, snapshotTrailerBytes)
+	if _, err := io.ReadFull(r, tail); err != nil {
+		return 0, 0, nil, err
+	}
+	_, _ = sum.Write(tail[:8])
+	at := int(size) - snapshotTrailerBytes
+	if stored := binary.LittleEndian.Uint32(tail[8:]); stored != sum.Sum32() {
+		return 0, 0, wrong(at+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x over the file", sum.Sum32())), nil
+	}
+	if stored := binary.LittleEndian.Uint64(tail); stored != uint64(payload) {
+		return 0, 0, wrong(at, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
+	}
+	return sequence, payload, nil, nil
+}
+
+func decodeSnapshotHeader(head []byte) (uint64, *fault) {
+	if string(head[:4]) != snapshotMagic {
+		return 0, wrong(0, fmt.Sprintf("%q", snapshotMagic), fmt.Sprintf("%q", head[:4]))
+	}
+	stored := binary.LittleEndian.Uint32(head[16:])
+	if sum := checksum(head[:16]); sum != stored {
+		return 0, wrong(16, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
+	}
+	if bad := checkVersion(head[4:8]); bad != nil {
+		bad.at += 4
+		return 0, bad
+	}
+	return binary.LittleEndian.Uint64(head[8:]), nil
+}
+
+// openSnapshot verifies the file and returns it, placed at the start of its payload. damage is set when
+// the file is not whole; then the file is closed.
+func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError, err error) {
+	f, err = os.Open(file.path)
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("open snapshot: %w", err)
+	}
+	payload, bad, err := verifySnapshot(f, file)
+	if err == nil && bad == nil {
+		if _, err = f.Seek(snapshotHeaderBytes, io.SeekStart); err == nil {
+			return f, payload, nil, nil
+		}
+	}
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("read snapshot %s: %w", file.path, err)
+	}
+	if bad.version != 0 {
+		return nil, 0, nil, &FormatError{File: file.path, Version: bad.version, Known: formatVersion}
+	}
+	return nil, 0, &DamageError{
+		File: file.path, Offset: int64(bad.at), Sequence: file.number,
+		Expected: bad.expected, Found: bad.found, Hint: hintRestore,
+	}, nil
+}
+
+func verifySnapshot(f *os.File, file numbered) (int64, *fault, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, nil, err
+	}
+	sequence, payload, bad, err := decodeSnapshot(bufio.NewReaderSize(f, snapshotBufferBytes), info.Size())
+	if err == nil && bad == nil && sequence != file.number {
+		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
+	}
+	return payload, bad, err
+}
+
+// readSnapshots verifies every snapshot of the directory.
+func readSnapshots(files []numbered) ([]snapshot, error) {
+	var found []snapshot
+	for _, file := range files {
+		f, payload, damage, err := openSnapshot(file)
+		if err != nil {
+			return found, err
+		}
+		s := snapshot{sequence: file.number, path: file.path, damage: damage}
+		if damage == nil {
+			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
+			if err := f.Close(); err != nil {
+				return found, fmt.Errorf("close snapshot: %w", err)
+			}
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+// snapshotReader is the payload of a snapshot; closing it closes the file.
+type snapshotReader struct {
+	io.Reader
+	file *os.File
+}
+
+func newSnapshotReader(f *os.File, payload int64) io.ReadCloser {
+	return &snapshotReader{Reader: bufio.NewReaderSize(io.LimitReader(f, payload), snapshotBufferBytes), file: f}
+}
+
+// Close is io.Closer.
+func (r *snapshotReader) Close() error { return r.file.Close() }

@@ -1,0 +1,102 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Report is what Verify counted.
+type Report struct {
+	First    uint64 // sequence of the oldest record, 1 when there never was one
+	Last     uint64 // sequence of the newest record, 0 when there never was one
+	Segments int
+	Frames   uint64 // batches
+	Records  uint64
+	LogBytes int64
+
+	TornBytes     int64 // at the end of the last segment; Open would cut them off and keep them
+	AmbiguousTail bool  // the mark cannot exclude that something acknowledged stood behind the end
+
+	Mark      MarkState
+	Snapshots []SnapshotReport // ascending
+	Unusable  []string         // leftovers of unfinished snapshots; Open would remove them
+}
+
+// SnapshotReport is one snapshot file.
+type SnapshotReport struct {
+	File     string
+	Sequence uint64       // of the last record that it covers
+	Bytes    int64        // of the file, 0 when it is damaged
+	Damage   *DamageError // nil when it is whole
+}
+
+// Verify reads and checks every byte of the log in dir and changes nothing. It refuses with ErrLocked when
+// a process writes there; a copy without the lock file needs no lock. Beside an error (*DamageError,
+// *FormatError, those of reading) the report holds what was counted before it.
+func Verify(dir string) (Report, error) {
+	var r Report
+	err := withShared(dir, func() error {
+		x, err := examine(dir, nil)
+		r = x.report()
+		return err
+	})
+	if err != nil {
+		return r, fmt.Errorf("verify log: %w", err)
+	}
+	return r, nil
+}
+
+func (x *examination) report() Report {
+	r := Report{
+		First: x.extent.first(), Last: x.extent.last(), Segments: len(x.extent.segments),
+		Frames: x.extent.frames, Records: x.extent.records, LogBytes: x.extent.bytes,
+		AmbiguousTail: x.ambiguous(), Mark: x.markState, Unusable: x.files.temps,
+	}
+	if x.extent.tear != nil {
+		r.TornBytes = x.extent.tear.bytes
+	}
+	for _, s := range x.snapshots {
+		r.Snapshots = append(r.Snapshots, SnapshotReport{File: s.path, Sequence: s.sequence, Bytes: s.bytes, Damage: s.damage})
+	}
+	return r
+}
+
+// Entry is one record as Dump finds it.
+type Entry struct {
+	Seq     uint64
+	Segment string // path of the file
+	Offset  int64  // of the record's frame in the file
+	Frame   uint64 // index of the frame
+	Record  []byte // valid only during the call
+}
+
+// Dump calls visit for each record of the log in dir, in order, and changes nothing. On damage it has
+// visited every record before it. A torn tail is no record; Verify counts it. Errors: those of Verify, and
+// that of visit, which ends it.
+func Dump(dir string, visit func(Entry) error) error {
+	err := withShared(dir, func() error {
+		_, err := examine(dir, func(at place, f frame) error {
+			return f.records(func(seq uint64, record []byte) error {
+				return visit(Entry{Seq: seq, Segment: at.segment, Offset: at.offset, Frame: f.index, Record: record})
+			})
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("dump log: %w", err)
+	}
+	return nil
+}
+
+// withShared runs read while no process writes to dir.
+func withShared(dir string, read func() error) (err error) {
+	if err := isDir(dir); err != nil {
+		return err
+	}
+	held, err := lockShared(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock(held)) }()
+	return read()
+}
