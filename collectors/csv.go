@@ -1,0 +1,179 @@
+package collectors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// HeaderError is a CSV header that does not name exactly the columns of the format.
+type HeaderError struct {
+	File                       string
+	Line                       int
+	Missing, Unknown, Repeated []string
+}
+
+// Error names all the columns that are wrong.
+func (e *HeaderError) Error() string {
+	var faults []string
+	if len(e.Missing) > 0 {
+		faults = append(faults, "lacks "+strings.Join(e.Missing, ", "))
+	}
+	if len(e.Unknown) > 0 {
+		faults = append(faults, "has the unknown "+listed(e.Unknown))
+	}
+	if len(e.Repeated) > 0 {
+		faults = append(faults, "repeats "+strings.Join(e.Repeated, ", "))
+	}
+	return fmt.Sprintf("%s: line %d: the header %s; want exactly the columns %s, in any order, separated by commas",
+		e.File, e.Line, strings.Join(faults, " and "), columns)
+}
+
+// listed quotes names, the first few of many.
+func listed(names []string) string {
+	const shown = 5
+	parts := make([]string, 0, shown+1)
+	for _, name := range names[:min(shown, len(names))] {
+		parts = append(parts, quoted(name))
+	}
+	if len(names) > shown {
+		parts = append(parts, fmt.Sprintf("%d more", len(names)-shown))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// header reads the first line that is not blank as the header: which column stands where.
+func (r *Reader) header() ([]column, error) {
+	for {
+		line, long, err := r.lines.next()
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the header of %s: %w: the file is empty, want the columns %s",
+				r.name, io.ErrUnexpectedEOF, columns)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the header of %s: %w", r.name, err)
+		}
+		if !long && blank(line) {
+			continue
+		}
+		if problem := lineProblem(line, long); problem != nil {
+			return nil, *r.place(problem)
+		}
+		cells, problem := splitCSV(line, nil)
+		if problem != nil {
+			return nil, *r.place(problem)
+		}
+		return r.columnsOf(cells)
+	}
+}
+
+func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
+	fault := &HeaderError{File: r.name, Line: r.lines.number}
+	order := make([]column, 0, columnCount)
+	for _, cell := range cells {
+		found, known := columnNamed(string(cell))
+		switch {
+		case !known:
+			fault.Unknown = append(fault.Unknown, string(cell))
+		case !slices.Contains(order, found):
+			order = append(order, found)
+		case !slices.Contains(fault.Repeated, found.String()):
+			fault.Repeated = append(fault.Repeated, found.String())
+		}
+	}
+	for c := range columnCount {
+		if !slices.Contains(order, c) {
+			fault.Missing = append(fault.Missing, c.String())
+		}
+	}
+	if len(fault.Missing)+len(fault.Unknown)+len(fault.Repeated) > 0 {
+		return nil, fault
+	}
+	return order, nil
+}
+
+// csvParser reads the lines after a header.
+type csvParser struct {
+	header []column
+	cells  [][]byte // reused from line to line
+	texts  *texts
+}
+
+func (p *csvParser) parse(line []byte, into *fields) *LineError {
+	cells, problem := splitCSV(line, p.cells[:0])
+	p.cells = cells
+	switch {
+	case problem != nil:
+		return problem
+	case len(cells) != len(p.header):
+		return &LineError{
+			Found: fmt.Sprintf("%d fields", len(cells)),
+			Want:  fmt.Sprintf("%d, as in the header", len(p.header)),
+		}
+	}
+	for i, cell := range cells {
+		into[p.header[i]] = p.texts.of(cell)
+	}
+	return nil
+}
+
+// splitCSV appends the fields of one line to cells. They share the memory of the line, unless quotes had to go.
+func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
+	for {
+		cell, rest, more, problem := cutField(line)
+		if problem != nil {
+			return cells, problem
+		}
+		cells = append(cells, cell)
+		if !more {
+			return cells, nil
+		}
+		line = rest
+	}
+}
+
+// cutField cuts the first field off a line; more is whether a comma follows it.
+func cutField(line []byte) (cell, rest []byte, more bool, problem *LineError) {
+	if len(line) == 0 || line[0] != '"' {
+		cell, rest, more = bytes.Cut(line, []byte{','})
+		if bytes.IndexByte(cell, '"') >= 0 {
+			return nil, nil, false, &LineError{
+				Found: "a quote inside the field " + quoted(string(cell)),
+				Want:  `fields with quotes in quotes and each quote doubled, as "a ""b"""`,
+			}
+		}
+		return cell, rest, more, nil
+	}
+	end := closingQuote(line)
+	if end < 0 {
+		return nil, nil, false, &LineError{
+			Found: "the field " + quoted(string(line)) + " without a closing quote",
+			Want:  "a quote at its end, in the same line",
+		}
+	}
+	cell, rest = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
+	if len(rest) == 0 {
+		return cell, nil, false, nil
+	}
+	if rest[0] != ',' {
+		return nil, nil, false, &LineError{Found: quoted(string(rest)) + " after a closing quote", Want: "a comma"}
+	}
+	return cell, rest[1:], true, nil
+}
+
+// closingQuote is the position of the quote that ends the quoted field at the start of line, or -1.
+func closingQuote(line []byte) int {
+	for i := 1; i < len(line); i++ {
+		if line[i] != '"' {
+			continue
+		}
+		if i+1 == len(line) || line[i+1] != '"' {
+			return i
+		}
+		i++
+	}
+	return -1
+}

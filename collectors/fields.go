@@ -1,0 +1,230 @@
+package collectors
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// column is a column of CSV and a key of NDJSON.
+type column int
+
+const (
+	observedAt column = iota
+	institutionID
+	currency
+	channel
+	kind
+	buy
+	sell
+	sourceID
+	effectiveDate
+	publishedAt
+	columnCount
+)
+
+// columns are the names of the format, in its order.
+const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
+
+func columnNames() []string { return strings.Split(columns, ",") }
+
+func (c column) String() string {
+	return [...]string{
+		"observedAt", "institutionId", "currency", "channel", "kind",
+		"buy", "sell", "sourceId", "effectiveDate", "publishedAt",
+	}[c]
+}
+
+func columnNamed(name string) (column, bool) {
+	for c := range columnCount {
+		if c.String() == name {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// fields are the values of one line, "" for null.
+type fields [columnCount]string
+
+// observation gives the values their types. The first one that has not the form of its column is the problem.
+func (f *fields) observation() (Observation, *LineError) {
+	for c, text := range f {
+		if problem := textProblem(column(c), text); problem != nil {
+			return Observation{}, problem
+		}
+	}
+	observed, problem := f.instant(observedAt)
+	if problem != nil {
+		return Observation{}, problem
+	}
+	published, problem := f.instant(publishedAt)
+	if problem != nil {
+		return Observation{}, problem
+	}
+	effective, problem := f.date(effectiveDate)
+	if problem != nil {
+		return Observation{}, problem
+	}
+	channel, kind, problem := f.words()
+	if problem != nil {
+		return Observation{}, problem
+	}
+	return Observation{
+		SourceID: f[sourceID], ObservedAt: observed,
+		Observation: engine.Observation{
+			InstitutionID: f[institutionID], Currency: f[currency], Channel: channel, Kind: kind,
+			Buy: f[buy], Sell: f[sell], EffectiveDate: effective, PublishedAt: published,
+		},
+	}, nil
+}
+
+// textProblem is what is wrong with a value as text, or nil. The text is valid UTF-8.
+func textProblem(c column, text string) *LineError {
+	limit := lineBytesMax
+	switch c {
+	case observedAt, currency:
+		if text == "" {
+			return &LineError{Column: c.String(), Found: "nothing", Want: "a value"}
+		}
+	case institutionID, sourceID:
+		limit = engine.InstitutionIDMax
+		if c == sourceID {
+			limit = sourceIDMax
+		}
+		if text == "" {
+			return &LineError{Column: c.String(), Found: "nothing", Want: "a value"}
+		}
+	}
+	if len(text) > limit && utf8.RuneCountInString(text) > limit {
+		return &LineError{Column: c.String(), Found: quoted(text), Want: fmt.Sprintf("at most %d characters", limit)}
+	}
+	if strings.ContainsFunc(text, unwanted) {
+		return &LineError{
+			Column: c.String(), Found: quoted(text),
+			Want: "text without control characters and without U+FFFD, the mark of damaged text",
+		}
+	}
+	return nil
+}
+
+func unwanted(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
+
+// instant reads an RFC 3339 instant; null is the zero time.
+func (f *fields) instant(c column) (time.Time, *LineError) {
+	if f[c] == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, f[c])
+	if t = t.UTC(); err != nil || !instantShaped(f[c]) || !inYears(t) {
+		return time.Time{}, &LineError{
+			Column: c.String(), Found: quoted(f[c]),
+			Want: fmt.Sprintf("an RFC 3339 instant of the years %d to %d, as 2025-05-17T13:29:03Z", yearMin, yearMax),
+		}
+	}
+	return t, nil
+}
+
+// instantShaped holds what time.Parse is lenient about: two digits for the hour, a point before at most nine digits of a
+// second, offsets below a day.
+func instantShaped(text string) bool {
+	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
+	if len(text) <= len(seconds) {
+		return false
+	}
+	hour, rest := text[len("2006-01-02T"):len("2006-01-02T15")], text[len(seconds):]
+	if hour[1] == ':' {
+		return false
+	}
+	if zone := strings.TrimSuffix(rest, "Z"); zone != rest {
+		rest = zone
+	} else if at := len(rest) - len(offset); at < 0 || rest[at+1:at+3] > "23" {
+		return false
+	} else {
+		rest = rest[:at]
+	}
+	return rest == "" || rest[0] == '.' && len(rest) <= len(".123456789")
+}
+
+// inYears keeps typos such as 0205 out, and every instant within what RFC 3339 can write.
+func inYears(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
+
+// date reads a calendar date; null is the zero date.
+func (f *fields) date(c column) (engine.Date, *LineError) {
+	if f[c] == "" {
+		return 0, nil
+	}
+	date, err := engine.ParseDate(f[c])
+	if err != nil || !inYears(date.Start()) {
+		return 0, &LineError{
+			Column: c.String(), Found: quoted(f[c]),
+			Want: fmt.Sprintf("a calendar date of the years %d to %d, as 2025-05-17", yearMin, yearMax),
+		}
+	}
+	return date, nil
+}
+
+// words reads channel and kind; null is the default, which is put in its place.
+func (f *fields) words() (engine.Channel, engine.Kind, *LineError) {
+	readChannel, readKind := engine.Unspecified, engine.Commercial
+	known := true
+	if f[channel] != "" {
+		if readChannel, known = engine.ParseChannel(f[channel]); !known {
+			return "", "", closedProblem(channel, f[channel], engine.Channels())
+		}
+	}
+	if f[kind] != "" {
+		if readKind, known = engine.ParseKind(f[kind]); !known {
+			return "", "", closedProblem(kind, f[kind], engine.Kinds())
+		}
+	}
+	return readChannel, readKind, nil
+}
+
+func closedProblem[T ~string](c column, found string, known []T) *LineError {
+	var want strings.Builder
+	want.WriteString("nothing or one of ")
+	for i, word := range known {
+		if i > 0 {
+			want.WriteString(", ")
+		}
+		want.WriteString(string(word))
+	}
+	return &LineError{Column: c.String(), Found: quoted(found), Want: want.String()}
+}
+
+// quoted is a text as an error may repeat it: quoted, escaped, cut when it is long.
+func quoted(text string) string {
+	if len(text) <= foundBytesMax {
+		return fmt.Sprintf("%q", text)
+	}
+	cut := foundBytesMax
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%q and %d bytes more", text[:cut], len(text)-cut)
+}
+
+// texts hands out one string for all equal byte sequences. A file repeats few words very often, and what the engine
+// keeps of a line must not keep the line.
+type texts struct{ known map[string]string }
+
+func (t *texts) of(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if text, ok := t.known[string(b)]; ok {
+		return text
+	}
+	if t.known == nil || len(t.known) == internedMax {
+		t.known = make(map[string]string)
+	}
+	text := string(b)
+	if len(text) <= foundBytesMax {
+		t.known[text] = text
+	}
+	return text
+}

@@ -1,0 +1,82 @@
+package collectors
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+)
+
+const byteOrderMark = "\uFEFF"
+
+// lineReader cuts a stream into lines in constant memory.
+type lineReader struct {
+	in     *bufio.Reader
+	number int   // of the last line read, from 1
+	bytes  int64 // taken from the stream
+}
+
+func newLineReader(r io.Reader) lineReader {
+	return lineReader{in: bufio.NewReaderSize(r, lineBytesMax+len("\r\n"))}
+}
+
+// next is the next line without its end, good until the next call. A line of more than lineBytesMax bytes is read to
+// its end all the same, but only its beginning is returned, with long true. The error is io.EOF or the stream's own.
+func (l *lineReader) next() (line []byte, long bool, err error) {
+	chunk, err := l.in.ReadSlice('\n')
+	l.bytes += int64(len(chunk))
+	if errors.Is(err, bufio.ErrBufferFull) {
+		line, long = bytes.Clone(chunk[:lineBytesMax]), true
+		for errors.Is(err, bufio.ErrBufferFull) {
+			chunk, err = l.in.ReadSlice('\n')
+			l.bytes += int64(len(chunk))
+		}
+	} else {
+		line = chunk
+	}
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, false, err
+	case err != nil && len(line) == 0:
+		return nil, false, io.EOF
+	}
+	l.number++
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if l.number == 1 {
+		line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+	}
+	return line, long || len(line) > lineBytesMax, nil
+}
+
+// sniff says whether the stream begins as an object of NDJSON does. It takes nothing from the stream; an error of the
+// stream is left for the first read.
+func (l *lineReader) sniff() Format {
+	start, _ := l.in.Peek(sniffBytes)
+	start = bytes.TrimPrefix(start, []byte(byteOrderMark))
+	if bytes.HasPrefix(bytes.TrimLeft(start, " \t\r\n"), []byte{'{'}) {
+		return NDJSON
+	}
+	return CSV
+}
+
+func blank(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
+
+// brokenAt is the position of the first byte that no text has, a NUL or a byte that is not UTF-8, or -1.
+func brokenAt(line []byte) int {
+	if i := bytes.IndexByte(line, 0); i >= 0 {
+		return i
+	}
+	if utf8.Valid(line) {
+		return -1
+	}
+	for i := 0; i < len(line); {
+		r, size := utf8.DecodeRune(line[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}

@@ -1,0 +1,105 @@
+package collectors
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// parseJSON reads one line of NDJSON: one flat object.
+func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
+	if problem := syntaxProblem(line); problem != nil {
+		return problem
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	start, err := decoder.Token()
+	if err != nil || start != json.Delim('{') {
+		return &LineError{Found: described(start), Want: "a JSON object"}
+	}
+	var seen [columnCount]bool
+	for decoder.More() {
+		c, problem := nextKey(decoder, &seen)
+		if problem != nil {
+			return problem
+		}
+		value, err := decoder.Token()
+		if err != nil {
+			return &LineError{Column: c.String(), Found: err.Error(), Want: "a string or null"}
+		}
+		switch value := value.(type) {
+		case string:
+			into[c] = r.texts.of([]byte(value))
+		case nil:
+		default:
+			return valueProblem(c, value)
+		}
+	}
+	return nil
+}
+
+// syntaxProblem judges the line as a whole, trailing data included: the token reader below it is more lenient.
+func syntaxProblem(line []byte) *LineError {
+	var whole json.RawMessage
+	err := json.Unmarshal(line, &whole)
+	if err == nil {
+		return nil
+	}
+	found := "no JSON: " + err.Error()
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		found += fmt.Sprintf(" (position %d)", syntax.Offset)
+	}
+	return &LineError{Found: found, Want: "one JSON object"}
+}
+
+func nextKey(decoder *json.Decoder, seen *[columnCount]bool) (column, *LineError) {
+	token, err := decoder.Token()
+	name, ok := token.(string)
+	if err != nil || !ok {
+		return 0, &LineError{Found: described(token), Want: "a key"}
+	}
+	c, known := columnNamed(name)
+	switch {
+	case !known:
+		return 0, &LineError{Found: "the unknown key " + quoted(name), Want: "no keys but " + columns}
+	case seen[c]:
+		return 0, &LineError{Column: name, Found: "the key twice", Want: "each key once"}
+	}
+	seen[c] = true
+	return c, nil
+}
+
+func valueProblem(c column, value json.Token) *LineError {
+	want := "a string or null"
+	if _, ok := value.(json.Number); ok && (c == buy || c == sell) {
+		want = `text in quotes, as "58.95", because numbers lose digits on their way`
+	}
+	return &LineError{Column: c.String(), Found: described(value), Want: want}
+}
+
+// described names a JSON value.
+func described(token json.Token) string {
+	switch value := token.(type) {
+	case json.Delim:
+		if value == '[' {
+			return "an array"
+		}
+		return "an object"
+	case json.Number:
+		return "the number " + cut(value.String())
+	case string:
+		return "the string " + quoted(value)
+	case bool:
+		return fmt.Sprintf("%t", value)
+	}
+	return "null"
+}
+
+// cut is a number, which needs no quotes, as an error may repeat it.
+func cut(number string) string {
+	if len(number) <= foundBytesMax {
+		return number
+	}
+	return fmt.Sprintf("%s and %d bytes more", number[:foundBytesMax], len(number)-foundBytesMax)
+}

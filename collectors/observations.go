@@ -1,0 +1,293 @@
+package collectors
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of an observation file.
+const (
+	lineBytesMax           = 64 << 10 // bytes of a line without its end; a line of the format has about 90
+	refreshObservationsMax = 10_000   // observations of one refresh; every institution, currency and channel give 3,500
+	batchErrorsMax         = 256      // malformed lines that are gathered before they are handed over
+	sourceIDMax            = 80       // characters, as an institution id
+	yearMin, yearMax       = 1900, 2999
+	sniffBytes             = 512   // from the start of a file whose name does not tell its format
+	foundBytesMax          = 64    // of a refused text that are repeated in its error
+	internedMax            = 8_192 // texts that a reader keeps to hand out again
+)
+
+// Format is the form of an observation file.
+type Format string
+
+// The closed list of formats. AnyFormat is for reading: the extension of the name decides (.csv; .ndjson, .jsonl), and
+// where it does not, the first byte of the file: { begins NDJSON.
+const (
+	AnyFormat Format = ""
+	CSV       Format = "csv"
+	NDJSON    Format = "ndjson"
+)
+
+// FormatOf is the format that the extension of a file name promises, AnyFormat when it promises none.
+func FormatOf(name string) Format {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv":
+		return CSV
+	case ".ndjson", ".jsonl":
+		return NDJSON
+	}
+	return AnyFormat
+}
+
+// Observation is one line of an observation file.
+type Observation struct {
+	engine.Observation
+	SourceID   string
+	ObservedAt time.Time // UTC
+	Line       int       // in the file it was read from, from 1; 0 for one that was made
+}
+
+// Batch is one step of a Reader. Either part may be empty, never both.
+type Batch struct {
+	Refresh engine.Refresh
+	Lines   []int       // Lines[i] is where Refresh.Observations[i] was read
+	Errors  []LineError // the malformed lines met on the way, by line
+}
+
+// LineError is a line that is no observation: where it is, what is wrong there, what belongs there.
+type LineError struct {
+	File        string
+	Line        int    // from 1
+	Column      string // the column or key, "" when the line as a whole is malformed
+	Found, Want string // phrases for people
+}
+
+// Error is one sentence with all of it.
+func (e LineError) Error() string {
+	where := fmt.Sprintf("%s: line %d", e.File, e.Line)
+	if e.Column != "" {
+		where += ", " + e.Column
+	}
+	return fmt.Sprintf("%s: found %s, want %s", where, e.Found, e.Want)
+}
+
+// Reader reads an observation file as refreshes, in constant memory. It is not safe for concurrent use.
+type Reader struct {
+	name   string
+	lines  lineReader
+	parse  func(line []byte, into *fields) *LineError
+	texts  texts
+	open   Batch // the refresh that is being gathered
+	failed error // what every further Next returns
+}
+
+// OpenObservations begins to read a file of observations; name is the file's, for errors and for its extension. A CSV
+// header is read and judged here: the error is a *HeaderError when it does not name exactly the columns of the format, a
+// LineError when it is no line of CSV, io.ErrUnexpectedEOF (wrapped) when there is none. An NDJSON file may be empty.
+func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
+	reader := &Reader{name: name, lines: newLineReader(r)}
+	if format == AnyFormat {
+		format = cmp.Or(FormatOf(name), reader.lines.sniff())
+	}
+	switch format {
+	case NDJSON:
+		reader.parse = reader.parseJSON
+	case CSV:
+		header, err := reader.header()
+		if err != nil {
+			return nil, err
+		}
+		reader.parse = (&csvParser{header: header, texts: &reader.texts}).parse
+	default:
+		return nil, fmt.Errorf("open %s: unknown format %q, want %s or %s", name, format, CSV, NDJSON)
+	}
+	return reader, nil
+}
+
+// Bytes is how much of the file has been read, for progress: part of the size of the file.
+func (r *Reader) Bytes() int64 { return r.lines.bytes }
+
+// Lines is the number of lines that have been read, blank ones and the header included.
+func (r *Reader) Lines() int { return r.lines.number }
+
+// Next is the next refresh of the file with the malformed lines met on the way; a long run of malformed lines comes in
+// batches without a refresh. After the last batch the error is io.EOF. Any other error is the stream's and final: the
+// refresh that was being read is left out then, since a part of a refresh looks like a source that lost its quotes.
+func (r *Reader) Next() (Batch, error) {
+	for r.failed == nil {
+		observation, problem, err := r.read()
+		switch {
+		case err != nil:
+			return r.end(err)
+		case problem == nil && r.continues(&observation):
+			problem = r.gather(observation)
+		case problem == nil:
+			done := r.open
+			r.begin(observation)
+			if len(done.Lines)+len(done.Errors) > 0 {
+				return done, nil
+			}
+		}
+		if problem != nil {
+			r.open.Errors = append(r.open.Errors, *problem)
+		}
+		if len(r.open.Errors) == batchErrorsMax {
+			problems := r.open.Errors
+			r.open.Errors = nil
+			return Batch{Errors: problems}, nil
+		}
+	}
+	return Batch{}, r.failed
+}
+
+// read is the next line that is not blank: an observation or a problem.
+func (r *Reader) read() (Observation, *LineError, error) {
+	for {
+		line, long, err := r.lines.next()
+		if err != nil {
+			return Observation{}, nil, err
+		}
+		if !long && blank(line) {
+			continue
+		}
+		observation, problem := r.observation(line, long)
+		if problem != nil {
+			problem = r.place(problem)
+		}
+		return observation, problem, nil
+	}
+}
+
+func (r *Reader) observation(line []byte, long bool) (Observation, *LineError) {
+	if problem := lineProblem(line, long); problem != nil {
+		return Observation{}, problem
+	}
+	var values fields
+	if problem := r.parse(line, &values); problem != nil {
+		return Observation{}, problem
+	}
+	observation, problem := values.observation()
+	observation.Line = r.lines.number
+	return observation, problem
+}
+
+// place says in which file and line the problem is.
+func (r *Reader) place(problem *LineError) *LineError {
+	problem.File, problem.Line = r.name, r.lines.number
+	return problem
+}
+
+// lineProblem is what is wrong with a line before anybody looks at its values, or nil.
+func lineProblem(line []byte, long bool) *LineError {
+	if long {
+		return &LineError{
+			Found: "a longer line",
+			Want:  fmt.Sprintf("at most %d bytes", lineBytesMax),
+		}
+	}
+	if i := brokenAt(line); i >= 0 {
+		return &LineError{
+			Found: fmt.Sprintf("the byte 0x%02X at position %d", line[i], i+1),
+			Want:  "text in UTF-8 without NUL",
+		}
+	}
+	return nil
+}
+
+func (r *Reader) continues(o *Observation) bool {
+	refresh := &r.open.Refresh
+	return len(r.open.Lines) > 0 && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
+}
+
+func (r *Reader) gather(o Observation) *LineError {
+	if len(r.open.Lines) == refreshObservationsMax {
+		return r.place(&LineError{
+			Found: fmt.Sprintf("one more observation of %s at %s", o.SourceID, o.ObservedAt.Format(time.RFC3339Nano)),
+			Want:  fmt.Sprintf("at most %d in one refresh", refreshObservationsMax),
+		})
+	}
+	r.open.Refresh.Observations = append(r.open.Refresh.Observations, o.Observation)
+	r.open.Lines = append(r.open.Lines, o.Line)
+	return nil
+}
+
+func (r *Reader) begin(o Observation) {
+	r.open = Batch{
+		Refresh: engine.Refresh{
+			SourceID: o.SourceID, ObservedAt: o.ObservedAt, Observations: []engine.Observation{o.Observation},
+		},
+		Lines: []int{o.Line},
+	}
+}
+
+// end hands over what is left at the end of the file, or only the malformed lines when the stream broke.
+func (r *Reader) end(err error) (Batch, error) {
+	last := r.open
+	r.open, r.failed = Batch{}, err
+	if !errors.Is(err, io.EOF) {
+		r.failed = fmt.Errorf("read %s after line %d: %w", r.name, r.lines.number, err)
+		if len(last.Lines) > 0 {
+			r.failed = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)",
+				r.failed, last.Lines[0])
+		}
+		last = Batch{Errors: last.Errors}
+	}
+	if len(last.Lines)+len(last.Errors) == 0 {
+		return Batch{}, r.failed
+	}
+	return last, nil
+}
+
+// SortObservations orders by instant, source and quote: the order of a file whose lines group into whole refreshes.
+func SortObservations(observations []Observation) {
+	slices.SortStableFunc(observations, func(a, b Observation) int {
+		return cmp.Or(
+			a.ObservedAt.Compare(b.ObservedAt),
+			cmp.Compare(a.SourceID, b.SourceID),
+			cmp.Compare(a.InstitutionID, b.InstitutionID),
+			cmp.Compare(a.Currency, b.Currency),
+			cmp.Compare(a.Channel, b.Channel),
+			cmp.Compare(a.Kind, b.Kind),
+		)
+	})
+}
+
+// FromOffer is the line that repeats an offer: observed when it was last checked. Its expiry has no column.
+func FromOffer(currency string, o engine.Offer) Observation {
+	return Observation{
+		SourceID: o.SourceID, ObservedAt: o.LastCheckedAt.UTC(),
+		Observation: engine.Observation{
+			InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
+			Buy: o.Buy.String(), Sell: o.Sell.String(),
+			EffectiveDate: o.EffectiveDate, PublishedAt: o.PublishedAt,
+		},
+	}
+}
+
+// FromHistory is the line that makes a row of history again. A row knows its day, not its hour: the line is observed at
+// the first instant of the day, so that it never hides a real observation of it, or at asOf, the moment of the export,
+// when the day is still to come. Of a publication time only the day is left.
+func FromHistory(e engine.HistoryEntry, asOf time.Time) Observation {
+	observation := Observation{
+		SourceID: e.SourceID, ObservedAt: e.Date.Start(),
+		Observation: engine.Observation{
+			InstitutionID: e.InstitutionID, Currency: e.Currency, Channel: e.Channel, Kind: e.Kind,
+			Buy: e.Buy.String(), Sell: e.Sell.String(),
+		},
+	}
+	if observation.ObservedAt.After(asOf) {
+		observation.ObservedAt = asOf.UTC()
+	}
+	if e.DatePrecision != engine.PrecisionUnknown {
+		observation.EffectiveDate = e.Date
+	}
+	return observation
+}

@@ -1,0 +1,158 @@
+package collectors
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Writer writes a file of observations that a Reader reads to the same values. Output is buffered: call Flush at the
+// end. It is not safe for concurrent use.
+type Writer struct {
+	out     *bufio.Writer
+	write   func(*fields) error
+	written int
+	begin   string // what the file begins with, "" once it is written
+}
+
+// NewWriter begins a file in a format; AnyFormat and unknown formats are an error.
+func NewWriter(w io.Writer, format Format) (*Writer, error) {
+	writer := &Writer{out: bufio.NewWriter(w)}
+	switch format {
+	case CSV:
+		writer.begin = columns + "\n"
+		writer.write = writer.writeCSV
+	case NDJSON:
+		writer.write = writer.writeJSON
+	default:
+		return nil, fmt.Errorf("begin an observation file: unknown format %q, want %s or %s", format, CSV, NDJSON)
+	}
+	return writer, nil
+}
+
+// Write appends one observation; Line and ExpiresAt have no place in the file. What a Reader would refuse is an error
+// that names the value, and writes nothing.
+func (w *Writer) Write(o Observation) error {
+	values := fieldsOf(&o)
+	_, problem := values.observation()
+	for c, text := range values {
+		if problem == nil && !utf8.ValidString(text) {
+			problem = &LineError{Column: column(c).String(), Found: quoted(text), Want: "text in UTF-8"}
+		}
+	}
+	if problem != nil {
+		return fmt.Errorf("write observation %d of %s, %s: found %s, want %s",
+			w.written+1, quoted(o.SourceID), problem.Column, problem.Found, problem.Want)
+	}
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.write(&values); err != nil {
+		return fmt.Errorf("write observation %d: %w", w.written+1, err)
+	}
+	w.written++
+	return nil
+}
+
+// WriteRefresh appends the observations of a refresh.
+func (w *Writer) WriteRefresh(refresh engine.Refresh) error {
+	for _, o := range refresh.Observations {
+		row := Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt}
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush writes out what is buffered, and the header of a file without observations.
+func (w *Writer) Flush() error {
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write observations: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) start() error {
+	if _, err := w.out.WriteString(w.begin); err != nil {
+		return fmt.Errorf("write observations: %w", err)
+	}
+	w.begin = ""
+	return nil
+}
+
+func fieldsOf(o *Observation) fields {
+	values := fields{
+		observedAt: instantText(o.ObservedAt), publishedAt: instantText(o.PublishedAt),
+		institutionID: o.InstitutionID, currency: o.Currency, sourceID: o.SourceID,
+		channel: string(engine.Unspecified), kind: string(engine.Commercial),
+		buy: o.Buy, sell: o.Sell, effectiveDate: o.EffectiveDate.String(),
+	}
+	if o.Channel != "" {
+		values[channel] = string(o.Channel)
+	}
+	if o.Kind != "" {
+		values[kind] = string(o.Kind)
+	}
+	return values
+}
+
+func instantText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func (w *Writer) writeCSV(values *fields) error {
+	var line strings.Builder
+	for c, text := range values {
+		if c > 0 {
+			line.WriteByte(',')
+		}
+		if strings.ContainsAny(text, `",`) {
+			text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+		}
+		line.WriteString(text)
+	}
+	return w.line(line.String())
+}
+
+func (w *Writer) writeJSON(values *fields) error {
+	var line strings.Builder
+	line.WriteByte('{')
+	for c, text := range values {
+		if c > 0 {
+			line.WriteByte(',')
+		}
+		value := []byte("null")
+		if text != "" {
+			encoded, err := json.Marshal(text)
+			if err != nil {
+				return fmt.Errorf("encode %s: %w", column(c), err)
+			}
+			value = encoded
+		}
+		fmt.Fprintf(&line, "%q:%s", column(c).String(), value)
+	}
+	line.WriteByte('}')
+	return w.line(line.String())
+}
+
+// line writes one line, unless a Reader would not read it.
+func (w *Writer) line(text string) error {
+	if len(text) > lineBytesMax {
+		return fmt.Errorf("%d bytes, want at most %d in a line", len(text), lineBytesMax)
+	}
+	_, err := w.out.WriteString(text + "\n")
+	return err
+}
