@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -156,19 +157,7 @@ func FuzzGuard(f *testing.F) {
 	for _, c := range readRawCorpus(f) {
 		f.Add(c.request)
 	}
-	server := rawServer(malformed)
-	handler := server.Handler
-	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		first, second := malformed(ctx), malformed(ctx)
-		if first != second {
-			panic("two verdicts: " + first + " / " + second)
-		}
-		conn := ctx.Conn().(*rawConn)
-		conn.seen = append(conn.seen, rawVerdict{
-			first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body()),
-		})
-		handler(ctx)
-	}
+	server := recordingServer(malformed)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		whole := &rawConn{in: request, step: rawBufferBytes}
 		wholeErr := server.ServeConn(whole)
@@ -182,31 +171,85 @@ func FuzzGuard(f *testing.F) {
 				t.Fatalf("request %d was served after a refusal: %+v", i+2, whole.seen)
 			}
 		}
-		compareWithNetHTTP(t, request, whole.seen)
+		if _, difference := compareWithNetHTTP(request, whole.seen); difference != "" {
+			t.Fatal(difference)
+		}
 	})
 }
 
-// compareWithNetHTTP reads the same bytes with the standard library until it
-// refuses something.
-func compareWithNetHTTP(t *testing.T, request []byte, seen []rawVerdict) {
-	t.Helper()
+// compareWithNetHTTP reads the same bytes with the standard library until one
+// of the two refuses something. It returns how many requests both took, and
+// the first difference.
+func compareWithNetHTTP(request []byte, seen []rawVerdict) (compared int, difference string) {
 	br := bufio.NewReader(bytes.NewReader(request))
-	for i, v := range seen {
+	for _, v := range seen {
 		if v.refused != "" {
-			return
+			return compared, ""
 		}
 		other, err := http.ReadRequest(br)
 		if err != nil {
-			return
+			return compared, ""
 		}
 		body, err := io.ReadAll(other.Body)
 		if err != nil {
-			return
+			return compared, ""
 		}
 		if other.Method != v.method || other.RequestURI != v.target || string(body) != v.body {
-			t.Fatalf("request %d: here %+v, net/http %s %s %q", i+1, v, other.Method, other.RequestURI, body)
+			return compared, fmt.Sprintf("request %d: here %+v, net/http %s %s %q",
+				compared+1, v, other.Method, other.RequestURI, body)
+		}
+		compared++
+	}
+	return compared, ""
+}
+
+// TestO6_SameRequestAsNetHTTP: both readers see the same requests in the
+// corpus. Control: a reader that loses a byte of each body is found out.
+func TestO6_SameRequestAsNetHTTP(t *testing.T) {
+	server := recordingServer(malformed)
+	compared, bodies, found := 0, 0, 0
+	for _, c := range readRawCorpus(t) {
+		conn := &rawConn{in: c.request, step: rawBufferBytes}
+		if err := server.ServeConn(conn); err != nil && c.connection == "keep" {
+			t.Errorf("%s: serve: %v", c.name, err)
+		}
+		n, difference := compareWithNetHTTP(c.request, conn.seen)
+		if difference != "" {
+			t.Errorf("%s: %s", c.name, difference)
+		}
+		compared += n
+		if n == 0 || conn.seen[0].body == "" {
+			continue
+		}
+		bodies++
+		conn.seen[0].body = conn.seen[0].body[1:]
+		if _, difference := compareWithNetHTTP(c.request, conn.seen); difference != "" {
+			found++
 		}
 	}
+	if compared < 100 || bodies == 0 || found != bodies {
+		t.Errorf("%d requests compared; control: %d of %d shortened bodies found", compared, found, bodies)
+	}
+	t.Logf("%d requests compared, %d with a body", compared, bodies)
+}
+
+// recordingServer notes in its rawConn what the handler sees. It panics when
+// the guard contradicts itself.
+func recordingServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
+	server := rawServer(guard)
+	handler := server.Handler
+	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		first, second := guard(ctx), guard(ctx)
+		if first != second {
+			panic("two verdicts: " + first + " / " + second)
+		}
+		conn := ctx.Conn().(*rawConn)
+		conn.seen = append(conn.seen, rawVerdict{
+			first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body()),
+		})
+		handler(ctx)
+	}
+	return server
 }
 
 func BenchmarkGuard(b *testing.B) {

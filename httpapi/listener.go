@@ -20,8 +20,9 @@ const (
 	acceptPauseMax = time.Second
 	// acceptCalm is how many connections in a row must come in without an
 	// error before an episode is over. Under a shortage Accept succeeds now
-	// and then; without it, each time would be two lines in the log.
-	acceptCalm = 64
+	// and then, and at its end the backlog comes in at once and may run into
+	// it again; without this, each time would be two lines in the log.
+	acceptCalm = 256
 	// connsDefault is the cap where Patience names none.
 	connsDefault = 16384
 )
