@@ -84,7 +84,7 @@ func (h *HistoryEntry) key() QuoteKey { return QuoteKey{h.InstitutionID, h.Chann
 
 // record keeps one row a day (T5): the last value of the source that takes precedence.
 func (s *state) record(row HistoryEntry) {
-	if old, exists := s.row(row.Date, row.key()); exists && !row.replaces(&old) {
+	if old, exists := s.row(row.Date, row.key()); exists && !row.replaces(&old) || row.Date < s.oldest() {
 		return
 	}
 	s.setRow(row)

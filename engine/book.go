@@ -29,7 +29,8 @@ type Book struct {
 // NewBook is a book without facts.
 func NewBook(currency string, catalogue *Catalogue, rules Rules) *Book {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	return &Book{currency: currency, catalogue: catalogue, rules: rules, state: newState()}
+	// Days ahead are counted on top: the newest day may be one of them.
+	return &Book{currency: currency, catalogue: catalogue, rules: rules, state: newState(rules.HistoryDays + rules.AheadDays)}
 }
 
 // Restore is the book that a snapshot describes.
@@ -56,23 +57,7 @@ func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 // Apply makes a durable event true. It depends on nothing but the event and the state.
 func (b *Book) Apply(event Event) {
 	b.state.apply(event)
-	b.prune()
 	b.board = nil
-}
-
-// prune forgets the days before the depth of history. It counts from the newest day, not from a clock.
-func (b *Book) prune() {
-	oldest := b.state.newest.AddDays(1 - b.rules.HistoryDays - b.rules.AheadDays)
-	if len(b.days) == 0 || b.days[0].date >= oldest {
-		return
-	}
-	for _, old := range b.days {
-		if old.date >= oldest {
-			break
-		}
-		delete(b.state.rows, old.date)
-		b.state.dirty[old.date] = true
-	}
 }
 
 // State is the book as a snapshot keeps it.
@@ -112,13 +97,20 @@ func (b *Book) freezeDays() {
 	if len(b.state.dirty) == 0 {
 		return
 	}
+	oldest := b.state.oldest()
 	days := make([]*day, 0, len(b.days)+len(b.state.dirty))
 	for _, old := range b.days {
-		if !b.state.dirty[old.date] {
+		switch {
+		case old.date < oldest:
+			delete(b.state.rows, old.date)
+		case !b.state.dirty[old.date]:
 			days = append(days, old)
 		}
 	}
 	for date := range b.state.dirty {
+		if date < oldest {
+			delete(b.state.rows, date)
+		}
 		if rows := b.state.rows[date]; len(rows) > 0 {
 			days = append(days, &day{date, slices.SortedFunc(maps.Values(rows), compareRows)})
 		}

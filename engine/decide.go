@@ -14,6 +14,7 @@ type Decision struct {
 // Decide holds a command against the book and the rules and changes nothing. The error is an *Error: what the command names does
 // not exist. Observations never fail: what is wrong with them is in the receipt.
 func (b *Book) Decide(command Command, now time.Time) (Decision, error) {
+	now = universal(now)
 	switch c := command.(type) {
 	case Observe:
 		return b.observe(c.Refreshes, now), nil

@@ -17,7 +17,7 @@ type judge struct {
 	rules      Rules
 	state      *state
 	source     Source
-	refresh    *Refresh
+	refresh    Refresh
 	now        time.Time
 	candidates []candidate
 }
@@ -37,24 +37,29 @@ type candidate struct {
 
 func newJudge(b *Book, s *state, refresh *Refresh, now time.Time) *judge {
 	j := &judge{
-		currency: b.currency, rules: b.rules, state: s, refresh: refresh, now: now,
+		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now,
 		source: b.catalogue.Source(refresh.SourceID), candidates: make([]candidate, len(refresh.Observations)),
 	}
 	if band, known := b.catalogue.Currency(b.currency); known {
 		j.band = *band
 	}
+	j.refresh.ObservedAt = universal(refresh.ObservedAt)
 	for i, observation := range refresh.Observations {
 		c := &j.candidates[i]
+		observation.PublishedAt, observation.ExpiresAt = universal(observation.PublishedAt), universal(observation.ExpiresAt)
 		c.observation, c.key = observation, observation.Key()
 		var buyErr, sellErr error
 		c.buy, buyErr = readSide(observation.Buy)
 		c.sell, sellErr = readSide(observation.Sell)
 		c.unreadable = errors.Join(buyErr, sellErr)
 		last, known := s.quote(c.key).offer(refresh.SourceID)
-		c.backfill = known && refresh.ObservedAt.Before(last.LastCheckedAt)
+		c.backfill = known && j.refresh.ObservedAt.Before(last.LastCheckedAt)
 	}
 	return j
 }
+
+// universal is the instant without zone and monotonic reading, so that equal instants are equal values, also after a replay.
+func universal(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // Key is the quote that the observation speaks of, with the defaults of channel and kind.
 func (o *Observation) Key() QuoteKey {

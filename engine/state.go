@@ -21,6 +21,7 @@ type state struct {
 
 	lastHeldID uint64
 	newest     Date          // newest day of history
+	depth      int           // days of history that are kept, counted back from the newest
 	dirty      map[Date]bool // days changed since the last board; nil in a draft
 }
 
@@ -39,8 +40,9 @@ type heldKey struct {
 	observedAt          int64
 }
 
-func newState() *state {
+func newState(depth int) *state {
 	return &state{
+		depth:  depth,
 		quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
 	}
 }
@@ -48,7 +50,7 @@ func newState() *state {
 func (s *state) draft() *state {
 	return &state{
 		base: s, quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{},
-		lastHeldID: s.lastHeldID, newest: s.newest,
+		lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth,
 	}
 }
 
@@ -78,6 +80,10 @@ func (s *state) heldAs(key heldKey) (uint64, bool) {
 	}
 	return id, ok
 }
+
+// oldest is the first day within the depth of history. It counts from the newest day, not from a clock, so that a replay forgets
+// the same days.
+func (s *state) oldest() Date { return s.newest.AddDays(1 - s.depth) }
 
 // eachQuote visits every quote once, in no order.
 func (s *state) eachQuote(visit func(*quote)) {
