@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/apd/v3"
+	"pgregory.net/rapid"
+)
+
+// amountGrammar is the contract's own words (interface §8).
+var amountGrammar = regexp.MustCompile(`^[0-9]{1,12}([.][0-9]{1,2})?$`)
+
+// Sizes of the comparisons with other arithmetic.
+const (
+	conversionsAll    = 1_000_000
+	conversionsSample = 100_000
+)
+
+// amountFault compares one reading with the grammar; "" when they agree.
+func amountFault(text string) string {
+	got, err := ParseAmount(text)
+	if !amountGrammar.MatchString(text) {
+		if !errors.Is(err, ErrAmount) || got != (Amount{}) {
+			return fmt.Sprintf("%q gave %+v, %v; want an ErrAmount", text, got, err)
+		}
+		return ""
+	}
+	if err != nil || got.String() != text {
+		return fmt.Sprintf("%q gave %q, %v", text, got, err)
+	}
+	if want := new(big.Rat).Mul(rationalOf(text), big.NewRat(100, 1)); want.Cmp(big.NewRat(got.cents, 1)) != 0 {
+		return fmt.Sprintf("%q has %d cents", text, got.cents)
+	}
+	return ""
+}
+
+func TestParseAmount_IsTheGrammarOfTheContract(t *testing.T) {
+	like := rapid.OneOf(
+		rapid.StringMatching(`[0-9]{1,13}([.][0-9]{1,3})?`),
+		rapid.StringMatching(`[-+]?[0-9]{0,3}[.,]?[0-9]{0,3}[eE_ \n.]?`),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		if fault := amountFault(like.Draw(t, "text")); fault != "" {
+			t.Fatal(fault)
+		}
+	})
+}
+
+func TestParseAmount_Limits(t *testing.T) {
+	for _, text := range []string{
+		"0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1", "+1",
+		"1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000),
+	} {
+		if fault := amountFault(text); fault != "" {
+			t.Error(fault)
+		}
+	}
+}
+
+// conversion is amount × side as an operation applies it.
+func conversion(t testing.TB, amount, side string) Conversion {
+	t.Helper()
+	parsedAmount, err := ParseAmount(amount)
+	if err != nil {
+		t.Fatalf("ParseAmount(%q): %v", amount, err)
+	}
+	return Conversion{Quote: &Rate{Sell: parsed(t, side)}, Operation: Buy, Amount: parsedAmount}
+}
+
+func TestS8_Vectors(t *testing.T) {
+	for _, c := range []struct{ amount, side, want string }{
+		{"2.05", "59.30", "121.57"},
+		{"0.25", "58.50", "14.63"},
+		{"100.00", "58.00005", "5800.01"},
+		{"1.15", "58.10", "66.82"},
+		{"0.01", "0.5", "0.01"},
+		{"1", "0.004", "0.00"},
+		{"999999999999.99", "99999999.99999999", "99999999999998990000.00"},
+	} {
+		if got := conversion(t, c.amount, c.side).AmountDOP(); got != c.want {
+			t.Errorf("%s × %s = %s, want %s", c.amount, c.side, got, c.want)
+		}
+	}
+}
+
+func TestS8_Edges(t *testing.T) {
+	for _, c := range []struct{ amount, side, want string }{
+		{"1", "0.005", "0.01"},
+		{"1", "0.00499999", "0.00"},
+		{"0.01", "0.49999999", "0.00"},
+		{"184467440737.09", "100", "18446744073709.00"},
+		{"0.99", "92233720368.54775807", "91311383164.86"},
+		{"184467440737.09", "10000000", "1844674407370900000.00"},     // more than 64 bits of cents
+		{"100000000000", "1000000.00", "100000000000000000.00"},       // 10^19 cents
+		{"000000000000.00", "92233720368.54775807", "0.00"},           // twelve zeros
+		{"184467440738", "1000000", "184467440738000000.00"},          //
+		{"300000000000", "1000000.00000001", "300000000000003000.00"}, // zeros in the middle of both halves
+		{"999999999999.99", "92233720368.54775807", "92233720368546835732796.31"},
+	} {
+		got := conversion(t, c.amount, c.side).AmountDOP()
+		if want := new(big.Rat).Mul(rationalOf(c.amount), rationalOf(c.side)).FloatString(2); got != want || got != c.want {
+			t.Errorf("%s × %s = %s, want %s and %s", c.amount, c.side, got, c.want, want)
+		}
+		if len(got) > AmountDOPBytesMax {
+			t.Errorf("%s is longer than AmountDOPBytesMax", got)
+		}
+	}
+}
+
+func TestS9_AmountAndSideStayVerbatim(t *testing.T) {
+	c := conversion(t, "002.50", "59.300")
+	if c.Amount.String() != "002.50" || c.Side().String() != "59.300" {
+		t.Errorf("%q × %q", c.Amount, c.Side())
+	}
+	if got := conversion(t, "0", "59.3").AmountDOP(); got != "0.00" {
+		t.Errorf("nothing costs %s", got)
+	}
+}
+
+func TestS1_ConversionAppliesTheSideOfTheOperation(t *testing.T) {
+	quote := &Rate{Buy: parsed(t, "58"), Sell: parsed(t, "60")}
+	amount, _ := ParseAmount("10")
+	for operation, want := range map[Operation]string{Buy: "600.00", Sell: "580.00"} {
+		if got := (Conversion{Quote: quote, Operation: operation, Amount: amount}).AmountDOP(); got != want {
+			t.Errorf("%s: %s, want %s", operation, got, want)
+		}
+	}
+}
+
+func TestS4_ConversionWithoutASideIsNothing(t *testing.T) {
+	if got := (Conversion{Quote: &Rate{}, Operation: Buy}).AmountDOP(); got != "0.00" {
+		t.Error(got)
+	}
+}
+
+// number is value / 10^places with its text: made here, so that no reader of ours has a part in the oracle.
+type number struct {
+	text  string
+	exact *big.Rat
+}
+
+// anyNumber draws a number of any magnitude below limit / 10^placesMax, with 0 to placesMax decimals.
+func anyNumber(dice *rand.Rand, limit uint64, placesMax int) number {
+	places, ten := dice.IntN(placesMax+1), uint64(1)
+	for range places {
+		ten *= 10
+	}
+	for range placesMax - places {
+		limit /= 10
+	}
+	value := dice.Uint64() >> dice.IntN(64) % limit
+	text := fmt.Sprintf("%d", value/ten)
+	if places > 0 {
+		text = fmt.Sprintf("%s.%0*d", text, places, value%ten)
+	}
+	return number{text, new(big.Rat).SetFrac(new(big.Int).SetUint64(value), new(big.Int).SetUint64(ten))}
+}
+
+// conversionFault holds count random conversions against big.Rat; it returns the first difference.
+func conversionFault(t testing.TB, count int, convert func(Conversion) string) string {
+	dice := rand.New(rand.NewPCG(8, 59_30))
+	product := new(big.Rat)
+	for range count {
+		amount := anyNumber(dice, 100_000_000_000_000, AmountPlacesMax)
+		side := anyNumber(dice, 1<<63, DecimalPlacesMax)
+		want := product.Mul(amount.exact, side.exact).FloatString(2) // halves away from zero: up
+		if got := convert(conversion(t, amount.text, side.text)); got != want {
+			return fmt.Sprintf("%s × %s = %s, want %s", amount.text, side.text, got, want)
+		}
+	}
+	return ""
+}
+
+func TestS8_ConversionMatchesRationals(t *testing.T) {
+	count := conversionsAll
+	if raceDetector || testing.Short() {
+		count = conversionsSample
+	}
+	if fault := conversionFault(t, count, Conversion.AmountDOP); fault != "" {
+		t.Error(fault)
+	}
+}
+
+// withApd is the conversion by another library, rounded as asked.
+func withApd(t testing.TB, c Conversion, rounding apd.Rounder) string {
+	amount, _, errAmount := apd.NewFromString(c.Amount.String())
+	side, _, errSide := apd.NewFromString(c.Side().String())
+	context := apd.Context{
+		Precision: 34, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Rounding: rounding, Traps: apd.DefaultTraps,
+	}
+	product := new(apd.Decimal)
+	condition, errProduct := context.Mul(product, amount, side)
+	_, errRound := context.Quantize(product, product, -2)
+	if err := errors.Join(errAmount, errSide, errProduct, errRound); err != nil || condition.Inexact() {
+		t.Fatalf("%s × %s: %v, %v", c.Amount, c.Side(), condition, err)
+	}
+	return product.Text('f')
+}
+
+func TestS8_ConversionMatchesApd(t *testing.T) {
+	dice := rand.New(rand.NewPCG(9, 58_50))
+	for range conversionsSample {
+		c := conversion(t, anyNumber(dice, 100_000_000_000_000, 2).text, anyNumber(dice, 1<<63, 8).text)
+		if got, want := c.AmountDOP(), withApd(t, c, apd.RoundHalfUp); got != want {
+			t.Fatalf("%s × %s = %s, want %s", c.Amount, c.Side(), got, want)
+		}
+	}
+}
+
+func TestS8_Control(t *testing.T) {
+	for name, planted := range map[string]func(Conversion) string{
+		"half even": func(c Conversion) string { return withApd(t, c, apd.RoundHalfEven) },
+		"down":      func(c Conversion) string { return withApd(t, c, apd.RoundDown) },
+		"rounded side": func(c Conversion) string {
+			return conversion(t, c.Amount.String(), rationalOf(c.Side().String()).FloatString(2)).AmountDOP()
+		},
+		"64 bits": func(c Conversion) string {
+			cents := (uint64(c.Amount.cents)*uint64(c.Side().units) + decimalScale/2) / decimalScale
+			return fmt.Sprintf("%d.%02d", cents/100, cents%100)
+		},
+	} {
+		if conversionFault(t, 10_000, planted) == "" {
+			t.Errorf("a conversion that is wrong by %q passes", name)
+		}
+	}
+}
+
+func TestAmount_Allocations(t *testing.T) {
+	c, buffer := conversion(t, "999999999999.99", "92233720368.54775807"), make([]byte, 0, AmountDOPBytesMax)
+	for name, run := range map[string]func(){
+		"ParseAmount":     func() { _, _ = ParseAmount("250.00") },
+		"AppendAmountDOP": func() { buffer = c.AppendAmountDOP(buffer[:0]) },
+	} {
+		if got := testing.AllocsPerRun(100, run); got != 0 {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}
+
+func FuzzParseAmount(f *testing.F) {
+	for _, text := range []string{"", "0", "250.00", "999999999999.99", "1.", ".1", "1.234", "1234567890123", "-1", "1e2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if fault := amountFault(text); fault != "" {
+			t.Error(fault)
+		}
+	})
+}
+
+func BenchmarkParseAmount(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseAmount("250.00"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkConversion(b *testing.B) {
+	for _, c := range []struct{ name, amount, side string }{
+		{"usual", "250.00", "59.30"}, {"longest", "999999999999.99", "92233720368.54775807"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			given, buffer := conversion(b, c.amount, c.side), make([]byte, 0, AmountDOPBytesMax)
+			b.ReportAllocs()
+			for b.Loop() {
+				buffer = given.AppendAmountDOP(buffer[:0])
+			}
+		})
+	}
+}

@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// instant reads an RFC 3339 instant.
+func instant(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func dateOf(t testing.TB, text string) Date {
+	t.Helper()
+	date, err := ParseDate(text)
+	if err != nil {
+		t.Fatalf("ParseDate(%q): %v", text, err)
+	}
+	return date
+}
+
+func TestT10_Dates(t *testing.T) {
+	tables := map[bool][]string{
+		true: {"0001-01-01", "9999-12-31", "2024-02-29", "2000-02-29", "0004-02-29", "2025-02-28", "1999-12-31", "2026-06-17"},
+		false: {"", "2025-02-29", "1900-02-29", "2100-02-29", "0000-01-01", "0000-12-31", "2025-00-01", "2025-13-01", "2025-01-00",
+			"2025-01-32", "2025-04-31", "2025-1-01", "2025-01-1", "25-01-01", "10000-01-01", "+2025-01-01", "-001-01-01",
+			"2025-01-01 ", " 2025-01-01", "2025/01/01", "20250101", "2025-01-01T00:00:00Z", "2025-01-0１", "2025-+1-01", "2025-01- 1"},
+	}
+	for accepted, texts := range tables {
+		for _, text := range texts {
+			if date, err := ParseDate(text); (err == nil) != accepted {
+				t.Errorf("ParseDate(%q) = %v, %v", text, date, err)
+			}
+			if fault := dateFault(text); fault != "" {
+				t.Error(fault)
+			}
+		}
+	}
+}
+
+var dateGrammar = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
+
+// dateFault compares one reading with the form and the calendar of package time; "" when they agree.
+func dateFault(text string) string {
+	date, err := ParseDate(text)
+	utc, calendar := time.Parse(time.DateOnly, text)
+	if !dateGrammar.MatchString(text) || calendar != nil || utc.Year() < 1 {
+		if !errors.Is(err, ErrDate) || !date.IsZero() {
+			return fmt.Sprintf("ParseDate(%q) = %v, %v; want ErrDate", text, date, err)
+		}
+		return ""
+	}
+	if err != nil || date.IsZero() || date.String() != text || string(date.Append([]byte("on "))) != "on "+text || !date.utc().Equal(utc) {
+		return fmt.Sprintf("ParseDate(%q) = %v, %v", text, date, err)
+	}
+	return ""
+}
+
+// daysOf is a calendar without package time.
+func daysOf(year, month int) int {
+	switch {
+	case month == 2 && (year%4 == 0 && year%100 != 0 || year%400 == 0):
+		return 29
+	case month == 2:
+		return 28
+	case month == 4 || month == 6 || month == 9 || month == 11:
+		return 30
+	}
+	return 31
+}
+
+func TestT10_EveryDayOfTheCalendar(t *testing.T) {
+	step := 1
+	if raceDetector || testing.Short() {
+		step = 31
+	}
+	date := Date(1)
+	for year := 1; year <= 9999; year++ {
+		for month := 1; month <= 12; month++ {
+			for dayOfMonth := 1; dayOfMonth <= daysOf(year, month); dayOfMonth++ {
+				if int(date)%step == 0 || date == 1 || date == dateMax {
+					text := fmt.Sprintf("%04d-%02d-%02d", year, month, dayOfMonth)
+					if got, err := ParseDate(text); err != nil || got != date || date.String() != text {
+						t.Fatalf("day %d is %s: ParseDate %d, %v; String %s", date, text, got, err, date)
+					}
+				}
+				date++
+			}
+			if _, err := ParseDate(fmt.Sprintf("%04d-%02d-%02d", year, month, daysOf(year, month)+1)); err == nil {
+				t.Fatalf("%d-%d has a day too many", year, month)
+			}
+		}
+	}
+	if date-1 != dateMax {
+		t.Errorf("the calendar ends with day %d, dateMax is %d", date-1, dateMax)
+	}
+}
+
+func TestDate_NoDate(t *testing.T) {
+	var none Date
+	if !none.IsZero() || none.String() != "" || len(none.Append(nil)) != 0 || none.AddDays(5) != 0 {
+		t.Error("the zero Date is a date")
+	}
+	for _, outside := range []time.Time{{}, instant(t, "0001-01-01T00:00:00Z"), time.Unix(math.MinInt32*86400, 0),
+		time.Date(10_000, 1, 1, 4, 0, 0, 0, time.UTC), time.Unix(1<<50, 0)} {
+		if date := DateOf(outside); date != 0 {
+			t.Errorf("%v has the date %d", outside, date)
+		}
+	}
+	if got := DateOf(time.Date(10_000, 1, 1, 3, 59, 59, 0, time.UTC)).String(); got != "9999-12-31" {
+		t.Errorf("the last second of the year 9999 is on %s", got)
+	}
+	if got := DateOf(dateOf(t, "0001-01-01").Start()).String(); got != "0001-01-01" {
+		t.Errorf("the first day begins on %s", got)
+	}
+}
+
+func TestDate_AddDays(t *testing.T) {
+	for _, c := range []struct {
+		from string
+		days int
+		want string
+	}{
+		{"2024-02-28", 1, "2024-02-29"}, {"2024-02-28", 2, "2024-03-01"}, {"2025-02-28", 1, "2025-03-01"},
+		{"2026-01-01", -1, "2025-12-31"}, {"2026-06-17", 0, "2026-06-17"}, {"2025-03-01", 365, "2026-03-01"},
+		{"0001-01-03", -6, "0001-01-01"}, {"9999-12-30", 6, "9999-12-31"},
+		{"2026-06-17", math.MinInt, "0001-01-01"}, {"2026-06-17", math.MaxInt, "9999-12-31"},
+	} {
+		if got := dateOf(t, c.from).AddDays(c.days).String(); got != c.want {
+			t.Errorf("%s%+d days = %s, want %s", c.from, c.days, got, c.want)
+		}
+	}
+}
+
+func TestT2_ZoneOfTheYear2000(t *testing.T) {
+	for _, c := range []struct {
+		at     string
+		local  string
+		offset int
+	}{
+		{"2000-10-29T05:59:59Z", "2000-10-29T01:59:59", -4},
+		{"2000-10-29T06:00:00Z", "2000-10-29T01:00:00", -5},
+		{"2000-12-03T05:59:59Z", "2000-12-03T00:59:59", -5},
+		{"2000-12-03T06:00:00Z", "2000-12-03T02:00:00", -4},
+		{"2000-11-15T04:59:59Z", "2000-11-14T23:59:59", -5},
+		{"2000-11-15T05:00:00Z", "2000-11-15T00:00:00", -5},
+		{"2026-06-17T03:59:59Z", "2026-06-16T23:59:59", -4},
+		{"2026-06-17T04:00:00Z", "2026-06-17T00:00:00", -4},
+		{"2026-01-17T04:00:00Z", "2026-01-17T00:00:00", -4},
+	} {
+		local := instant(t, c.at).In(Location())
+		if _, offset := local.Zone(); offset != c.offset*3600 || local.Format("2006-01-02T15:04:05") != c.local {
+			t.Errorf("%s is %s in Santo Domingo, want %s at %d h", c.at, local, c.local, c.offset)
+		}
+		if got := DateOf(instant(t, c.at)).String(); got != c.local[:10] {
+			t.Errorf("%s is on %s, want %s", c.at, got, c.local[:10])
+		}
+	}
+}
+
+func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
+	for date, want := range map[string][2]string{ // start, first refresh of the day
+		"2000-10-28": {"2000-10-28T04:00:00Z", "2000-10-28T12:00:00Z"},
+		"2000-10-29": {"2000-10-29T04:00:00Z", "2000-10-29T13:00:00Z"}, // a day of 25 hours
+		"2000-10-30": {"2000-10-30T05:00:00Z", "2000-10-30T13:00:00Z"},
+		"2000-12-03": {"2000-12-03T05:00:00Z", "2000-12-03T12:00:00Z"}, // a day of 23 hours
+		"2000-12-04": {"2000-12-04T04:00:00Z", "2000-12-04T12:00:00Z"},
+		"1966-10-30": {"1966-10-30T05:00:00Z", "1966-10-30T12:00:00Z"}, // no midnight: 24:00 was 1:00
+	} {
+		start := dateOf(t, date).Start()
+		if got := [2]string{start.Format(time.RFC3339), NextRefresh(start).Format(time.RFC3339)}; got != want {
+			t.Errorf("%s: starts and refreshes at %v, want %v", date, got, want)
+		}
+	}
+}
+
+// startFault looks for a day that does not begin where a function says; "" when there is none.
+func startFault(start func(Date) time.Time, from, to Date, step int) string {
+	for date := from; date <= to; date += Date(step) {
+		begin := start(date)
+		before := DateOf(begin.Add(-1))
+		if DateOf(begin) != date || before != date-1 || begin.Location() != time.UTC {
+			return fmt.Sprintf("%s begins at %v, which is on %s, and the instant before on %s", date, begin, DateOf(begin), before)
+		}
+	}
+	return ""
+}
+
+func TestT2_EveryDayBeginsWithItsStart(t *testing.T) {
+	step := 1
+	if raceDetector || testing.Short() {
+		step = 17
+	}
+	if fault := startFault(Date.Start, 1, dateMax, step); fault != "" {
+		t.Error(fault)
+	}
+	if fault := startFault(Date.Start, dateOf(t, "1890-01-01"), dateOf(t, "2030-12-31"), 1); fault != "" {
+		t.Error(fault)
+	}
+}
+
+func TestT2_Control(t *testing.T) {
+	from, to := dateOf(t, "1966-01-01"), dateOf(t, "2000-12-31")
+	for name, planted := range map[string]func(Date) time.Time{
+		"midnight by the clock": func(d Date) time.Time { return d.at(0).UTC() },
+		"always four hours":     func(d Date) time.Time { return d.utc().Add(4 * time.Hour) },
+		"UTC":                   Date.utc,
+	} {
+		if startFault(planted, from, to, 1) == "" {
+			t.Errorf("starts by %q pass", name)
+		}
+	}
+}
+
+// anyInstant is of the years 1 to 9999, every second one between 1960 and 2030.
+func anyInstant(dice *rand.Rand) time.Time {
+	from, span := int64(-secondsBeforeUnix+secondsOfDay), int64(dateMax-4)*secondsOfDay
+	if dice.IntN(2) == 0 {
+		from, span = -315_619_200, 70*365*secondsOfDay
+	}
+	return time.Unix(from+dice.Int64N(span), dice.Int64N(1_000_000_000)).UTC()
+}
+
+// nextFault holds one answer of NextRefresh and NextMidnight against the clocks of Santo Domingo; "" when they agree.
+func nextFault(after time.Time, nextRefresh func(time.Time) time.Time) string {
+	var slots []time.Time
+	for offset := -1; offset <= 2; offset++ {
+		for _, hour := range []int{8, 12, 17} {
+			local := after.In(Location())
+			slots = append(slots, time.Date(local.Year(), local.Month(), local.Day()+offset, hour, 0, 0, 0, Location()))
+		}
+	}
+	want := slots[slices.IndexFunc(slots, func(slot time.Time) bool { return slot.After(after) })]
+	if got := nextRefresh(after); !got.Equal(want) || got.Location() != time.UTC {
+		return fmt.Sprintf("after %v the next refresh is %v, want %v", after, got, want)
+	}
+	midnight := NextMidnight(after)
+	if !midnight.After(after) || DateOf(midnight) != DateOf(after)+1 || DateOf(midnight.Add(-1)) != DateOf(after) {
+		return fmt.Sprintf("after %v the next midnight is %v", after, midnight)
+	}
+	return ""
+}
+
+func TestT2_NextRefreshAndNextMidnight(t *testing.T) {
+	dice, count := rand.New(rand.NewPCG(2, 2000)), 20_000
+	for range count {
+		after := anyInstant(dice)
+		for _, at := range []time.Time{after, NextRefresh(after), NextRefresh(after).Add(-1), NextMidnight(after), NextMidnight(after).Add(-1)} {
+			if fault := nextFault(at, NextRefresh); fault != "" {
+				t.Fatal(fault)
+			}
+		}
+	}
+	sinceStart := func(after time.Time) time.Time { // the control: hours counted from the start of the day
+		for _, date := range []Date{DateOf(after), DateOf(after) + 1} {
+			for _, hour := range refreshHours() {
+				if slot := date.Start().Add(time.Duration(hour) * time.Hour); slot.After(after) {
+					return slot
+				}
+			}
+		}
+		return time.Time{}
+	}
+	if nextFault(instant(t, "2000-10-29T06:00:00Z"), sinceStart) == "" {
+		t.Error("hours counted from the start of the day pass")
+	}
+}
+
+func TestT2_DateOfIsTheLocalDate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := rapid.Int64Range(-secondsBeforeUnix+secondsOfDay, 253_402_300_799).Draw(t, "seconds")
+		at := time.Unix(seconds, rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+		if got, want := DateOf(at).String(), at.In(Location()).Format(time.DateOnly); got != want {
+			t.Fatalf("%v is on %s, want %s", at, got, want)
+		}
+		if DateOf(at) != DateOf(at.UTC()) || DateOf(at) != DateOf(at.In(time.FixedZone("far", 14*3600))) {
+			t.Fatalf("the date of %v depends on its location", at)
+		}
+	})
+}
+
+func TestDate_Allocations(t *testing.T) {
+	now, date, buffer := instant(t, "2026-06-17T16:00:00Z"), dateOf(t, "2026-06-17"), make([]byte, 0, 10)
+	for name, run := range map[string]func(){
+		"ParseDate":    func() { _, _ = ParseDate("2026-06-17") },
+		"DateOf":       func() { _ = DateOf(now) },
+		"Append":       func() { buffer = date.Append(buffer[:0]) },
+		"Start":        func() { _ = date.Start() },
+		"NextRefresh":  func() { _ = NextRefresh(now) },
+		"NextMidnight": func() { _ = NextMidnight(now) },
+	} {
+		if got := testing.AllocsPerRun(100, run); got != 0 {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}
+
+func FuzzParseDate(f *testing.F) {
+	for _, text := range []string{"", "2025-02-29", "2024-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2025-1-1", "2025-01-01T00:00:00Z"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if fault := dateFault(text); fault != "" {
+			t.Error(fault)
+		}
+	})
+}
+
+func BenchmarkDate(b *testing.B) {
+	now, buffer := instant(b, "2026-06-17T16:00:00Z"), make([]byte, 0, 10)
+	date := DateOf(now)
+	for name, run := range map[string]func(){
+		"ParseDate":   func() { _, _ = ParseDate("2026-06-17") },
+		"DateOf":      func() { _ = DateOf(now) },
+		"Append":      func() { buffer = date.Append(buffer[:0]) },
+		"NextRefresh": func() { _ = NextRefresh(now) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}
