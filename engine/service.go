@@ -42,6 +42,21 @@ const (
 	CodeReadOnly            Code = "read_only"
 )
 
+// The codes of keys, accounts and limits.
+const (
+	CodeMissingKey           Code = "missing_key"
+	CodeInvalidKey           Code = "invalid_key"
+	CodeRevokedKey           Code = "revoked_key"
+	CodeAccountSuspended     Code = "account_suspended"
+	CodeInvalidCode          Code = "invalid_code"
+	CodeInvalidSession       Code = "invalid_session"
+	CodeKeyLimitReached      Code = "key_limit_reached"
+	CodeUnsupportedMediaType Code = "unsupported_media_type"
+	CodeRateLimited          Code = "rate_limited"
+	CodeQuotaExceeded        Code = "quota_exceeded"
+	CodeRequestedTooSoon     Code = "code_requested_too_soon"
+)
+
 // Error is an outcome that the rules name.
 type Error struct {
 	Code       Code

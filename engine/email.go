@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+)
+
+// Limits of an e-mail address (RFC 5321).
+const (
+	emailBytesMax      = 254
+	emailLocalBytesMax = 64
+	domainLabelMax     = 63
+)
+
+// ErrEmail is what every refused address wraps; its text never repeats the address.
+var ErrEmail = errors.New("not an e-mail address of the form name@example.com")
+
+// Email is an address in the conservative form that can be put into a mail header as it is: a dot-atom, an at sign and a host
+// name of letters, digits and hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused.
+// Its identity is its lower case.
+type Email struct{ lower string }
+
+// ParseEmail reads an address; the error is ErrEmail.
+func ParseEmail(text string) (Email, error) {
+	local, domain, found := strings.Cut(text, "@")
+	if !found || len(text) > emailBytesMax || len(local) > emailLocalBytesMax || !dotAtom(local) || !hostName(domain) {
+		return Email{}, ErrEmail
+	}
+	return Email{strings.ToLower(text)}, nil
+}
+
+// String is the address in lower case. Danger: personal data; logs get Masked.
+func (e Email) String() string { return e.lower }
+
+// IsZero reports that there is no address.
+func (e Email) IsZero() bool { return e.lower == "" }
+
+// Masked is what lists and logs may show: the first character and the domain's last label.
+func (e Email) Masked() string {
+	if e.lower == "" {
+		return ""
+	}
+	return e.lower[:1] + "…@…" + e.lower[strings.LastIndexByte(e.lower, '.'):]
+}
+
+func dotAtom(text string) bool {
+	for _, atom := range strings.Split(text, ".") {
+		if atom == "" || strings.ContainsFunc(atom, func(r rune) bool { return !atomRune(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// atomRune leaves out what RFC 5322 allows and no real address has: it would need care in headers and shells.
+func atomRune(r rune) bool {
+	return letterOrDigit(r) || strings.ContainsRune("!#$&'*+-/=?^_{|}~", r)
+}
+
+func letterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+func hostName(text string) bool {
+	labels := strings.Split(text, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > domainLabelMax || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.ContainsFunc(label, func(r rune) bool { return !letterOrDigit(r) && r != '-' }) {
+			return false
+		}
+	}
+	top := labels[len(labels)-1]
+	return len(labels) >= 2 && len(top) >= 2 && strings.ContainsFunc(top, func(r rune) bool { return r > '9' })
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// Shape of the table of strangers.
+const (
+	strangerWays = 8 // rows that an address may stand in
+	// StrangersDefault is how many addresses a table remembers.
+	StrangersDefault = 1 << 16
+)
+
+// Strangers counts callers without a key by client address (L8), in a table of fixed size and in memory only: a restart forgets
+// them, and when more addresses call than it has rows, the one of eight that was quiet longest gives its row away.
+type Strangers struct {
+	rows []stranger
+	hash func(key uint64) uint64
+}
+
+type stranger struct {
+	key    uint64 // the upper half of an IPv6 address, or an IPv4 address
+	v4     bool
+	used   bool
+	last   time.Duration
+	day    tally
+	minute minute
+}
+
+// NewStrangers has room for about so many addresses. hash spreads keys over the rows and should be seeded by chance, so that
+// nobody can choose addresses that crowd each other out.
+func NewStrangers(rows int, hash func(uint64) uint64) *Strangers {
+	sets := max(1, (rows+strangerWays-1)/strangerWays)
+	return &Strangers{rows: make([]stranger, sets*strangerWays), hash: hash}
+}
+
+// Admit asks for one request of an address now, and charges it.
+func (s *Strangers) Admit(from netip.Addr, now Moment, allowance Allowance) Verdict {
+	row := s.row(from, now)
+	verdict := row.verdict(now, allowance)
+	if !verdict.Admitted {
+		return verdict
+	}
+	row.day.count++
+	row.minute.admitted = append(row.minute.admitted, now.Steady)
+	verdict = row.verdict(now, allowance)
+	verdict.Admitted, verdict.Violated, verdict.RetryAfter = true, "", 0
+	return verdict
+}
+
+// Windows are both windows as they stand.
+func (s *Strangers) Windows(from netip.Addr, now Moment, allowance Allowance) Verdict {
+	return s.row(from, now).verdict(now, allowance)
+}
+
+// Refund takes the newest admission of an address back.
+func (s *Strangers) Refund(from netip.Addr, now Moment) {
+	row := s.row(from, now)
+	row.day.count = max(0, row.day.count-1)
+	row.minute.refund()
+}
+
+func (r *stranger) verdict(now Moment, allowance Allowance) Verdict {
+	r.minute.expire(now)
+	day := Window{allowance.Day, max(0, allowance.Day-r.day.on(DateOf(now.Wall))), NextMidnight(now.Wall)}
+	return verdictOf(day, r.minute.window(allowance.Minute, now), now.Wall)
+}
+
+// row is the row of an address, taken from the quietest of its set when it has none.
+func (s *Strangers) row(from netip.Addr, now Moment) *stranger {
+	key, v4 := addressKey(from)
+	sets := uint64(len(s.rows) / strangerWays)
+	set := s.rows[s.hash(key)%sets*strangerWays:][:strangerWays]
+	victim := &set[0]
+	for i := range set {
+		row := &set[i]
+		if row.used && row.key == key && row.v4 == v4 {
+			row.last = now.Steady
+			return row
+		}
+		if !row.used || victim.used && row.last < victim.last {
+			victim = row
+		}
+	}
+	*victim = stranger{key: key, v4: v4, used: true, last: now.Steady, minute: minute{victim.minute.admitted[:0]}}
+	return victim
+}
+
+func addressKey(addr netip.Addr) (key uint64, v4 bool) {
+	addr = addr.Unmap()
+	if addr.Is4() {
+		four := addr.As4()
+		return uint64(binary.BigEndian.Uint32(four[:])), true
+	}
+	sixteen := addr.As16()
+	return binary.BigEndian.Uint64(sixteen[:8]), false
+}
