@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"log/slog"
 )
 
 // Shapes of secrets (K2, K4). A secret is its prefix, random characters of the alphabet, and for keys six more that are a checksum of
@@ -54,11 +53,8 @@ func (Secret) GoString() string { return redacted }
 // Format hides the secret under every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalText hides the secret in JSON and elsewhere.
+// MarshalText hides the secret in JSON and in logs.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
-
-// LogValue hides the secret in logs.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // NewKey makes a key from random bytes; the prefix is KeyPrefixLive or KeyPrefixTest.
 func NewKey(random io.Reader, prefix string) (Secret, error) {
