@@ -26,7 +26,10 @@ const (
 // goroutineFiles lists the files that may start goroutines, each with the
 // owner that waits for them. Tests are free: goleak watches them.
 func goroutineFiles() map[string]string {
-	return map[string]string{}
+	return map[string]string{
+		"actors/mail/mailer.go":  "Mailer.Close, which waits for the worker",
+		"actors/mail/session.go": "whoever called closeAtEnd, by what it returns",
+	}
 }
 
 // exactFolders hold money: no binary fraction may enter them.

@@ -1,0 +1,237 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"slices"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+)
+
+// server is the way to the mail server.
+type server struct {
+	config Config
+	sender *gomail.Client // never connects: it puts a letter through a connection of ours
+}
+
+func newServer(config Config) (*server, error) {
+	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.Timeouts.Letter))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the mail client: %w", err)
+	}
+	return &server{config: config, sender: sender}, nil
+}
+
+// session is one connection to the server, ready for letters.
+type session struct {
+	*server
+	conn    net.Conn // the bare one: closing it ends whatever waits
+	client  *smtp.Client
+	letters int // sent over it
+}
+
+// A failure is why a letter was not sent: where it happened and what may be told of it.
+type failure struct {
+	stage   stage
+	code    int    // of SMTP; 0 = the server gave none
+	detail  string // for the log; only from before the first word of the server that could repeat a secret
+	timeout bool
+}
+
+// stage is how far a try had come.
+type stage string
+
+const (
+	stageConnect  stage = "connect"
+	stageTLS      stage = "tls"
+	stageGreeting stage = "greeting"
+	stageLogin    stage = "login"
+	stageLetter   stage = "letter"
+)
+
+const detailBytesMax = 200
+
+// permanent failures concern this letter and will not pass.
+func (f *failure) permanent() bool { return f.stage == stageLetter && f.code >= 500 }
+
+// ofServer failures concern every letter: the breaker counts them. 421 is the server's way to say that it goes away.
+func (f *failure) ofServer() bool { return f.stage != stageLetter || f.code == 0 || f.code == 421 }
+
+var (
+	errNoStartTLS = errors.New("the server offers no STARTTLS; use tls if it expects TLS from the first byte")
+	errNoLogin    = errors.New("the server offers neither PLAIN nor LOGIN")
+	errTalkative  = errors.New("the server said too much")
+)
+
+// open connects, protects and logs in, within Timeouts.Connect. After a failure nothing is left open.
+func (s *server) open(ctx context.Context) (*session, *failure) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Connect)
+	defer cancel()
+	bare, err := s.config.Dial(ctx, "tcp", s.config.Addr)
+	if err != nil {
+		return nil, explain(ctx, stageConnect, err)
+	}
+	line := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytes}}
+	release := closeAtEnd(ctx, line.conn)
+	failed := line.establish(ctx)
+	release()
+	if failed == nil && ctx.Err() != nil {
+		failed = explain(ctx, stageLogin, ctx.Err())
+	}
+	if failed != nil {
+		line.drop()
+		return nil, failed
+	}
+	return line, nil
+}
+
+func (s *session) establish(ctx context.Context) *failure {
+	conn, config := s.conn, s.config
+	if config.TLS == Implicit {
+		protected := tls.Client(conn, config.tls())
+		if err := protected.HandshakeContext(ctx); err != nil {
+			return explain(ctx, stageTLS, err)
+		}
+		conn = protected
+	}
+	client, err := smtp.NewClient(conn, config.host())
+	if err != nil {
+		return explain(ctx, stageGreeting, err)
+	}
+	s.client = client
+	client.SkipSMTPUTF8(true) // addresses are ASCII, and not every server passes such letters on
+	if err := client.Hello(config.domain()); err != nil {
+		return explain(ctx, stageGreeting, err)
+	}
+	if config.TLS == StartTLS {
+		if offered, _ := client.Extension("STARTTLS"); !offered {
+			return explain(ctx, stageTLS, errNoStartTLS)
+		}
+		if err := client.StartTLS(config.tls()); err != nil {
+			return explain(ctx, stageTLS, err)
+		}
+	}
+	if config.User != "" {
+		if err := client.Auth(&login{config: config}); err != nil {
+			return explain(ctx, stageLogin, err)
+		}
+	}
+	return nil
+}
+
+// send sends one letter within Timeouts.Letter. After a failure the session must be dropped.
+func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Letter)
+	defer cancel()
+	defer closeAtEnd(ctx, s.conn)()
+	err := s.sender.SendWithSMTPClient(s.client, message)
+	if message.IsDelivered() {
+		s.letters++
+		return nil
+	}
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return explain(ctx, stageLetter, err)
+}
+
+// quit takes leave and closes. Only for a session without failure: QUIT would end the text of a letter that was cut.
+func (s *session) quit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
+	defer cancel()
+	release := closeAtEnd(ctx, s.conn)
+	_ = s.client.Quit() // the letters are with the server, whatever it answers
+	release()
+	_ = s.conn.Close()
+}
+
+// drop closes without a word.
+func (s *session) drop() { _ = s.conn.Close() }
+
+// closeAtEnd closes the connection when ctx ends, which is what bounds a dialog: deadlines of the library begin anew with
+// each step. release takes that back and waits until nothing of it runs any more.
+func closeAtEnd(ctx context.Context, conn net.Conn) (release func()) {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		_ = conn.Close()
+	})
+	return func() {
+		if !stop() {
+			<-closed
+		}
+	}
+}
+
+// explain keeps of an error what a log may hold. The text of the server is dropped: it may repeat address, code or password.
+func explain(ctx context.Context, where stage, err error) *failure {
+	f := &failure{stage: where, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	var said *textproto.Error
+	var sending *gomail.SendError
+	var garbled textproto.ProtocolError
+	var timing net.Error
+	switch {
+	case errors.As(err, &sending):
+		f.code = sending.ErrorCode()
+	case errors.As(err, &said):
+		f.code = said.Code
+	case errors.As(err, &garbled):
+		f.detail = "the server does not speak SMTP"
+	case where == stageConnect, where == stageTLS, errors.Is(err, errNoLogin):
+		f.detail = err.Error()
+		f.detail = f.detail[:min(len(f.detail), detailBytesMax)]
+	}
+	if errors.As(err, &timing) && timing.Timeout() {
+		f.timeout = true
+	}
+	return f
+}
+
+// boundedConn reads so many bytes and no more: the library would keep a line of any length in memory.
+type boundedConn struct {
+	net.Conn
+	left int
+}
+
+// Read reads what is left of the bound.
+func (c *boundedConn) Read(into []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errTalkative
+	}
+	n, err := c.Conn.Read(into[:min(len(into), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// login is PLAIN or, where that is not offered, LOGIN. It refuses a connection without TLS.
+type login struct {
+	config Config
+	chosen smtp.Auth
+}
+
+// Start chooses the mechanism.
+func (l *login) Start(server *smtp.ServerInfo) (string, []byte, error) {
+	user, password, host := l.config.User, l.config.Password.Reveal(), l.config.host()
+	switch {
+	case !server.TLS:
+		return "", nil, smtp.ErrUnencrypted
+	case slices.Contains(server.Auth, "PLAIN"):
+		l.chosen = smtp.PlainAuth("", user, password, host, false)
+	case slices.Contains(server.Auth, "LOGIN"):
+		l.chosen = smtp.LoginAuth(user, password, host, false)
+	default:
+		return "", nil, errNoLogin
+	}
+	return l.chosen.Start(server)
+}
+
+// Next answers the server.
+func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
+	return l.chosen.Next(fromServer, more)
+}

@@ -1,0 +1,227 @@
+package mail
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// outcome is what became of a letter, as logs name it.
+type outcome string
+
+const (
+	outcomeSent      outcome = "sent"
+	outcomeLater     outcome = "later"
+	outcomeRefused   outcome = "refused"
+	outcomeExhausted outcome = "tries used up"
+	outcomeExpired   outcome = "code expired"
+	outcomeReplaced  outcome = "replaced by a newer one"
+	outcomeAbandoned outcome = "given up at the stop"
+)
+
+// forever is a wait that only a nudge ends.
+const forever = time.Duration(-1)
+
+// work is the one goroutine of a Mailer. It ends when Close gives up or nothing is left to do for it.
+func (m *Mailer) work() {
+	defer close(m.done)
+	var line *session // kept while letters are due
+	for {
+		e, wait, over := m.next()
+		if e != nil {
+			line = m.try(line, e)
+			continue
+		}
+		if line != nil {
+			line.quit(m.ctx)
+			line = nil
+			continue // a letter may have come meanwhile
+		}
+		if over {
+			return
+		}
+		m.pause(wait)
+	}
+}
+
+// next is the letter to try now, or how long to wait for one; over says that none will come.
+func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
+	m.mu.Lock()
+	now := m.config.Clock()
+	expired := m.expire(now)
+	abandoned := m.abandon()
+	e, wait = m.choose(now)
+	over = m.closing && e == nil
+	m.mu.Unlock()
+	m.logDropped(expired, outcomeExpired, nil)
+	m.logDropped(abandoned, outcomeAbandoned, nil)
+	return e, wait, over
+}
+
+// expire takes out the letters at the head of the queue whose codes have run out. Those further back wait for no worker.
+func (m *Mailer) expire(now time.Time) []*entry {
+	var expired []*entry
+	for first := m.queue.next(); first != nil && !now.Before(first.letter.Expires); first = m.queue.next() {
+		m.queue.finish(m.queue.take())
+		expired = append(expired, first)
+	}
+	m.counts.Expired += uint64(len(expired))
+	return expired
+}
+
+// abandon gives up, once Close was called, what is not waiting for its first try at a server that answers.
+func (m *Mailer) abandon() []*entry {
+	if !m.closing {
+		return nil
+	}
+	all := m.ctx.Err() != nil || m.breaker.open()
+	dropped := m.queue.sweep(func(e *entry) bool { return all || e.tries > 0 })
+	m.counts.Abandoned += uint64(len(dropped))
+	return dropped
+}
+
+// choose takes the first letter when its time has come. At the stop it has: what was to wait is abandoned already.
+func (m *Mailer) choose(now time.Time) (*entry, time.Duration) {
+	first := m.queue.next()
+	if first == nil {
+		return nil, forever
+	}
+	ready := first.due
+	if m.breaker.open() && m.breaker.until.After(ready) {
+		ready = m.breaker.until
+	}
+	if ready.After(now) && !m.closing {
+		return nil, ready.Sub(now)
+	}
+	return m.queue.take(), 0
+}
+
+// pause waits for a nudge, the end, or so long.
+func (m *Mailer) pause(wait time.Duration) {
+	var fire <-chan time.Time
+	if wait != forever {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		fire = timer.C
+	}
+	select {
+	case <-m.wake:
+	case <-fire:
+	case <-m.ctx.Done():
+	}
+}
+
+// try makes one try of a letter, over the line that is open or a new one. It returns the line when it can be used again.
+func (m *Mailer) try(line *session, e *entry) *session {
+	var failed *failure
+	if line == nil {
+		line, failed = m.server.open(m.ctx)
+	}
+	if failed == nil {
+		failed = line.send(m.ctx, compose(e.letter, e.stamp, m.config))
+	}
+	m.settle(e, failed)
+	switch {
+	case line == nil:
+	case failed != nil:
+		line.drop()
+		line = nil
+	case line.letters >= sessionLetters:
+		line.quit(m.ctx)
+		line = nil
+	}
+	return line
+}
+
+// settle decides what becomes of a letter after a try.
+func (m *Mailer) settle(e *entry, failed *failure) {
+	m.mu.Lock()
+	e.tries++
+	now := m.config.Clock()
+	changed := m.ctx.Err() == nil && m.breaker.note(failed, now) // what Close cuts is not the server's failure
+	open := m.breaker.open()
+	result := m.judge(e, failed, now)
+	if result == outcomeLater {
+		m.queue.putBack(e)
+	} else {
+		m.queue.finish(e)
+	}
+	m.mu.Unlock()
+	m.logTry(e, result, failed)
+	if changed {
+		m.logBreaker(open, failed)
+	}
+}
+
+// judge names the outcome of a try and counts it. Called with mu held.
+func (m *Mailer) judge(e *entry, failed *failure, now time.Time) outcome {
+	if failed == nil {
+		m.counts.Sent++
+		m.counts.LastSent = now
+		return outcomeSent
+	}
+	m.counts.Failures++
+	e.due = now.Add(m.delay(e.tries))
+	switch {
+	case failed.permanent():
+		m.counts.Refused++
+		return outcomeRefused
+	case e.replaced:
+		m.counts.Replaced++
+		return outcomeReplaced
+	case e.tries >= m.config.Attempts:
+		m.counts.Exhausted++
+		return outcomeExhausted
+	case !e.due.Before(e.letter.Expires):
+		m.counts.Expired++
+		return outcomeExpired
+	}
+	return outcomeLater
+}
+
+func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
+	switch result {
+	case outcomeSent:
+		m.config.Logger.Debug("letter sent", "to", e.letter.To.Masked(), "tries", e.tries)
+	case outcomeLater:
+		m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "letter tried in vain", append(describe(failed),
+			slog.String("to", e.letter.To.Masked()), slog.Int("tries", e.tries), slog.Time("next", e.due))...)
+	default:
+		m.logDropped([]*entry{e}, result, failed)
+	}
+}
+
+// logDropped says which letters will never be sent.
+func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
+	for _, e := range entries {
+		m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "letter dropped", append(describe(failed),
+			slog.String("to", e.letter.To.Masked()), slog.Int("tries", e.tries), slog.String("why", string(why)))...)
+	}
+}
+
+func (m *Mailer) logBreaker(open bool, failed *failure) {
+	if !open {
+		m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
+		return
+	}
+	m.config.Logger.LogAttrs(context.Background(), slog.LevelError, "mail server fails, letters wait", append(describe(failed),
+		slog.String("server", m.config.Addr), slog.Duration("pause", m.config.Breaker.Pause))...)
+}
+
+// describe is what a log may say of a failure.
+func describe(failed *failure) []slog.Attr {
+	if failed == nil {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("stage", string(failed.stage))}
+	if failed.code != 0 {
+		attrs = append(attrs, slog.Int("smtp", failed.code))
+	}
+	if failed.timeout {
+		attrs = append(attrs, slog.Bool("timeout", true))
+	}
+	if failed.detail != "" {
+		attrs = append(attrs, slog.String("detail", failed.detail))
+	}
+	return attrs
+}
