@@ -236,7 +236,7 @@ func (s *scanner) read(path string) (data []byte, err error) {
 	}
 	size := int(info.Size())
 	if cap(s.buffer) < size {
-		s.buffer = make([]byte, max(size, segmentBytesDefault))
+		s.buffer = make([]byte, size+size/8) // the next segment differs by a batch
 	}
 	if _, err := io.ReadFull(f, s.buffer[:size]); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", path, err)
