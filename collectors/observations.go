@@ -119,7 +119,7 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 func (r *Reader) Lines() int { return r.lines.number }
 
 // Next is the next refresh of the file with the malformed lines met on the way; a long run of malformed lines comes in
-// batches without a refresh. After the last batch the error is io.EOF. Any other error is the stream's and final: the
+// batches without a refresh. No refresh of a file is Complete: nobody knows what its writer left out. After the last batch the error is io.EOF. Any other error is the stream's and final: the
 // refresh that was being read is left out then, since a part of a refresh looks like a source that lost its quotes.
 func (r *Reader) Next() (Batch, error) {
 	for r.failed == nil {
@@ -272,19 +272,15 @@ func FromOffer(currency string, o engine.Offer) Observation {
 	}
 }
 
-// FromHistory is the line that makes a row of history again. A row knows its day, not its hour: the line is observed at
-// the first instant of the day, so that it never hides a real observation of it, or at asOf, the moment of the export,
-// when the day is still to come. Of a publication time only the day is left.
-func FromHistory(e engine.HistoryEntry, asOf time.Time) Observation {
+// FromHistory is the line that makes a row of history again: the same value on the same day. A row keeps the day of a
+// publication time, not the time: after an import its precision is the day.
+func FromHistory(e engine.HistoryEntry) Observation {
 	observation := Observation{
-		SourceID: e.SourceID, ObservedAt: e.Date.Start(),
+		SourceID: e.SourceID, ObservedAt: e.ObservedAt.UTC(),
 		Observation: engine.Observation{
 			InstitutionID: e.InstitutionID, Currency: e.Currency, Channel: e.Channel, Kind: e.Kind,
 			Buy: e.Buy.String(), Sell: e.Sell.String(),
 		},
-	}
-	if observation.ObservedAt.After(asOf) {
-		observation.ObservedAt = asOf.UTC()
 	}
 	if e.DatePrecision != engine.PrecisionUnknown {
 		observation.EffectiveDate = e.Date

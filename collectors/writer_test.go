@@ -49,6 +49,16 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+func TestColumnNames(t *testing.T) {
+	var names []string
+	for c := range columnCount {
+		names = append(names, c.String())
+	}
+	if got := strings.Join(names, ","); got != columns {
+		t.Errorf("the columns are %s, the header is %s", got, columns)
+	}
+}
+
 func TestWriterEmpty(t *testing.T) {
 	for format, want := range map[Format]string{CSV: header, NDJSON: ""} {
 		var out strings.Builder
@@ -220,37 +230,31 @@ func TestFromOffer(t *testing.T) {
 }
 
 func TestT5_FromHistory(t *testing.T) {
-	asOf := instant("2025-01-10T15:00:00Z")
+	observed := instant("2025-01-10T15:00:00Z")
+	today := engine.DateOf(observed)
 	tests := []struct {
 		date      engine.Date
 		precision engine.DatePrecision
-		observed  string
-		dated     bool
+		effective engine.Date
 	}{
-		{engine.DateOf(asOf) - 5, engine.PrecisionUnknown, "2025-01-05T04:00:00Z", false},
-		{engine.DateOf(asOf), engine.PrecisionUnknown, "2025-01-10T04:00:00Z", false},
-		{engine.DateOf(asOf) - 1, engine.PrecisionDatetime, "2025-01-09T04:00:00Z", true},
-		{engine.DateOf(asOf) + 3, engine.PrecisionDay, "2025-01-10T15:00:00Z", true}, // valid ahead, never observed ahead
+		{today, engine.PrecisionUnknown, 0},
+		{today, engine.PrecisionDatetime, today},
+		{today + 3, engine.PrecisionDay, today + 3},
 	}
 	for _, test := range tests {
 		got := FromHistory(engine.HistoryEntry{
 			Date: test.date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
-			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision,
-		}, asOf)
+			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision, ObservedAt: observed, Rank: 7,
+		})
 		want := Observation{
-			SourceID: "bdi-site", ObservedAt: instant(test.observed),
+			SourceID: "bdi-site", ObservedAt: observed,
 			Observation: engine.Observation{
 				InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Sell: "60",
+				EffectiveDate: test.effective,
 			},
 		}
-		if test.dated {
-			want.EffectiveDate = test.date
-		}
 		if got != want {
-			t.Errorf("%s: got %+v, want %+v", test.date, got, want)
-		}
-		if day := max(got.EffectiveDate, engine.DateOf(got.ObservedAt)); !test.dated && day != test.date {
-			t.Errorf("%s became %s", test.date, day)
+			t.Errorf("%s: got %+v, want %+v", test.precision, got, want)
 		}
 	}
 }
