@@ -1,0 +1,2 @@
+// Package httpapi is how the service is asked.
+package httpapi
