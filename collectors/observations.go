@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -244,46 +243,4 @@ func (r *Reader) end(err error) (Batch, error) {
 		return Batch{}, r.failed
 	}
 	return last, nil
-}
-
-// SortObservations orders by instant, source and quote: the order of a file whose lines group into whole refreshes.
-func SortObservations(observations []Observation) {
-	slices.SortStableFunc(observations, func(a, b Observation) int {
-		return cmp.Or(
-			a.ObservedAt.Compare(b.ObservedAt),
-			cmp.Compare(a.SourceID, b.SourceID),
-			cmp.Compare(a.InstitutionID, b.InstitutionID),
-			cmp.Compare(a.Currency, b.Currency),
-			cmp.Compare(a.Channel, b.Channel),
-			cmp.Compare(a.Kind, b.Kind),
-		)
-	})
-}
-
-// FromOffer is the line that repeats an offer: observed when it was last checked. Its expiry has no column.
-func FromOffer(currency string, o engine.Offer) Observation {
-	return Observation{
-		SourceID: o.SourceID, ObservedAt: o.LastCheckedAt.UTC(),
-		Observation: engine.Observation{
-			InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
-			Buy: o.Buy.String(), Sell: o.Sell.String(),
-			EffectiveDate: o.EffectiveDate, PublishedAt: o.PublishedAt,
-		},
-	}
-}
-
-// FromHistory is the line that makes a row of history again: the same value on the same day. A row keeps the day of a
-// publication time, not the time: after an import its precision is the day.
-func FromHistory(e engine.HistoryEntry) Observation {
-	observation := Observation{
-		SourceID: e.SourceID, ObservedAt: e.ObservedAt.UTC(),
-		Observation: engine.Observation{
-			InstitutionID: e.InstitutionID, Currency: e.Currency, Channel: e.Channel, Kind: e.Kind,
-			Buy: e.Buy.String(), Sell: e.Sell.String(),
-		},
-	}
-	if e.DatePrecision != engine.PrecisionUnknown {
-		observation.EffectiveDate = e.Date
-	}
-	return observation
 }
