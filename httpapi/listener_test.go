@@ -364,38 +364,44 @@ func askOnce(address string) (int, error) {
 	return answer.status, err
 }
 
-// TestPatientKeepsTCP: the server and the kernel paths of net find the methods
-// that they look for.
+// TestPatientKeepsTCP: the server finds the methods that it looks for, and a
+// closed TCP connection gives its place back.
 func TestPatientKeepsTCP(t *testing.T) {
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	ln := Patient(below, Patience{})
+	ln := Patient(below, Patience{MaxConns: 1})
+	timer := time.AfterFunc(rawPatience, func() { ln.Close() }) // a lost place would hang
+	defer timer.Stop()
 	defer ln.Close()
-	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
-	defer client.Close()
-	conn, err := ln.Accept()
-	if err != nil {
-		t.Fatalf("accept: %v", err)
-	}
-	defer conn.Close()
-	tcp, ok := conn.(interface {
-		SetKeepAlive(bool) error
-		SetKeepAlivePeriod(time.Duration) error
-		SetNoDelay(bool) error
-		CloseWrite() error
-		io.ReaderFrom
-		syscall.Conn
-	})
-	if !ok {
-		t.Fatalf("%T lacks methods of *net.TCPConn", conn)
-	}
-	if err := tcp.SetKeepAlive(true); err != nil {
-		t.Errorf("set keep-alive: %v", err)
+	for range 3 {
+		client, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatalf("dial: %v", err)
+		}
+		defer client.Close()
+		conn, err := ln.Accept()
+		if err != nil {
+			t.Fatalf("accept: %v", err)
+		}
+		tcp, ok := conn.(interface {
+			SetKeepAlive(bool) error
+			SetKeepAlivePeriod(time.Duration) error
+			SetNoDelay(bool) error
+			CloseWrite() error
+			io.ReaderFrom
+			syscall.Conn
+		})
+		if !ok {
+			t.Fatalf("%T lacks methods of *net.TCPConn", conn)
+		}
+		if err := tcp.SetKeepAlive(true); err != nil {
+			t.Errorf("set keep-alive: %v", err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
 	}
 }
 
