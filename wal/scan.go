@@ -38,8 +38,6 @@ type extent struct {
 	tear     *tear
 }
 
-func (x extent) empty() bool { return x.frames == 0 }
-
 // first is the sequence of the oldest record, or of the first one to come when there is none.
 func (x extent) first() uint64 {
 	if len(x.segments) == 0 {

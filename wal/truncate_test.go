@@ -37,7 +37,7 @@ func truncateEverywhere(t *testing.T, h history, c truncation, base int) {
 	offsets := frameOffsets(t, h.files[name])
 	dir := filepath.Join(scratch(t), "log")
 	cases, refused, exact, ambiguous := 0, 0, 0, 0
-	for size := 0; size <= len(h.files[name]); size += 1 + stride(1)/2 {
+	for size := len(h.files[name]); size >= 0; size -= 1 + stride(1)/2 {
 		broken := maps.Clone(h.files)
 		broken[name] = h.files[name][:size]
 		broken[markName] = c.mark
