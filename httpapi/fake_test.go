@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,7 +44,22 @@ type fakeService struct {
 }
 
 func newFakeService() *fakeService {
-	return &fakeService{catalogue: engine.DefaultCatalogue(), published: fakeRates(), days: fakeDays(), pages: map[any]any{}}
+	catalogue := fakeCatalogue()
+	return &fakeService{catalogue: catalogue, published: fakeRates(catalogue), days: fakeDays(catalogue), pages: map[any]any{}}
+}
+
+// fakeCatalogue is a small one, so that the golden files do not hang on the real one's texts.
+func fakeCatalogue() *engine.Catalogue {
+	file, err := os.Open(filepath.Join("testdata", "catalogue.json"))
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	catalogue, err := new(engine.Catalogue).Extend(file, file.Name())
+	if err != nil {
+		panic(err)
+	}
+	return catalogue
 }
 
 func mustDecimal(text string) engine.Decimal {
@@ -81,8 +98,7 @@ func fakeRate(institution *engine.Institution, currency, buy, sell string, chann
 }
 
 // fakeRates has each shape that a rate can take: one side only, reference, expired, dated, by hand, text that needs escaping.
-func fakeRates() []*engine.Rate {
-	c := engine.DefaultCatalogue()
+func fakeRates(c *engine.Catalogue) []*engine.Rate {
 	of := func(id, currency, buy, sell string, channel engine.Channel, kind engine.Kind) *engine.Rate {
 		institution, known := c.Institution(id)
 		if !known {
@@ -108,10 +124,10 @@ func fakeRates() []*engine.Rate {
 	}
 }
 
-func fakeDays() []engine.HistoryEntry {
+func fakeDays(c *engine.Catalogue) []engine.HistoryEntry {
 	var days []engine.HistoryEntry
 	for back := range 10 {
-		for _, r := range fakeRates() {
+		for _, r := range fakeRates(c) {
 			days = append(days, engine.HistoryEntry{
 				Date: engine.DateOf(fakeNow()).AddDays(-back), InstitutionID: r.InstitutionID, Currency: r.Currency, Channel: r.Channel,
 				Kind: r.Kind, Buy: r.Buy, Sell: r.Sell, SourceID: r.SourceID, DatePrecision: r.DatePrecision,

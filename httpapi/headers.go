@@ -26,7 +26,7 @@ const (
 
 // headerNames are the names that are set on each answer, in the form in which the library compares them.
 type headerNames struct {
-	requestID, cacheControl, etag, contentEncoding, ifNoneMatch []byte
+	requestID, cacheControl, etag, contentEncoding, ifNoneMatch, acceptEncoding []byte
 }
 
 func newHeaderNames() headerNames {
@@ -36,6 +36,7 @@ func newHeaderNames() headerNames {
 		etag:            []byte(fasthttp.HeaderETag),
 		contentEncoding: []byte(fasthttp.HeaderContentEncoding),
 		ifNoneMatch:     []byte(fasthttp.HeaderIfNoneMatch),
+		acceptEncoding:  []byte(fasthttp.HeaderAcceptEncoding),
 	}
 }
 

@@ -152,6 +152,9 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, etag []byte, maxAge int) (d
 }
 
 func (s *Server) wantsGzip(ctx *fasthttp.RequestCtx) bool {
+	if ctx.Request.Header.PeekCanonical(s.names.acceptEncoding) == nil {
+		return false
+	}
 	return acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }
 

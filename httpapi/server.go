@@ -53,7 +53,7 @@ type Limits struct {
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
-	// WriteBufferBytes is what each connection gathers before it writes: 16 KiB. A smaller answer leaves in one system
+	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
 	// call; each connection that was answered holds a buffer of this size.
 	WriteBufferBytes int
 	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns).
@@ -67,7 +67,7 @@ const (
 	idleTimeoutDefault      = 60 * time.Second
 	headerBytesMaxDefault   = 8 << 10
 	bodyBytesMaxDefault     = 4 << 10
-	writeBufferBytesDefault = 16 << 10
+	writeBufferBytesDefault = 12 << 10
 )
 
 func (l Limits) withDefaults() Limits {
