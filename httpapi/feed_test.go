@@ -130,3 +130,13 @@ func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
 		t.Fatal(err)
 	}
 }
+
+// newReusedContext is a context that a connection would use again and again.
+func newReusedContext(t testing.TB, target, lines string) *fasthttp.RequestCtx {
+	t.Helper()
+	ctx := new(fasthttp.RequestCtx)
+	// A connection's context keeps its buffer for bodies; one that was never on a connection would not.
+	ctx.Init2(&feedConn{}, nil, false)
+	readRequest(t, ctx, benchRequest(target, lines))
+	return ctx
+}

@@ -13,7 +13,7 @@ const (
 // RequestIDs gives ids of 16 hexadecimal digits that do not repeat within 2^64 calls and look like chance. The seed should
 // be random, so that two processes do not share ids. The function is safe for concurrent use.
 func RequestIDs(seed uint64) func() string {
-	ids := &requestIDs{seed: seed}
+	ids := &requestIDs{seed: mix(seed)}
 	return ids.next
 }
 
