@@ -18,6 +18,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte // as sent, perhaps compressed
+	closes bool   // it announces the end of the connection
 }
 
 // do sends one request through the handler. lines are further header lines.
@@ -62,7 +63,7 @@ func parseAnswer(t testing.TB, wire *bufio.Reader, method string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, body}
+	return answer{response.StatusCode, response.Header, body, response.Close}
 }
 
 func (f *fixture) get(t testing.TB, target string, lines ...string) answer {

@@ -191,7 +191,7 @@ func judge(operation string, a answer) error {
 		}
 		return nil
 	}
-	return errorShape(a.status == http.StatusBadRequest)(a.body)
+	return errorShape(bytes.Contains(a.body, []byte(`"code":"invalid_parameters"`)))(a.body)
 }
 
 // TestK8_Shapes judges what the golden files hold.
@@ -224,7 +224,7 @@ func TestK8_ShapesControl(t *testing.T) {
 		{`"priority":0`, `"priority":"0"`}, {`"total":`, `"total":0`}, {`"stale":false`, `"stale":null`},
 		{`"currency":"USD",`, ``}, {`"effectiveDate":null`, `"effectiveDate":"2025-02-29"`}, {`14:00:00Z"`, `14:00:00+00:00"`},
 	} {
-		bad := answer{good.status, good.header, bytes.Replace(good.body, []byte(change[0]), []byte(change[1]), 1)}
+		bad := answer{status: good.status, header: good.header, body: bytes.Replace(good.body, []byte(change[0]), []byte(change[1]), 1)}
 		if bytes.Equal(bad.body, good.body) {
 			t.Errorf("%s does not occur", change[0])
 		}
