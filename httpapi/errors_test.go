@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -64,9 +65,16 @@ func TestQ16_E1_EveryAnswer(t *testing.T) {
 // checkAnswer holds an answer against what all answers share.
 func checkAnswer(t *testing.T, what, method string, a answer) {
 	t.Helper()
+	for _, problem := range answerProblems(method, a) {
+		t.Errorf("%s: %d: %s", what, a.status, problem)
+	}
+}
+
+func answerProblems(method string, a answer) (problems []string) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	id := a.header.Get("X-Request-Id")
 	if len(id) != requestIDBytes || len(a.header.Values("X-Request-Id")) != 1 {
-		t.Errorf("%s: request id %q", what, id)
+		wrong("request id %q", id)
 	}
 	for name, want := range map[string]string{
 		"X-Content-Type-Options":       "nosniff",
@@ -78,29 +86,56 @@ func checkAnswer(t *testing.T, what, method string, a answer) {
 		"Server":                       "",
 	} {
 		if got := a.header.Get(name); got != want {
-			t.Errorf("%s: %s is %q, want %q", what, name, got, want)
+			wrong("%s is %q, want %q", name, got, want)
 		}
 	}
 	if bytes.Contains(a.body, []byte("secret")) {
-		t.Errorf("%s: the answer tells a cause or a key: %s", what, a.body)
+		wrong("the answer tells a cause or a key: %s", a.body)
 	}
 	if a.status < 400 {
-		return
+		return problems
 	}
 	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
-		t.Errorf("%s: an error may be kept: %v", what, a.header)
+		wrong("an error may be kept: %v", a.header)
 	}
 	if (a.status == 503) != (a.header.Get("Retry-After") != "") || (a.status == 405) != (a.header.Get("Allow") != "") {
-		t.Errorf("%s: %d with Retry-After %q and Allow %q", what, a.status, a.header.Get("Retry-After"), a.header.Get("Allow"))
+		wrong("Retry-After %q and Allow %q", a.header.Get("Retry-After"), a.header.Get("Allow"))
 	}
 	if method == http.MethodHead {
-		return
+		return problems
 	}
 	if err := judge("error", a); err != nil {
-		t.Errorf("%s: %v: %s", what, err, a.body)
+		wrong("%v: %s", err, a.body)
 	}
-	if got := a.fault(t).Error.RequestID; got != id {
-		t.Errorf("%s: requestId %q, header %q", what, got, id)
+	if !bytes.Contains(a.body, []byte(`"requestId":"`+id+`"`)) {
+		wrong("the body has another id than the header, %s: %s", id, a.body)
+	}
+	return problems
+}
+
+// TestQ16_E1_Control: each of these changes to a good error is seen.
+func TestQ16_E1_Control(t *testing.T) {
+	good := newFixture(t, nil).get(t, "/v1/rates?limit=0")
+	if problems := answerProblems("GET", good); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for name, value := range map[string]string{
+		"X-Request-Id": "0000000000000009", "Cache-Control": "private", "Etag": "x", "Server": "fasthttp", "Vary": "", "Allow": "GET",
+		"Access-Control-Allow-Origin": "", "X-Content-Type-Options": "", "Retry-After": "1", "Content-Security-Policy": "",
+	} {
+		bad := good
+		bad.header = good.header.Clone()
+		bad.header.Set(name, value)
+		if len(answerProblems("GET", bad)) == 0 {
+			t.Errorf("%s: %q passes", name, value)
+		}
+	}
+	for _, body := range []string{"", "{}", `{"error":"x"}`, string(good.body[:len(good.body)-1]), string(good.body) + "secret"} {
+		bad := good
+		bad.body = []byte(body)
+		if len(answerProblems("GET", bad)) == 0 {
+			t.Errorf("%s passes", body)
+		}
 	}
 }
 

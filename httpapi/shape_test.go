@@ -48,6 +48,9 @@ func closed(members ...member) shape {
 
 // orderedObject reads an object without losing order or repeated names.
 func orderedObject(raw json.RawMessage) (names []string, values []json.RawMessage, err error) {
+	if !json.Valid(raw) {
+		return nil, nil, fmt.Errorf("%.40s is no JSON", raw)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return nil, nil, fmt.Errorf("%.40s is no object", raw)
