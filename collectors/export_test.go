@@ -19,47 +19,82 @@ func decimal(text string) engine.Decimal {
 	return d
 }
 
-func TestFromOffer(t *testing.T) {
-	published := instant("2025-01-02T11:00:00Z")
-	got := FromOffer("USD", engine.Offer{
-		Key:      engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial},
-		SourceID: "bdi-site", Buy: decimal("58.50"), EffectiveDate: engine.DateOf(published), PublishedAt: published,
-		CollectedAt: published, LastCheckedAt: published.Add(time.Hour), ExpiresAt: published.Add(27 * time.Hour),
-	})
-	want := Observation{
-		SourceID: "bdi-site", ObservedAt: published.Add(time.Hour),
-		Observation: engine.Observation{
-			InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Buy: "58.50",
-			EffectiveDate: engine.DateOf(published), PublishedAt: published,
+// TestExport_Lines looks at the lines of a small book: a value that was held, then believed, and later confirmed.
+func TestExport_Lines(t *testing.T) {
+	at := func(hour int) time.Time { return instant("2025-01-10T12:00:00Z").Add(time.Duration(hour) * time.Hour) }
+	key := engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial}
+	row := func(hour int, buy string, precision engine.DatePrecision, date engine.Date) engine.HistoryEntry {
+		return engine.HistoryEntry{
+			Date: date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
+			Buy: decimal(buy), SourceID: "bdi-site", DatePrecision: precision, ObservedAt: at(hour),
+		}
+	}
+	today := engine.DateOf(at(0))
+	state := engine.BookState{
+		Currency: "USD",
+		Offers: []engine.Offer{{
+			Key: key, SourceID: "bdi-site", Buy: decimal("58.50"),
+			CollectedAt: at(0), LastCheckedAt: at(24), ExpiresAt: at(50),
+		}},
+		History: []engine.HistoryEntry{
+			row(-72, "57", engine.PrecisionDatetime, today-3),  // another value
+			row(-48, "58.5", engine.PrecisionUnknown, today-2), // the offer's value, before it was new
+			row(0, "58.5", engine.PrecisionUnknown, today),
+			row(24, "58.50", engine.PrecisionUnknown, today+1),
+		},
+		Held: []engine.Held{
+			{ID: 1, SourceID: "bdi-site", ObservedAt: at(-73), Reason: engine.Jump,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "57"}},
+			{ID: 2, SourceID: "bdi-site", ObservedAt: at(-74), Reason: engine.Zero,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
 		},
 	}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	wantLines(t, "all", Export([]engine.BookState{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
+	wantLines(t, "offers", ExportOffers([]engine.BookState{state}), at, []string{"0 58.50", "24 58.50"})
+	wantLines(t, "history", ExportHistory([]engine.BookState{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
+}
+
+// wantLines holds lines against "hours buy" and, where it is given, "published".
+func wantLines(t *testing.T, what string, lines []Observation, at func(int) time.Time, want []string) {
+	t.Helper()
+	var got []string
+	for _, line := range lines {
+		text := fmt.Sprintf("%d %s", int(line.ObservedAt.Sub(at(0))/time.Hour), line.Buy)
+		if !line.PublishedAt.IsZero() {
+			text += " published"
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
 }
 
-func TestT5_FromHistory(t *testing.T) {
+// TestT5_ExportedRows wants the line of a row to make it on the same day with the same precision.
+func TestT5_ExportedRows(t *testing.T) {
 	observed := instant("2025-01-10T15:00:00Z")
 	today := engine.DateOf(observed)
 	tests := []struct {
 		date      engine.Date
 		precision engine.DatePrecision
 		effective engine.Date
+		published time.Time
 	}{
-		{today, engine.PrecisionUnknown, 0},
-		{today, engine.PrecisionDatetime, today},
-		{today + 3, engine.PrecisionDay, today + 3},
+		{today, engine.PrecisionUnknown, 0, time.Time{}},
+		{today, engine.PrecisionDatetime, 0, observed},
+		{today - 1, engine.PrecisionDatetime, today - 1, observed},
+		{today + 3, engine.PrecisionDay, today + 3, time.Time{}},
 	}
 	for _, test := range tests {
-		got := FromHistory(engine.HistoryEntry{
+		got := fromRow(&engine.HistoryEntry{
 			Date: test.date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
 			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision, ObservedAt: observed, Rank: 7,
-		})
+		}, nil)
 		want := Observation{
 			SourceID: "bdi-site", ObservedAt: observed,
 			Observation: engine.Observation{
 				InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Sell: "60",
-				EffectiveDate: test.effective,
+				EffectiveDate: test.effective, PublishedAt: test.published,
 			},
 		}
 		if got != want {
@@ -112,8 +147,8 @@ func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time
 	return book.State()
 }
 
-// TestFromState wants a book, exported and imported, to be the book that it was.
-func TestFromState(t *testing.T) {
+// TestExport wants a book, exported and imported, to be the book that it was.
+func TestExport(t *testing.T) {
 	m, to := NewMarket(3), day("2026-09-20")
 	refreshes := append(m.History(to-60, to), m.Refreshes((to + 1).Start().Add(9*time.Hour))...)
 	now := m.last
@@ -121,7 +156,7 @@ func TestFromState(t *testing.T) {
 		before := observe(t, currency, refreshes, now)
 		var file bytes.Buffer
 		w, err := NewWriter(&file, CSV)
-		for _, row := range FromState(before) {
+		for _, row := range Export([]engine.BookState{before}) {
 			err = errors.Join(err, w.Write(row))
 		}
 		if err = errors.Join(err, w.Flush()); err != nil {
@@ -132,14 +167,6 @@ func TestFromState(t *testing.T) {
 			imported = append(imported, batch.Refresh)
 		}
 		after := observe(t, currency, imported, now)
-		for i := range before.Offers {
-			before.Offers[i].CollectedAt = after.Offers[i].CollectedAt
-		}
-		for i := range before.History {
-			if row := &before.History[i]; row.DatePrecision == engine.PrecisionDatetime {
-				row.DatePrecision = after.History[i].DatePrecision
-			}
-		}
 		if !slices.Equal(before.Offers, after.Offers) || !slices.Equal(before.History, after.History) {
 			t.Errorf("%s is not the same after export and import", currency)
 		}
