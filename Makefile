@@ -33,7 +33,7 @@ build: ## build ./tasard
 	$(GO) build -trimpath -o tasard .
 
 .PHONY: test
-test: lint vet race ## all that a change must pass: lint, vet, every test with -race
+test: lint vet race whole ## all that a change must pass: lint, vet, every test with -race, whole sweeps
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint with .golangci.yml
@@ -48,6 +48,11 @@ vet: ## go vet, with and without the fault tests
 race: ## every test, race detector on, in random order
 	@command -v gcc >/dev/null || { echo "go test -race needs a C compiler: apt-get install gcc" >&2; exit 1; }
 	$(GO) test -race -shuffle=on -timeout 5m ./...
+
+# The race detector makes sweeps ten times slower, so under it they take samples.
+.PHONY: whole
+whole: ## the sweeps that the race detector samples, whole: each byte, each bit, a million conversions
+	$(GO) test -shuffle=on -timeout 5m ./engine ./wal
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)

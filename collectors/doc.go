@@ -22,14 +22,15 @@
 //
 // Lines that follow each other with the same source and instant are one refresh. A malformed line is reported with its
 // number and stops nothing; the file as a whole is refused only for its header. What Writer writes, Reader reads to the
-// same values. The format has no column for ExpiresAt: after an import the span of the source counts (T3).
+// same values. The format has no column for ExpiresAt: after an import the span of the source counts (T3). Nor does a file
+// say whether a refresh is the source's whole answer, so none that is read is Complete.
 //
 // Limits: see the constants of observations.go.
 //
 // # The demo market
 //
 // Market is a market that does not exist: seeded, moving, at the levels and spreads of the real one. Its sources are
-// called demo-…, so that nobody takes its rates for real ones.
+// called demo-…, so that nobody takes its rates for real ones. Fill a node with History once, then publish Refreshes.
 //
 // # Rules for this package
 //

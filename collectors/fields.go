@@ -13,23 +13,21 @@ import (
 type column int
 
 const (
-	observedAt column = iota
-	institutionID
-	currency
-	channel
-	kind
-	buy
-	sell
-	sourceID
-	effectiveDate
-	publishedAt
+	columnObservedAt column = iota
+	columnInstitutionID
+	columnCurrency
+	columnChannel
+	columnKind
+	columnBuy
+	columnSell
+	columnSourceID
+	columnEffectiveDate
+	columnPublishedAt
 	columnCount
 )
 
 // columns are the names of the format, in its order.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
-
-func columnNames() []string { return strings.Split(columns, ",") }
 
 func (c column) String() string {
 	return [...]string{
@@ -57,15 +55,15 @@ func (f *fields) observation() (Observation, *LineError) {
 			return Observation{}, problem
 		}
 	}
-	observed, problem := f.instant(observedAt)
+	observed, problem := f.instant(columnObservedAt)
 	if problem != nil {
 		return Observation{}, problem
 	}
-	published, problem := f.instant(publishedAt)
+	published, problem := f.instant(columnPublishedAt)
 	if problem != nil {
 		return Observation{}, problem
 	}
-	effective, problem := f.date(effectiveDate)
+	effective, problem := f.date(columnEffectiveDate)
 	if problem != nil {
 		return Observation{}, problem
 	}
@@ -74,10 +72,10 @@ func (f *fields) observation() (Observation, *LineError) {
 		return Observation{}, problem
 	}
 	return Observation{
-		SourceID: f[sourceID], ObservedAt: observed,
+		SourceID: f[columnSourceID], ObservedAt: observed,
 		Observation: engine.Observation{
-			InstitutionID: f[institutionID], Currency: f[currency], Channel: channel, Kind: kind,
-			Buy: f[buy], Sell: f[sell], EffectiveDate: effective, PublishedAt: published,
+			InstitutionID: f[columnInstitutionID], Currency: f[columnCurrency], Channel: channel, Kind: kind,
+			Buy: f[columnBuy], Sell: f[columnSell], EffectiveDate: effective, PublishedAt: published,
 		},
 	}, nil
 }
@@ -86,13 +84,13 @@ func (f *fields) observation() (Observation, *LineError) {
 func textProblem(c column, text string) *LineError {
 	limit := lineBytesMax
 	switch c {
-	case observedAt, currency:
+	case columnObservedAt, columnCurrency:
 		if text == "" {
 			return &LineError{Column: c.String(), Found: "nothing", Want: "a value"}
 		}
-	case institutionID, sourceID:
+	case columnInstitutionID, columnSourceID:
 		limit = engine.InstitutionIDMax
-		if c == sourceID {
+		if c == columnSourceID {
 			limit = sourceIDMax
 		}
 		if text == "" {
@@ -170,15 +168,15 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 // words reads channel and kind; null is the default, which is put in its place.
 func (f *fields) words() (engine.Channel, engine.Kind, *LineError) {
 	readChannel, readKind := engine.Unspecified, engine.Commercial
-	known := true
-	if f[channel] != "" {
-		if readChannel, known = engine.ParseChannel(f[channel]); !known {
-			return "", "", closedProblem(channel, f[channel], engine.Channels())
+	var known bool
+	if f[columnChannel] != "" {
+		if readChannel, known = engine.ParseChannel(f[columnChannel]); !known {
+			return "", "", closedProblem(columnChannel, f[columnChannel], engine.Channels())
 		}
 	}
-	if f[kind] != "" {
-		if readKind, known = engine.ParseKind(f[kind]); !known {
-			return "", "", closedProblem(kind, f[kind], engine.Kinds())
+	if f[columnKind] != "" {
+		if readKind, known = engine.ParseKind(f[columnKind]); !known {
+			return "", "", closedProblem(columnKind, f[columnKind], engine.Kinds())
 		}
 	}
 	return readChannel, readKind, nil

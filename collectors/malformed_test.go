@@ -8,8 +8,8 @@ import (
 // valid is a line as fields, which tests spoil one at a time.
 func valid() fields {
 	return fields{
-		observedAt: "2025-01-02T12:00:00Z", institutionID: "popular", currency: "USD", channel: "branch",
-		kind: "commercial", buy: "58", sell: "60", sourceID: "a",
+		columnObservedAt: "2025-01-02T12:00:00Z", columnInstitutionID: "popular", columnCurrency: "USD", columnChannel: "branch",
+		columnKind: "commercial", columnBuy: "58", columnSell: "60", columnSourceID: "a",
 	}
 }
 
@@ -24,34 +24,34 @@ func TestMalformedValues(t *testing.T) {
 		value  string
 		want   string // after the place
 	}{
-		{observedAt, "", "found nothing, want a value"},
-		{institutionID, "", "found nothing, want a value"},
-		{currency, "", "found nothing, want a value"},
-		{sourceID, "", "found nothing, want a value"},
-		{observedAt, "2025-01-02", `found "2025-01-02"` + instants},
-		{observedAt, "2025-01-02 12:00:00Z", `found "2025-01-02 12:00:00Z"` + instants},
-		{observedAt, "2025-01-02T12:00:00", `found "2025-01-02T12:00:00"` + instants},
-		{observedAt, "2025-02-29T12:00:00Z", `found "2025-02-29T12:00:00Z"` + instants},
-		{observedAt, "2025-01-02T1:00:00Z", `found "2025-01-02T1:00:00Z"` + instants},
-		{observedAt, "2025-01-02T12:00:00,5Z", `found "2025-01-02T12:00:00,5Z"` + instants},
-		{observedAt, "2025-01-02T12:00:00.1234567891Z", `found "2025-01-02T12:00:00.1234567891Z"` + instants},
-		{observedAt, "2025-01-02T12:00:00.Z", `found "2025-01-02T12:00:00.Z"` + instants},
-		{observedAt, "2025-01-02T12:00:00+24:00", `found "2025-01-02T12:00:00+24:00"` + instants},
-		{observedAt, "2025-01-02T12:00:00z", `found "2025-01-02T12:00:00z"` + instants},
-		{observedAt, "0205-01-02T12:00:00Z", `found "0205-01-02T12:00:00Z"` + instants},
-		{observedAt, "2999-12-31T23:00:00-04:00", `found "2999-12-31T23:00:00-04:00"` + instants},
-		{publishedAt, "yesterday", `found "yesterday"` + instants},
-		{effectiveDate, "2025-02-29", `found "2025-02-29"` + dates},
-		{effectiveDate, "02/01/2025", `found "02/01/2025"` + dates},
-		{effectiveDate, "0025-02-02", `found "0025-02-02"` + dates},
-		{channel, "sucursal", `found "sucursal"` + channels},
-		{channel, "Branch", `found "Branch"` + channels},
-		{kind, "official", `found "official", want nothing or one of commercial, reference`},
-		{institutionID, long, `found "` + strings.Repeat("ñ", 32) + `" and 98 bytes more, want at most 80 characters`},
-		{sourceID, strings.Repeat("s", 81), `found "` + strings.Repeat("s", 64) + `" and 17 bytes more, want at most 80 characters`},
-		{buy, "5\t8", `found "5\t8"` + control},
-		{sell, "6\uFFFD0", "found \"6\uFFFD0\"" + control},
-		{currency, "US\x7f", `found "US\x7f"` + control},
+		{columnObservedAt, "", "found nothing, want a value"},
+		{columnInstitutionID, "", "found nothing, want a value"},
+		{columnCurrency, "", "found nothing, want a value"},
+		{columnSourceID, "", "found nothing, want a value"},
+		{columnObservedAt, "2025-01-02", `found "2025-01-02"` + instants},
+		{columnObservedAt, "2025-01-02 12:00:00Z", `found "2025-01-02 12:00:00Z"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00", `found "2025-01-02T12:00:00"` + instants},
+		{columnObservedAt, "2025-02-29T12:00:00Z", `found "2025-02-29T12:00:00Z"` + instants},
+		{columnObservedAt, "2025-01-02T1:00:00Z", `found "2025-01-02T1:00:00Z"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00,5Z", `found "2025-01-02T12:00:00,5Z"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00.1234567891Z", `found "2025-01-02T12:00:00.1234567891Z"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00.Z", `found "2025-01-02T12:00:00.Z"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00+24:00", `found "2025-01-02T12:00:00+24:00"` + instants},
+		{columnObservedAt, "2025-01-02T12:00:00z", `found "2025-01-02T12:00:00z"` + instants},
+		{columnObservedAt, "0205-01-02T12:00:00Z", `found "0205-01-02T12:00:00Z"` + instants},
+		{columnObservedAt, "2999-12-31T23:00:00-04:00", `found "2999-12-31T23:00:00-04:00"` + instants},
+		{columnPublishedAt, "yesterday", `found "yesterday"` + instants},
+		{columnEffectiveDate, "2025-02-29", `found "2025-02-29"` + dates},
+		{columnEffectiveDate, "02/01/2025", `found "02/01/2025"` + dates},
+		{columnEffectiveDate, "0025-02-02", `found "0025-02-02"` + dates},
+		{columnChannel, "sucursal", `found "sucursal"` + channels},
+		{columnChannel, "Branch", `found "Branch"` + channels},
+		{columnKind, "official", `found "official", want nothing or one of commercial, reference`},
+		{columnInstitutionID, long, `found "` + strings.Repeat("ñ", 32) + `" and 98 bytes more, want at most 80 characters`},
+		{columnSourceID, strings.Repeat("s", 81), `found "` + strings.Repeat("s", 64) + `" and 17 bytes more, want at most 80 characters`},
+		{columnBuy, "5\t8", `found "5\t8"` + control},
+		{columnSell, "6\uFFFD0", "found \"6\uFFFD0\"" + control},
+		{columnCurrency, "US\x7f", `found "US\x7f"` + control},
 	}
 	for _, test := range tests {
 		values := valid()

@@ -72,7 +72,7 @@ func nextKey(decoder *json.Decoder, seen *[columnCount]bool) (column, *LineError
 
 func valueProblem(c column, value json.Token) *LineError {
 	want := "a string or null"
-	if _, ok := value.(json.Number); ok && (c == buy || c == sell) {
+	if _, ok := value.(json.Number); ok && (c == columnBuy || c == columnSell) {
 		want = `text in quotes, as "58.95", because numbers lose digits on their way`
 	}
 	return &LineError{Column: c.String(), Found: described(value), Want: want}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +118,7 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 func (r *Reader) Lines() int { return r.lines.number }
 
 // Next is the next refresh of the file with the malformed lines met on the way; a long run of malformed lines comes in
-// batches without a refresh. After the last batch the error is io.EOF. Any other error is the stream's and final: the
+// batches without a refresh. No refresh of a file is Complete: nobody knows what its writer left out. After the last batch the error is io.EOF. Any other error is the stream's and final: the
 // refresh that was being read is left out then, since a part of a refresh looks like a source that lost its quotes.
 func (r *Reader) Next() (Batch, error) {
 	for r.failed == nil {
@@ -244,50 +243,4 @@ func (r *Reader) end(err error) (Batch, error) {
 		return Batch{}, r.failed
 	}
 	return last, nil
-}
-
-// SortObservations orders by instant, source and quote: the order of a file whose lines group into whole refreshes.
-func SortObservations(observations []Observation) {
-	slices.SortStableFunc(observations, func(a, b Observation) int {
-		return cmp.Or(
-			a.ObservedAt.Compare(b.ObservedAt),
-			cmp.Compare(a.SourceID, b.SourceID),
-			cmp.Compare(a.InstitutionID, b.InstitutionID),
-			cmp.Compare(a.Currency, b.Currency),
-			cmp.Compare(a.Channel, b.Channel),
-			cmp.Compare(a.Kind, b.Kind),
-		)
-	})
-}
-
-// FromOffer is the line that repeats an offer: observed when it was last checked. Its expiry has no column.
-func FromOffer(currency string, o engine.Offer) Observation {
-	return Observation{
-		SourceID: o.SourceID, ObservedAt: o.LastCheckedAt.UTC(),
-		Observation: engine.Observation{
-			InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
-			Buy: o.Buy.String(), Sell: o.Sell.String(),
-			EffectiveDate: o.EffectiveDate, PublishedAt: o.PublishedAt,
-		},
-	}
-}
-
-// FromHistory is the line that makes a row of history again. A row knows its day, not its hour: the line is observed at
-// the first instant of the day, so that it never hides a real observation of it, or at asOf, the moment of the export,
-// when the day is still to come. Of a publication time only the day is left.
-func FromHistory(e engine.HistoryEntry, asOf time.Time) Observation {
-	observation := Observation{
-		SourceID: e.SourceID, ObservedAt: e.Date.Start(),
-		Observation: engine.Observation{
-			InstitutionID: e.InstitutionID, Currency: e.Currency, Channel: e.Channel, Kind: e.Kind,
-			Buy: e.Buy.String(), Sell: e.Sell.String(),
-		},
-	}
-	if observation.ObservedAt.After(asOf) {
-		observation.ObservedAt = asOf.UTC()
-	}
-	if e.DatePrecision != engine.PrecisionUnknown {
-		observation.EffectiveDate = e.Date
-	}
-	return observation
 }

@@ -92,16 +92,16 @@ func (w *Writer) start() error {
 
 func fieldsOf(o *Observation) fields {
 	values := fields{
-		observedAt: instantText(o.ObservedAt), publishedAt: instantText(o.PublishedAt),
-		institutionID: o.InstitutionID, currency: o.Currency, sourceID: o.SourceID,
-		channel: string(engine.Unspecified), kind: string(engine.Commercial),
-		buy: o.Buy, sell: o.Sell, effectiveDate: o.EffectiveDate.String(),
+		columnObservedAt: instantText(o.ObservedAt), columnPublishedAt: instantText(o.PublishedAt),
+		columnInstitutionID: o.InstitutionID, columnCurrency: o.Currency, columnSourceID: o.SourceID,
+		columnChannel: string(engine.Unspecified), columnKind: string(engine.Commercial),
+		columnBuy: o.Buy, columnSell: o.Sell, columnEffectiveDate: o.EffectiveDate.String(),
 	}
 	if o.Channel != "" {
-		values[channel] = string(o.Channel)
+		values[columnChannel] = string(o.Channel)
 	}
 	if o.Kind != "" {
-		values[kind] = string(o.Kind)
+		values[columnKind] = string(o.Kind)
 	}
 	return values
 }

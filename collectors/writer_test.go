@@ -3,7 +3,6 @@ package collectors
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +45,16 @@ func TestWriter(t *testing.T) {
 		if err = errors.Join(err, w.Flush()); err != nil || out.String() != text {
 			t.Errorf("%s: %v\ngot  %s\nwant %s", format, err, out.String(), text)
 		}
+	}
+}
+
+func TestColumnNames(t *testing.T) {
+	var names []string
+	for c := range columnCount {
+		names = append(names, c.String())
+	}
+	if got := strings.Join(names, ","); got != columns {
+		t.Errorf("the columns are %s, the header is %s", got, columns)
 	}
 }
 
@@ -188,89 +197,6 @@ func TestRealFileRoundTrip(t *testing.T) {
 		}
 		if !slices.EqualFunc(again.batches, all.batches, same) {
 			t.Errorf("%s: not the same after writing and reading", format)
-		}
-	}
-}
-
-func decimal(text string) engine.Decimal {
-	d, err := engine.ParseDecimal(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
-func TestFromOffer(t *testing.T) {
-	published := instant("2025-01-02T11:00:00Z")
-	got := FromOffer("USD", engine.Offer{
-		Key:      engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial},
-		SourceID: "bdi-site", Buy: decimal("58.50"), EffectiveDate: engine.DateOf(published), PublishedAt: published,
-		CollectedAt: published, LastCheckedAt: published.Add(time.Hour), ExpiresAt: published.Add(27 * time.Hour),
-	})
-	want := Observation{
-		SourceID: "bdi-site", ObservedAt: published.Add(time.Hour),
-		Observation: engine.Observation{
-			InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Buy: "58.50",
-			EffectiveDate: engine.DateOf(published), PublishedAt: published,
-		},
-	}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestT5_FromHistory(t *testing.T) {
-	asOf := instant("2025-01-10T15:00:00Z")
-	tests := []struct {
-		date      engine.Date
-		precision engine.DatePrecision
-		observed  string
-		dated     bool
-	}{
-		{engine.DateOf(asOf) - 5, engine.PrecisionUnknown, "2025-01-05T04:00:00Z", false},
-		{engine.DateOf(asOf), engine.PrecisionUnknown, "2025-01-10T04:00:00Z", false},
-		{engine.DateOf(asOf) - 1, engine.PrecisionDatetime, "2025-01-09T04:00:00Z", true},
-		{engine.DateOf(asOf) + 3, engine.PrecisionDay, "2025-01-10T15:00:00Z", true}, // valid ahead, never observed ahead
-	}
-	for _, test := range tests {
-		got := FromHistory(engine.HistoryEntry{
-			Date: test.date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
-			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision,
-		}, asOf)
-		want := Observation{
-			SourceID: "bdi-site", ObservedAt: instant(test.observed),
-			Observation: engine.Observation{
-				InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Sell: "60",
-			},
-		}
-		if test.dated {
-			want.EffectiveDate = test.date
-		}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", test.date, got, want)
-		}
-		if day := max(got.EffectiveDate, engine.DateOf(got.ObservedAt)); !test.dated && day != test.date {
-			t.Errorf("%s became %s", test.date, day)
-		}
-	}
-}
-
-func TestSortObservations(t *testing.T) {
-	rows := readReal(t).rows
-	shuffled := slices.Clone(rows)
-	slices.Reverse(shuffled)
-	SortObservations(shuffled)
-	seen := map[string]bool{}
-	last := ""
-	for i, row := range shuffled {
-		if i > 0 && row.ObservedAt.Before(shuffled[i-1].ObservedAt) {
-			t.Fatalf("row %d is older than the one before", i)
-		}
-		if group := fmt.Sprint(row.SourceID, row.ObservedAt); group != last {
-			if seen[group] {
-				t.Fatalf("%s is torn apart", group)
-			}
-			seen[group], last = true, group
 		}
 	}
 }

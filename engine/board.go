@@ -12,6 +12,8 @@ type Board struct {
 	quotes    []*quote // in list order (P4); some may have no offer
 	days      []*day   // by date
 	held      []Held   // oldest first
+
+	lastHeldID uint64
 }
 
 // day is the history of one Dominican day, in list order (P4).
@@ -25,6 +27,19 @@ func (b *Board) Currency() string { return b.currency }
 
 // Held is the quarantine, oldest first.
 func (b *Board) Held() []Held { return b.held }
+
+// State is the book as a snapshot keeps it. It copies the history, so it is for whoever has time: not for the book's owner.
+func (b *Board) State() BookState {
+	out := BookState{Currency: b.currency, Held: b.held, LastHeldID: b.lastHeldID}
+	for _, q := range b.quotes {
+		out.Offers = append(out.Offers, q.offers...)
+		out.Suspects = append(out.Suspects, q.suspects...)
+	}
+	for _, day := range b.days {
+		out.History = append(out.History, day.rows...)
+	}
+	return out
+}
 
 // View is how the board stands at one instant: which offer is published for each quote, what is stale, who ranks where. It is
 // right for every instant from now until ChangesAt.

@@ -61,18 +61,7 @@ func (b *Book) Apply(event Event) {
 }
 
 // State is the book as a snapshot keeps it.
-func (b *Book) State() BookState {
-	board := b.Board()
-	out := BookState{Currency: b.currency, Held: board.held, LastHeldID: b.state.lastHeldID}
-	for _, q := range sortedQuotes(b.state.quotes) {
-		out.Offers = append(out.Offers, q.offers...)
-		out.Suspects = append(out.Suspects, q.suspects...)
-	}
-	for _, day := range board.days {
-		out.History = append(out.History, day.rows...)
-	}
-	return out
-}
+func (b *Book) State() BookState { return b.Board().State() }
 
 // Board is the immutable state of the book; the same one until an event is applied.
 func (b *Book) Board() *Board {
@@ -83,7 +72,8 @@ func (b *Book) Board() *Board {
 	held := b.state.held
 	b.board = &Board{
 		currency: b.currency, catalogue: b.catalogue, quotes: sortedQuotes(b.state.quotes), days: b.days,
-		held: held[:len(held):len(held)], // later ones are appended behind it
+		held:       held[:len(held):len(held)], // later ones are appended behind it
+		lastHeldID: b.state.lastHeldID,
 	}
 	return b.board
 }

@@ -9,6 +9,7 @@ import (
 type Decision struct {
 	Events  []Event
 	Receipt Receipt // positions are those of the command's refreshes
+	Changed []int   // of an Observe: Receipt.Changed by refresh, for whoever decides several commands as one
 }
 
 // Decide holds a command against the book and the rules and changes nothing. The error is an *Error: what the command names does
@@ -39,7 +40,9 @@ func (b *Book) observe(refreshes []Refresh, now time.Time) Decision {
 	for i := range refreshes {
 		judge := newJudge(b, draft, &refreshes[i], now)
 		event := judge.verdict()
+		before := decision.Receipt.Changed
 		judge.report(&decision.Receipt, i)
+		decision.Changed = append(decision.Changed, decision.Receipt.Changed-before)
 		if len(event.Quotes)+len(event.Held) > 0 {
 			draft.apply(event)
 			decision.Events = append(decision.Events, event)

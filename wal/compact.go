@@ -238,11 +238,8 @@ func (l *Log) dropOldest() error {
 	if err := l.disk.remove(l.segments[0].path); err != nil {
 		return err
 	}
-	if err := l.disk.syncDir(l.dir); err != nil {
-		return err
-	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.segments = l.segments[1:]
-	return nil
+	l.mu.Unlock()
+	return l.disk.syncDir(l.dir)
 }

@@ -139,6 +139,7 @@
 //   - When the mark was lost together with power, damage in the last batch cannot be told from a torn
 //     tail. It is cut, kept and reported as ambiguous, and a log cut exactly between two batches looks
 //     whole.
+//   - An older copy of the whole directory, mark included, is a whole log.
 //   - A record that holds a copy of a later frame of its own log, byte for byte, in a torn tail: Open then
 //     refuses rather than cuts.
 //   - Disks that acknowledge a sync and do not keep it, and file systems that reorder across a sync.

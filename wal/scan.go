@@ -38,8 +38,6 @@ type extent struct {
 	tear     *tear
 }
 
-func (x extent) empty() bool { return x.frames == 0 }
-
 // first is the sequence of the oldest record, or of the first one to come when there is none.
 func (x extent) first() uint64 {
 	if len(x.segments) == 0 {
@@ -236,7 +234,7 @@ func (s *scanner) read(path string) (data []byte, err error) {
 	}
 	size := int(info.Size())
 	if cap(s.buffer) < size {
-		s.buffer = make([]byte, max(size, segmentBytesDefault))
+		s.buffer = make([]byte, size+size/8) // the next segment differs by a batch
 	}
 	if _, err := io.ReadFull(f, s.buffer[:size]); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", path, err)

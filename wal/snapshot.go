@@ -158,7 +158,7 @@ func verifySnapshot(f *os.File, file numbered) (int64, *fault, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	sequence, payload, bad, err := decodeSnapshot(bufio.NewReaderSize(f, snapshotBufferBytes), info.Size())
+	sequence, payload, bad, err := decodeSnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size())
 	if err == nil && bad == nil && sequence != file.number {
 		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
 	}

@@ -1,0 +1,177 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// recordVersion is the newest version of the record format that this build knows. A record that needs a
+// newer one is refused; new fields alone need none.
+const recordVersion = 1
+
+const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z, the zero instant, to 1970
+
+// encodeEvent is the record of an event.
+func encodeEvent(event engine.Event) ([]byte, error) {
+	record := &Record{}
+	switch e := event.(type) {
+	case *engine.Refreshed:
+		record.Event = &Record_Refreshed{refreshedRecord(e)}
+	case *engine.Withdrawn:
+		record.Event = &Record_Withdrawn{withdrawnRecord(e)}
+	case *engine.Released:
+		record.Event = &Record_Released{releasedRecord(e)}
+	case *engine.Rejected:
+		record.Event = &Record_Rejected{rejectedRecord(e)}
+	default:
+		return nil, fmt.Errorf("encode event: no record holds a %T", event)
+	}
+	data, err := record.MarshalVT()
+	if err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	return data, nil
+}
+
+// decodeEvent reads a record. A record of a kind or version that this build does not know is
+// ErrUnknownRecord; fields that it does not know are passed over.
+func (d *decoder) decodeEvent(data []byte) (engine.Event, error) {
+	var record Record
+	if err := record.UnmarshalVT(data); err != nil {
+		return nil, fmt.Errorf("decode record: %w", err)
+	}
+	if record.Requires > recordVersion {
+		return nil, fmt.Errorf("decode record of format version %d, known up to %d: %w", record.Requires, recordVersion, ErrUnknownRecord)
+	}
+	d.err = nil
+	var event engine.Event
+	switch r := record.Event.(type) {
+	case *Record_Refreshed:
+		event = d.refreshed(r.Refreshed)
+	case *Record_Withdrawn:
+		event = d.withdrawn(r.Withdrawn)
+	case *Record_Released:
+		event = d.released(r.Released)
+	case *Record_Rejected:
+		event = d.rejected(r.Rejected)
+	default:
+		return nil, fmt.Errorf("decode record of an unknown kind (%d bytes): %w", len(data), ErrUnknownRecord)
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("decode record: %w", d.err)
+	}
+	return event, nil
+}
+
+// decoder turns protobuf values into those of the engine. It keeps the first error, so that a conversion
+// reads as one expression, and one copy of each text that occurs again and again.
+type decoder struct {
+	err   error
+	texts map[string]string
+}
+
+func newDecoder() *decoder { return &decoder{texts: map[string]string{}} }
+
+// textsMax bounds the memory of what was seen: institutions, sources and the numbers of a market are
+// far fewer.
+const textsMax = 1 << 16
+
+// text is the one copy of a text.
+func (d *decoder) text(s string) string {
+	if known, ok := d.texts[s]; ok {
+		return known
+	}
+	if len(d.texts) < textsMax {
+		d.texts[s] = s
+	}
+	return s
+}
+
+func (d *decoder) decimal(s string) engine.Decimal {
+	if s == "" {
+		return engine.Decimal{}
+	}
+	value, err := engine.ParseDecimal(d.text(s))
+	d.keep(err)
+	return value
+}
+
+func (d *decoder) date(days int32) engine.Date {
+	date := engine.Date(days)
+	if date < 0 || date > date.AddDays(0) { // which keeps within the years 1 to 9999
+		d.keep(fmt.Errorf("date %d is outside the years 1 to 9999", days))
+	}
+	return date
+}
+
+func (d *decoder) instant(seconds int64, nanos uint32) time.Time {
+	if nanos >= 1e9 {
+		d.keep(fmt.Errorf("%d nanoseconds in a second", nanos))
+	}
+	if seconds == 0 && nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds-secondsBeforeUnix, int64(nanos)).UTC()
+}
+
+func instant(t time.Time) (seconds int64, nanos uint32) {
+	return t.Unix() + secondsBeforeUnix, uint32(t.Nanosecond())
+}
+
+func (d *decoder) key(institution string, channel RecordChannel, kind RecordKind) engine.QuoteKey {
+	return engine.QuoteKey{Institution: d.text(institution), Channel: d.channel(channel), Kind: d.kind(kind)}
+}
+
+func (d *decoder) channel(code RecordChannel) engine.Channel {
+	return word(d, channelWords[:], int32(code), "channel")
+}
+
+func (d *decoder) kind(code RecordKind) engine.Kind {
+	return word(d, kindWords[:], int32(code), "kind")
+}
+
+func (d *decoder) precision(code RecordPrecision) engine.DatePrecision {
+	return word(d, precisionWords[:], int32(code), "precision")
+}
+
+func word[W ~string](d *decoder, words []W, code int32, what string) W {
+	if code < 0 || int(code) >= len(words) {
+		d.keep(fmt.Errorf("%s %d: %w", what, code, ErrUnknownRecord))
+		return ""
+	}
+	return words[code]
+}
+
+func (d *decoder) keep(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// The words behind the codes of the record format, by code.
+var (
+	channelWords   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
+	kindWords      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
+	precisionWords = [...]engine.DatePrecision{"", engine.PrecisionDatetime, engine.PrecisionDay, engine.PrecisionUnknown}
+)
+
+// codeOf is the code of a word of a closed list. A word outside the list cannot get this far: the engine
+// refuses it before a book sees it.
+func codeOf[W ~string](words []W, w W, what string) int32 {
+	for code, known := range words {
+		if w == known {
+			return int32(code)
+		}
+	}
+	panic(fmt.Sprintf("actors: the record format has no code for %s %q", what, string(w)))
+}
+
+func channelCode(c engine.Channel) RecordChannel {
+	return RecordChannel(codeOf(channelWords[:], c, "channel"))
+}
+func kindCode(k engine.Kind) RecordKind { return RecordKind(codeOf(kindWords[:], k, "kind")) }
+func precisionCode(p engine.DatePrecision) RecordPrecision {
+	return RecordPrecision(codeOf(precisionWords[:], p, "precision"))
+}

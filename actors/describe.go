@@ -1,0 +1,104 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// DescribeRecord is a record of the log as one line of JSON, for people: the event's name, then its fields
+// under the names that the API uses, without those that are empty.
+func DescribeRecord(record []byte) (string, error) {
+	event, err := newDecoder().decodeEvent(record)
+	if err != nil {
+		return "", err
+	}
+	line, err := json.Marshal(described(event))
+	if err != nil {
+		return "", fmt.Errorf("describe record: %w", err)
+	}
+	return string(line), nil
+}
+
+// eventLine is any event; each has some of the fields.
+type eventLine struct {
+	Event          string      `json:"event"`
+	Currency       string      `json:"currency"`
+	SourceID       string      `json:"sourceId,omitempty"`
+	ObservedAt     string      `json:"observedAt,omitempty"`
+	Priority       int64       `json:"priority,omitempty"`
+	Manual         bool        `json:"manual,omitempty"`
+	UpstreamSource string      `json:"upstreamSource,omitempty"`
+	Quotes         []quoteLine `json:"quotes,omitempty"`
+	Held           []heldLine  `json:"held,omitempty"`
+	HeldID         uint64      `json:"heldId,omitempty"`
+	Quote          *quoteLine  `json:"quote,omitempty"`
+	At             string      `json:"at,omitempty"`
+	By             string      `json:"by,omitempty"`
+}
+
+type quoteLine struct {
+	InstitutionID string `json:"institutionId"`
+	Channel       string `json:"channel,omitempty"`
+	Kind          string `json:"kind,omitempty"`
+	Buy           string `json:"buy,omitempty"`
+	Sell          string `json:"sell,omitempty"`
+	EffectiveDate string `json:"effectiveDate,omitempty"`
+	PublishedAt   string `json:"publishedAt,omitempty"`
+	ExpiresAt     string `json:"expiresAt,omitempty"`
+	Backfill      bool   `json:"backfill,omitempty"`
+}
+
+type heldLine struct {
+	ID     uint64 `json:"id"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+	quoteLine
+}
+
+func described(event engine.Event) eventLine {
+	line := eventLine{Currency: event.CurrencyCode()}
+	switch e := event.(type) {
+	case *engine.Refreshed:
+		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, instantText(e.ObservedAt)
+		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
+		line.Quotes, line.Held = converted(e.Quotes, describedQuote), converted(e.Held, describedHeld)
+	case *engine.Released:
+		quote := describedQuote(&e.Quote)
+		line.Event, line.SourceID, line.ObservedAt = "released", e.SourceID, instantText(e.ObservedAt)
+		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
+		line.HeldID, line.Quote, line.At, line.By = e.HeldID, &quote, instantText(e.At), e.By
+	case *engine.Rejected:
+		line.Event, line.HeldID, line.At, line.By = "rejected", e.HeldID, instantText(e.At), e.By
+	case *engine.Withdrawn:
+		line.Event, line.SourceID, line.At, line.By = "withdrawn", e.SourceID, instantText(e.At), e.By
+		line.Quote = &quoteLine{InstitutionID: e.Key.Institution, Channel: string(e.Key.Channel), Kind: string(e.Key.Kind)}
+	}
+	return line
+}
+
+func describedQuote(q *engine.Quoted) quoteLine {
+	return quoteLine{
+		InstitutionID: q.Key.Institution, Channel: string(q.Key.Channel), Kind: string(q.Key.Kind),
+		Buy: q.Buy.String(), Sell: q.Sell.String(), EffectiveDate: q.EffectiveDate.String(),
+		PublishedAt: instantText(q.PublishedAt), ExpiresAt: instantText(q.ExpiresAt), Backfill: q.Backfill,
+	}
+}
+
+func describedHeld(h *engine.Held) heldLine {
+	o := &h.Observation
+	return heldLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, quoteLine: quoteLine{
+		InstitutionID: o.InstitutionID, Channel: string(o.Channel), Kind: string(o.Kind), Buy: o.Buy, Sell: o.Sell,
+		EffectiveDate: o.EffectiveDate.String(), PublishedAt: instantText(o.PublishedAt), ExpiresAt: instantText(o.ExpiresAt),
+	}}
+}
+
+// instantText is an instant as logs write it, "" for none.
+func instantText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
+}

@@ -1,0 +1,168 @@
+package actors
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The questions that only the directory answers.
+type (
+	currencies   = question[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions = question[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  = question[institutionQuery, *engine.InstitutionDetail]
+)
+
+type (
+	currenciesQuery  struct{}
+	institutionQuery struct{ id string }
+)
+
+// latestBoard is where a currency leaves its newest board for the directory. However fast a currency
+// changes, at most one letter about it is under way.
+type latestBoard struct {
+	index int
+	board atomic.Pointer[engine.Board]
+	told  atomic.Bool
+}
+
+// boardChanged tells the directory to look.
+type boardChanged struct {
+	fact
+	latest *latestBoard
+}
+
+// post leaves the board. A question that is sent to the directory afterwards is answered from it, or from
+// a newer one.
+func (b *latestBoard) post(board *engine.Board, directory *ref) {
+	b.board.Store(board)
+	if !b.told.Swap(true) {
+		directory.send(&boardChanged{latest: b})
+	}
+}
+
+// directoryActor answers the questions that span currencies from the boards that the currencies handed
+// over.
+type directoryActor struct {
+	clock     func() time.Time
+	catalogue *engine.Catalogue
+	boards    []*engine.Board
+
+	market     *engine.Market // of the boards; right from marketFrom until its ChangesAt
+	marketFrom time.Time
+
+	list         *engine.Page[engine.CurrencyItem]
+	institutions pages[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	details      map[string]*engine.InstitutionDetail // bounded by the catalogue: only known ones are kept
+	rates        pages[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history      pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+}
+
+// receive is one line for each letter.
+func (d *directoryActor) receive(l letter) {
+	switch m := l.(type) {
+	case *currencies:
+		m.reply(d.currencies(), nil)
+	case *institutions:
+		m.reply(d.institutionsPage(m.query), nil)
+	case *institution:
+		m.reply(d.institution(m.query.id))
+	case *rates:
+		m.reply(d.ratesPage(m.query), nil)
+	case *history:
+		m.reply(d.historyPage(m.query), nil)
+	case *held:
+		m.reply(d.held(), nil)
+	case *boardChanged:
+		d.changed(m.latest)
+	}
+}
+
+func (d *directoryActor) vital(l letter) bool {
+	_, change := l.(*boardChanged)
+	return change
+}
+
+func (d *directoryActor) abort(*engine.Error) {}
+
+// changed takes a newer board over. It says so before it looks: a board that is left meanwhile is either
+// seen now or told again.
+func (d *directoryActor) changed(latest *latestBoard) {
+	latest.told.Store(false)
+	d.boards[latest.index] = latest.board.Load()
+	d.market = nil
+	d.history.drop()
+}
+
+// now is the market of this moment; see currencyActor.now.
+func (d *directoryActor) now() *engine.Market {
+	now := d.clock()
+	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
+		d.market, d.marketFrom = engine.NewMarket(d.catalogue, d.boards, now), now
+		d.list = nil
+		d.institutions.drop()
+		d.details = map[string]*engine.InstitutionDetail{}
+		d.rates.drop()
+	}
+	return d.market
+}
+
+func (d *directoryActor) currencies() *engine.Page[engine.CurrencyItem] {
+	market := d.now()
+	if d.list == nil {
+		d.list = market.Currencies()
+	}
+	return d.list
+}
+
+func (d *directoryActor) institutionsPage(q engine.InstitutionsQuery) *engine.Page[engine.InstitutionItem] {
+	market := d.now()
+	if page, ok := d.institutions.get(q); ok {
+		return page
+	}
+	page := market.Institutions(q)
+	d.institutions.put(q, page, len(page.Items))
+	return page
+}
+
+func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, error) {
+	market := d.now()
+	if detail, ok := d.details[id]; ok {
+		return detail, nil
+	}
+	detail, err := market.Institution(id)
+	if err == nil {
+		d.details[detail.ID] = detail
+	}
+	return detail, err
+}
+
+func (d *directoryActor) ratesPage(q engine.RatesQuery) *engine.Page[*engine.Rate] {
+	market := d.now()
+	if page, ok := d.rates.get(q); ok {
+		return page
+	}
+	page := market.Rates(q)
+	d.rates.put(q, page, len(page.Items))
+	return page
+}
+
+func (d *directoryActor) historyPage(q engine.HistoryQuery) *engine.Page[engine.HistoryEntry] {
+	if page, ok := d.history.get(q); ok {
+		return page
+	}
+	page := d.now().History(q)
+	d.history.put(q, page, len(page.Items))
+	return page
+}
+
+// held is the quarantine of all currencies, by currency.
+func (d *directoryActor) held() []engine.Held {
+	var all []engine.Held
+	for _, board := range d.boards {
+		all = slices.Concat(all, board.Held())
+	}
+	return all
+}

@@ -1,0 +1,50 @@
+package actors
+
+import (
+	"context"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Export visits the state of every currency, by code, as it was at one moment between two changes. An
+// error of visit ends it and is returned as it is. Changes go on meanwhile.
+func (s *System) Export(ctx context.Context, visit func(engine.BookState) error) error {
+	boards, err := s.boards()
+	if err != nil {
+		return err
+	}
+	for _, board := range boards {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := visit(board.State()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// States is what Export visits.
+func (s *System) States() ([]engine.BookState, error) {
+	var states []engine.BookState
+	err := s.Export(context.Background(), func(state engine.BookState) error {
+		states = append(states, state)
+		return nil
+	})
+	return states, err
+}
+
+// boards are the durable boards of all currencies, cut behind one record of the journal.
+func (s *System) boards() ([]*engine.Board, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.calls.leave()
+	q := once[struct{}, *cut](struct{}{})
+	s.clerk.send(q)
+	c, err := q.wait(s.config.WriteTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return c.boards, nil
+}

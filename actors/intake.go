@@ -1,0 +1,167 @@
+package actors
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Observe is engine.Intake. The refreshes are split by currency; the currencies decide side by side, and
+// the journal makes what they decide durable together, so hand over many refreshes at once rather than one
+// by one. When an error ends it early, the receipt holds what is durable by then; the rest can be handed
+// over again, observations that are known already change nothing.
+func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
+	if err := s.enter(); err != nil {
+		return engine.Receipt{}, err
+	}
+	defer s.calls.leave()
+	parts, refused := engine.Split(s.config.Catalogue, refreshes)
+	in := &intake{system: s, left: parts, receipt: engine.Receipt{Refused: refused}}
+	var err error
+	for err == nil && len(in.left) > 0 {
+		err = in.round()
+	}
+	slices.SortFunc(in.receipt.Refused, func(a, b engine.Refusal) int {
+		return cmp.Or(cmp.Compare(a.Refresh, b.Refresh), cmp.Compare(a.Index, b.Index))
+	})
+	return in.receipt, err
+}
+
+// enter lets a call in that changes something. The caller must leave.
+func (s *System) enter() error {
+	if err := s.available(); err != nil {
+		return err
+	}
+	if cause := s.Err(); cause != nil {
+		return readOnly(cause)
+	}
+	if !s.calls.enter() {
+		return errStopped
+	}
+	return nil
+}
+
+// intake is one call of Observe under way.
+type intake struct {
+	system  *System
+	left    map[string][]engine.Part // by currency; what was not handed over yet
+	receipt engine.Receipt
+}
+
+// order is one command of an intake and the parts that it was made of.
+type order struct {
+	command *command
+	parts   []engine.Part
+}
+
+// round sends each currency its next command and waits for all of them.
+func (in *intake) round() error {
+	if err := in.system.available(); err != nil {
+		return err
+	}
+	var orders []order
+	for _, code := range in.system.codes {
+		if parts := in.take(code); len(parts) > 0 {
+			orders = append(orders, order{once[engine.Command, engine.Receipt](observeParts(parts)), parts})
+			in.system.currencies[code].send(orders[len(orders)-1].command)
+		}
+	}
+	var failed error
+	for _, o := range orders {
+		receipt, err := o.command.wait(in.system.config.WriteTimeout)
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			continue
+		}
+		in.add(receipt, o.parts)
+	}
+	return failed
+}
+
+// take takes the next command's worth of a currency's refreshes.
+func (in *intake) take(code string) []engine.Part {
+	parts := in.left[code]
+	n, observations := 0, 0
+	for n < len(parts) {
+		observations += len(parts[n].Refresh.Observations)
+		if n > 0 && observations > commandObservationsMax {
+			break
+		}
+		n++
+	}
+	if n == len(parts) {
+		delete(in.left, code)
+	} else {
+		in.left[code] = parts[n:]
+	}
+	return parts[:n]
+}
+
+func observeParts(parts []engine.Part) engine.Command {
+	refreshes := make([]engine.Refresh, len(parts))
+	for i := range parts {
+		refreshes[i] = parts[i].Refresh
+	}
+	return engine.Observe{Refreshes: refreshes}
+}
+
+// add takes a receipt over, with the positions that the caller knows.
+func (in *intake) add(receipt engine.Receipt, parts []engine.Part) {
+	in.receipt.Accepted += receipt.Accepted
+	in.receipt.Changed += receipt.Changed
+	for _, refusal := range receipt.Refused {
+		part := &parts[refusal.Refresh]
+		refusal.Refresh, refusal.Index = part.From, part.Index[refusal.Index]
+		in.receipt.Refused = append(in.receipt.Refused, refusal)
+	}
+}
+
+// Order gives a currency a command of an operator: engine.Withdraw, engine.Release or engine.Reject. When
+// it returns without an error the change is durable and published. CodeNotFound: there is no such currency,
+// offer or number in quarantine. Observations go to Observe.
+func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error) {
+	if _, observe := c.(engine.Observe); observe || c == nil {
+		return engine.Receipt{}, &engine.Error{
+			Code: engine.CodeInvalidParameters, Message: "an order withdraws, releases or rejects",
+			Cause: errors.New("observations are split by currency: use Observe"),
+		}
+	}
+	if err := s.enter(); err != nil {
+		return engine.Receipt{}, err
+	}
+	defer s.calls.leave()
+	owner, err := s.existing(currency)
+	if err != nil {
+		return engine.Receipt{}, err
+	}
+	m := once[engine.Command, engine.Receipt](c)
+	owner.send(m)
+	return m.wait(s.config.WriteTimeout)
+}
+
+// Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is
+// shared: callers must not change it.
+func (s *System) Held(currency string) ([]engine.Held, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	if currency == "" {
+		return s.asks.held.ask(s.directory, heldQuery{})
+	}
+	owner, err := s.existing(currency)
+	if err != nil {
+		return nil, err
+	}
+	return s.asks.held.ask(owner, heldQuery{})
+}
+
+func (s *System) existing(currency string) (*ref, error) {
+	owner, ok := s.currencies[currency]
+	if !ok {
+		return nil, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no currency %q", currency)}
+	}
+	return owner, nil
+}

@@ -1,0 +1,249 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// Journal keeps records durably and in order. The local one is a log in a directory; nothing but this
+// interface knows that, so that a replicated stream can take its place. Append, DropBefore and Read are
+// called by one goroutine at a time, WriteSnapshot by another one, perhaps meanwhile.
+type Journal interface {
+	// Last is the sequence of the newest durable record, 0 when there is none. The first record has 1.
+	Last() uint64
+	// Append makes the records durable behind the record with sequence expected: all of them or none. When
+	// it returns without an error no crash takes them back. Errors: ErrPosition when the journal does not
+	// end there; wal.ErrNoSpace and wal.ErrLimit when nothing was written and the journal can go on; after
+	// any other one nothing more is appended, and what was kept shows when it is opened again.
+	Append(expected uint64, records [][]byte) (last uint64, err error)
+	// Read visits the records from a sequence on, in order. A record is valid only during the call.
+	Read(from uint64, visit func(sequence uint64, record []byte) error) error
+	// Snapshot is the newest whole snapshot: the state after record sequence. ok is false without one. The
+	// caller closes it.
+	Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error)
+	// WriteSnapshot keeps what write produces as the state after record sequence.
+	WriteSnapshot(sequence uint64, write func(io.Writer) error) error
+	// DropBefore lets go of records that no kept snapshot needs any more.
+	DropBefore(sequence uint64) error
+	// Close lets go of the journal. Everything appended is durable already.
+	Close() error
+}
+
+// localJournal is a log in a directory.
+type localJournal struct{ *wal.Log }
+
+func openLocal(c Config) (Journal, error) {
+	log, err := wal.Open(c.Dir, wal.Options{
+		SegmentBytes: c.Log.SegmentBytes, ReserveBytes: c.Log.ReserveBytes, Clock: c.Clock, Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return localJournal{log}, nil
+}
+
+// Append is Journal.
+func (l localJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	if last := l.Last(); last != expected {
+		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, ErrPosition, last)
+	}
+	return l.Log.Append(records)
+}
+
+// write is what one owner wants to be kept. An owner has at most one under way.
+type write struct {
+	fact
+	from    *ref
+	records [][]byte
+}
+
+// settle tells the owner that the journal is no more.
+func (w *write) settle(why *engine.Error) { w.from.send(&committed{err: why}) }
+
+// committed tells an owner that its write is durable, or why it is not and never will be.
+type committed struct {
+	fact
+	err *engine.Error
+}
+
+// closing is asked by Close: answered when everything is written and the last snapshot is there.
+type closing = question[struct{}, struct{}]
+
+// journalActor is the only writer of the journal. It gathers what waits, hands one batch at a time to its
+// writer and tells the owners, in order, when it is durable. It never touches the disk itself.
+type journalActor struct {
+	fail     func(error)
+	logger   *slog.Logger
+	writer   *writer
+	owners   []*ref // everybody who has a share in a cut
+	snapshot snapshotPlan
+
+	last    uint64 // sequence of the last durable record
+	waiting []*write
+	flight  []*write // with the writer
+	busy    bool     // the writer works, on flight or on old segments
+	cause   *engine.Error
+	cuts    []*cutQuestion
+	end     *closing
+}
+
+// receive is one line for each letter.
+func (j *journalActor) receive(l letter) {
+	switch m := l.(type) {
+	case *write:
+		j.waiting = append(j.waiting, m) // bounded: one of each owner
+	case *written:
+		j.written(m)
+	case *dropped:
+		j.dropped(m)
+	case *snapshotted:
+		j.snapshotted(m)
+	case *cutQuestion:
+		j.cuts = append(j.cuts, m) // bounded by the mailbox: each is a caller that waits
+	case *closing:
+		j.end = m
+	case *halt:
+		j.stop(m.why)
+	}
+	j.advance()
+}
+
+func (j *journalActor) vital(letter) bool { return true }
+
+// abort answers what waits; what the writer has under way is answered when it comes back.
+func (j *journalActor) abort(why *engine.Error) { j.stop(why) }
+
+// advance starts what can be started, unless the writer works: then it is called again.
+func (j *journalActor) advance() {
+	switch {
+	case j.cause != nil:
+		j.refuse()
+	case j.busy:
+	case j.snapshot.due() && j.snapshot.begin(j.last):
+		j.share(&cut{sequence: j.last, done: j.snapshot.keeper.take})
+		j.advance()
+	case len(j.cuts) > 0:
+		j.answerCuts()
+		j.advance()
+	case len(j.waiting) > 0:
+		j.append()
+	case j.snapshot.drop > 0:
+		j.busy = true
+		j.writer.take(job{dropBefore: j.snapshot.drop})
+		j.snapshot.drop = 0
+	case j.end != nil && !j.snapshot.running:
+		j.finish()
+	}
+}
+
+// finish takes the last snapshot, once, then tells Close that everything is written.
+func (j *journalActor) finish() {
+	if j.snapshot.last < j.last && !j.snapshot.tried {
+		j.snapshot.final, j.snapshot.tried = true, true
+		j.advance()
+		return
+	}
+	j.end.reply(struct{}{}, nil)
+	j.end = nil
+}
+
+// append hands the writer as many waiting writes as fit into one batch, in order. One always fits: its
+// owner has seen to that.
+func (j *journalActor) append() {
+	var records [][]byte
+	bytes, taken := 0, 0
+	for _, w := range j.waiting {
+		size := batchBytes(w.records)
+		if taken > 0 && (bytes+size > wal.BatchBytesMax || len(records)+len(w.records) > wal.BatchRecordsMax) {
+			break
+		}
+		records, bytes, taken = append(records, w.records...), bytes+size, taken+1
+	}
+	j.flight = append(j.flight[:0], j.waiting[:taken]...)
+	j.waiting = append(j.waiting[:0], j.waiting[taken:]...)
+	j.busy = true
+	j.snapshot.count(len(records), bytes)
+	j.writer.take(job{expected: j.last, records: records})
+}
+
+// recordOverheadBytes is what a batch needs for each record besides the record.
+const recordOverheadBytes = 4
+
+func batchBytes(records [][]byte) int {
+	total := 0
+	for _, record := range records {
+		total += recordOverheadBytes + len(record)
+	}
+	return total
+}
+
+// written tells the owners how their batch came out.
+func (j *journalActor) written(m *written) {
+	j.busy = false
+	flight := j.flight
+	j.flight = nil
+	answer := outcome(m.err)
+	if m.err == nil {
+		j.last = m.last
+	} else if answer.Code == engine.CodeInternalError {
+		j.stop(answer)
+		j.fail(fmt.Errorf("write to the journal: %w", m.err))
+	}
+	for _, w := range flight {
+		w.from.send(&committed{err: answer})
+	}
+}
+
+// outcome is what a caller is told of an error of Append.
+func outcome(err error) *engine.Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, wal.ErrNoSpace):
+		return readOnly(err)
+	case errors.Is(err, wal.ErrLimit):
+		return tooLarge(err)
+	}
+	return &engine.Error{
+		Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows after the next start", Cause: err,
+	}
+}
+
+// stop ends writing for good. What the writer has under way is answered when it comes back.
+func (j *journalActor) stop(why *engine.Error) {
+	if j.cause == nil {
+		j.cause = readOnly(why)
+	}
+	j.refuse()
+}
+
+func (j *journalActor) refuse() {
+	for len(j.waiting) > 0 {
+		w := j.waiting[0]
+		j.waiting = j.waiting[1:]
+		w.from.send(&committed{err: j.cause})
+	}
+	for len(j.cuts) > 0 {
+		q := j.cuts[0]
+		j.cuts = j.cuts[1:]
+		q.settle(j.cause)
+	}
+	if j.end != nil && !j.busy {
+		j.end.reply(struct{}{}, nil)
+		j.end = nil
+	}
+}
+
+// dropped is heard after the writer has let go of old records.
+func (j *journalActor) dropped(m *dropped) {
+	j.busy = false
+	if m.err != nil {
+		j.stop(outcome(m.err))
+		j.fail(fmt.Errorf("drop old records: %w", m.err))
+	}
+}

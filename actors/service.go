@@ -1,0 +1,89 @@
+package actors
+
+import "github.com/tasard/tasard/engine"
+
+// available is nil while the state is complete.
+func (s *System) available() error {
+	switch s.phase.Load() {
+	case serving:
+		return nil
+	case stopping:
+		return errStopped
+	}
+	return &engine.Error{
+		Code: engine.CodeDataUnavailable, Message: "the service is starting",
+		RetryAfter: s.progress.retryAfter(s.config.Clock()),
+	}
+}
+
+// published is nil once some rate was ever published (E4).
+func (s *System) published() error {
+	if err := s.available(); err != nil {
+		return err
+	}
+	if !s.loaded.Load() {
+		return errEmpty
+	}
+	return nil
+}
+
+// Currencies is engine.Service. Before the first rate it answers from the catalogue (E4).
+func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return s.asks.currencies.ask(s.directory, currenciesQuery{})
+}
+
+// Institutions is engine.Service. Before the first rate it answers from the catalogue (E4).
+func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return s.asks.institutions.ask(s.directory, q)
+}
+
+// Institution is engine.Service. Before the first rate it answers from the catalogue (E4).
+func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return s.asks.institution.ask(s.directory, institutionQuery{id})
+}
+
+// Rates is engine.Service.
+func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+	if err := s.published(); err != nil {
+		return nil, err
+	}
+	return s.asks.rates.ask(s.owner(q.Currency), q)
+}
+
+// Ranking is engine.Service.
+func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
+	if err := s.published(); err != nil {
+		return nil, err
+	}
+	owner, ok := s.currencies[q.Currency]
+	if !ok {
+		return s.nowhere.Ranking(q), nil // P9
+	}
+	return s.asks.rankings.ask(owner, q)
+}
+
+// History is engine.Service.
+func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
+	if err := s.published(); err != nil {
+		return nil, err
+	}
+	return s.asks.history.ask(s.owner(q.Currency), q)
+}
+
+// owner is the actor that answers a question about one currency: the directory for no currency and for
+// one that there is not, of which it knows nothing (P9).
+func (s *System) owner(currency string) *ref {
+	if owner, ok := s.currencies[currency]; ok {
+		return owner
+	}
+	return s.directory
+}

@@ -1,0 +1,170 @@
+package actors
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// cut is the state of all owners after one record of the journal: the journal actor sends each owner its
+// share behind the last commit up to that record and before the next one.
+type cut struct {
+	sequence uint64
+	boards   []*engine.Board
+	done     func(*cut) // called once, when the last share is there or settled
+
+	missing atomic.Int64
+	err     atomic.Pointer[engine.Error]
+}
+
+// share is one owner's part of a cut.
+type share struct {
+	fact
+	cut   *cut
+	index int
+}
+
+// hand gives the owner's durable state. It is immutable, so the owner goes on at once.
+func (s *share) hand(board *engine.Board) {
+	s.cut.boards[s.index] = board
+	s.cut.arrived()
+}
+
+// settle gives up a cut whose owner has stopped.
+func (s *share) settle(why *engine.Error) {
+	s.cut.err.Store(why)
+	s.cut.arrived()
+}
+
+func (c *cut) arrived() {
+	if c.missing.Add(-1) == 0 {
+		c.done(c)
+	}
+}
+
+// cutQuestion asks for a cut at the present end of the journal.
+type cutQuestion = question[struct{}, *cut]
+
+// share sends every owner its share.
+func (j *journalActor) share(c *cut) {
+	c.boards = make([]*engine.Board, len(j.owners))
+	c.missing.Store(int64(len(j.owners)))
+	if len(j.owners) == 0 {
+		c.done(c)
+		return
+	}
+	for i, owner := range j.owners {
+		owner.send(&share{cut: c, index: i})
+	}
+}
+
+// answerCuts gives everybody who waits the same cut.
+func (j *journalActor) answerCuts() {
+	askers := j.cuts
+	j.cuts = nil
+	j.share(&cut{sequence: j.last, done: func(c *cut) {
+		for _, q := range askers {
+			if err := c.err.Load(); err != nil {
+				q.settle(err)
+				continue
+			}
+			q.reply(c, nil)
+		}
+	}})
+}
+
+// snapshotPlan is the journal actor's view of snapshots: when the next one is due.
+type snapshotPlan struct {
+	keeper     *keeper
+	recordsMax int
+	bytesMax   int64
+
+	last    uint64 // sequence of the newest one
+	records int    // appended since
+	bytes   int64
+	running bool
+	final   bool   // Close wants one
+	tried   bool   // and got one, or an error
+	drop    uint64 // records before this one can go
+}
+
+func (p *snapshotPlan) count(records, bytes int) {
+	p.records += records
+	p.bytes += int64(bytes)
+}
+
+func (p *snapshotPlan) due() bool {
+	return !p.running && (p.records >= p.recordsMax || p.bytes >= p.bytesMax || p.final)
+}
+
+// begin reports whether there is something new to keep at the end of the journal.
+func (p *snapshotPlan) begin(end uint64) bool {
+	p.records, p.bytes, p.final = 0, 0, false
+	p.running = end > p.last
+	return p.running
+}
+
+// snapshotted is the outcome of a snapshot.
+type snapshotted struct {
+	fact
+	sequence uint64
+	err      error
+}
+
+// snapshotted makes room after a snapshot. One that failed costs only room: the log has everything.
+func (j *journalActor) snapshotted(m *snapshotted) {
+	j.snapshot.running = false
+	switch {
+	case m.err == nil:
+		j.snapshot.last, j.snapshot.drop = m.sequence, m.sequence+1
+	case errors.Is(m.err, wal.ErrPoisoned):
+		j.stop(outcome(m.err))
+		j.fail(m.err)
+	default:
+		j.logger.Error("snapshot not taken, the log goes on without it", "sequence", m.sequence, "cause", m.err.Error())
+	}
+}
+
+// keeper is the goroutine that encodes and writes snapshots while everything else goes on.
+type keeper struct {
+	journal Journal
+	cuts    chan *cut // one place: there is one snapshot at a time
+	done    sync.WaitGroup
+	to      *ref
+}
+
+func newKeeper(journal Journal) *keeper {
+	return &keeper{journal: journal, cuts: make(chan *cut, 1)}
+}
+
+func (k *keeper) start(to *ref) {
+	k.to = to
+	k.done.Add(1)
+	go k.run()
+}
+
+func (k *keeper) take(c *cut) { k.cuts <- c }
+
+func (k *keeper) run() {
+	defer k.done.Done()
+	for c := range k.cuts {
+		k.to.send(&snapshotted{sequence: c.sequence, err: k.keep(c)})
+	}
+}
+
+func (k *keeper) keep(c *cut) error {
+	if err := c.err.Load(); err != nil {
+		return err
+	}
+	return k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error { return writeSnapshot(w, c.boards) })
+}
+
+// stop waits for the snapshot that is being written.
+func (k *keeper) stop() {
+	close(k.cuts)
+	k.done.Wait()
+}

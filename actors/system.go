@@ -1,0 +1,229 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The phases of a system, in their order.
+const (
+	replaying int32 = iota
+	serving
+	stopping
+)
+
+// reliefWorkersMin keeps one currency's long work from holding up the others, also on one core.
+const reliefWorkersMin = 2
+
+// System is a running node without its front end: the state of every currency in actors, journaled. It
+// implements engine.Service and engine.Intake. All its methods may be called at any time from any
+// goroutine, but not from visit functions that it calls.
+type System struct {
+	config   Config
+	journal  Journal
+	stage    *stage
+	writer   *writer
+	keeper   *keeper
+	asks     inquiries
+	calls    gate // of methods that change something or take a cut
+	progress progress
+	recovery Recovery
+
+	phase  atomic.Int32
+	loaded atomic.Bool // some rate was ever published
+
+	// Set by the replay before the phase is serving, never changed afterwards.
+	codes      []string // of the currencies, sorted
+	currencies map[string]*ref
+	directory  *ref
+	clerk      *ref         // the journal actor
+	nowhere    *engine.View // of a currency that there is not
+
+	ready  chan struct{}
+	done   chan struct{}
+	replay sync.WaitGroup
+
+	mu    sync.Mutex
+	cause error
+	ended bool   // done is closed
+	heirs []*ref // told when the node stops by itself
+
+	closing  sync.Once
+	closeErr error
+}
+
+var (
+	_ engine.Service = (*System)(nil)
+	_ engine.Intake  = (*System)(nil)
+)
+
+// inquiries are the questions that the system asks its actors.
+type inquiries struct {
+	rankings     *asks[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates        *asks[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history      *asks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	held         *asks[heldQuery, []engine.Held]
+	currencies   *asks[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions *asks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  *asks[institutionQuery, *engine.InstitutionDetail]
+}
+
+func newInquiries(c Config) inquiries {
+	return inquiries{
+		rankings:     newAsks[engine.RankingQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
+		rates:        newAsks[engine.RatesQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
+		history:      newAsks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]](c.AskTimeout),
+		held:         newAsks[heldQuery, []engine.Held](c.AskTimeout),
+		currencies:   newAsks[currenciesQuery, *engine.Page[engine.CurrencyItem]](c.AskTimeout),
+		institutions: newAsks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]](c.AskTimeout),
+		institution:  newAsks[institutionQuery, *engine.InstitutionDetail](c.AskTimeout),
+	}
+}
+
+// Open opens the journal, which for the local log means: takes the lock of the directory, verifies every
+// byte, cuts a torn tail. It returns the errors of that at once (wal.ErrLocked, *wal.DamageError,
+// *wal.FormatError, those of the disk). The state is then built from snapshot and log in a goroutine of
+// the system; until Ready is closed every method answers CodeDataUnavailable. Close ends it.
+func Open(c Config) (*System, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	journal := c.Journal
+	if journal == nil {
+		if journal, err = openLocal(c); err != nil {
+			return nil, fmt.Errorf("open %s: %w", c.Dir, err)
+		}
+	}
+	s := &System{
+		config: c, journal: journal, asks: newInquiries(c), recovery: recoveryOf(journal),
+		ready: make(chan struct{}), done: make(chan struct{}),
+		writer: newWriter(journal), keeper: newKeeper(journal),
+	}
+	s.calls.init()
+	s.stage = newStage(c.MailboxMax, max(reliefWorkersMin, runtime.GOMAXPROCS(0)), s.fail)
+	s.progress.began = c.Clock()
+	s.replay.Add(1)
+	go s.recover()
+	return s, nil
+}
+
+// Ready is closed when the state is complete and questions are answered.
+func (s *System) Ready() <-chan struct{} { return s.ready }
+
+// Done is closed when the node has stopped by itself, which Err explains, or after Close.
+func (s *System) Done() <-chan struct{} { return s.done }
+
+// Err is why the node stopped by itself, nil while it did not. After it reads go on and nothing is
+// changed any more; the process should end and start again.
+func (s *System) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// fail stops the node: nothing is changed any more. The first cause counts. It never blocks, and may be
+// called by an actor.
+func (s *System) fail(cause error) {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.cause = cause
+	s.end()
+	told := s.heirs
+	s.mu.Unlock()
+	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
+	for _, r := range told {
+		r.send(&halt{why: readOnly(cause)})
+	}
+}
+
+// end closes done once. The caller holds the lock.
+func (s *System) end() {
+	if !s.ended {
+		s.ended = true
+		close(s.done)
+	}
+}
+
+// Close ends the system in order: new calls are refused, changes under way come true, a snapshot is taken
+// when there is something new, the actors end, the journal is closed. When it returns no goroutine of the
+// system is left. Closing again waits for the first one and returns the same.
+func (s *System) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *System) close() error {
+	s.phase.Store(stopping)
+	s.replay.Wait()
+	s.calls.shut()
+	if s.clerk != nil {
+		last := once[struct{}, struct{}](struct{}{})
+		s.clerk.send(last)
+		_, _ = last.await() // it has no error: a snapshot that fails is in the logger
+		s.directory.stop()
+		for _, code := range s.codes {
+			s.currencies[code].stop()
+		}
+		s.clerk.stop()
+		s.writer.stop()
+		s.keeper.stop()
+	}
+	s.stage.close()
+	err := s.journal.Close()
+	if err != nil {
+		err = fmt.Errorf("close journal: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+	return err
+}
+
+var errReplayStopped = errors.New("closed while the log was being read")
+
+// gate counts calls under way and lets nobody in once it is shut.
+type gate struct {
+	mu     sync.Mutex
+	idle   sync.Cond
+	inside int
+	closed bool
+}
+
+func (g *gate) init() { g.idle.L = &g.mu }
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.inside++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside--; g.inside == 0 {
+		g.idle.Broadcast()
+	}
+}
+
+// shut waits until everybody has left.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for g.inside > 0 {
+		g.idle.Wait()
+	}
+}

@@ -1,0 +1,177 @@
+package collectors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func decimal(text string) engine.Decimal {
+	d, err := engine.ParseDecimal(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// TestExport_Lines looks at the lines of a small book: a value that was held, then believed, and later confirmed.
+func TestExport_Lines(t *testing.T) {
+	at := func(hour int) time.Time { return instant("2025-01-10T12:00:00Z").Add(time.Duration(hour) * time.Hour) }
+	key := engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial}
+	row := func(hour int, buy string, precision engine.DatePrecision, date engine.Date) engine.HistoryEntry {
+		return engine.HistoryEntry{
+			Date: date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
+			Buy: decimal(buy), SourceID: "bdi-site", DatePrecision: precision, ObservedAt: at(hour),
+		}
+	}
+	today := engine.DateOf(at(0))
+	state := engine.BookState{
+		Currency: "USD",
+		Offers: []engine.Offer{{
+			Key: key, SourceID: "bdi-site", Buy: decimal("58.50"),
+			CollectedAt: at(0), LastCheckedAt: at(24), ExpiresAt: at(50),
+		}},
+		History: []engine.HistoryEntry{
+			row(-72, "57", engine.PrecisionDatetime, today-3),  // another value
+			row(-48, "58.5", engine.PrecisionUnknown, today-2), // the offer's value, before it was new
+			row(0, "58.5", engine.PrecisionUnknown, today),
+			row(24, "58.50", engine.PrecisionUnknown, today+1),
+		},
+		Held: []engine.Held{
+			{ID: 1, SourceID: "bdi-site", ObservedAt: at(-73), Reason: engine.Jump,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "57"}},
+			{ID: 2, SourceID: "bdi-site", ObservedAt: at(-74), Reason: engine.Zero,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
+		},
+	}
+	wantLines(t, "all", Export([]engine.BookState{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
+	wantLines(t, "offers", ExportOffers([]engine.BookState{state}), at, []string{"0 58.50", "24 58.50"})
+	wantLines(t, "history", ExportHistory([]engine.BookState{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
+}
+
+// wantLines holds lines against "hours buy" and, where it is given, "published".
+func wantLines(t *testing.T, what string, lines []Observation, at func(int) time.Time, want []string) {
+	t.Helper()
+	var got []string
+	for _, line := range lines {
+		text := fmt.Sprintf("%d %s", int(line.ObservedAt.Sub(at(0))/time.Hour), line.Buy)
+		if !line.PublishedAt.IsZero() {
+			text += " published"
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// TestT5_ExportedRows wants the line of a row to make it on the same day with the same precision.
+func TestT5_ExportedRows(t *testing.T) {
+	observed := instant("2025-01-10T15:00:00Z")
+	today := engine.DateOf(observed)
+	tests := []struct {
+		date      engine.Date
+		precision engine.DatePrecision
+		effective engine.Date
+		published time.Time
+	}{
+		{today, engine.PrecisionUnknown, 0, time.Time{}},
+		{today, engine.PrecisionDatetime, 0, observed},
+		{today - 1, engine.PrecisionDatetime, today - 1, observed},
+		{today + 3, engine.PrecisionDay, today + 3, time.Time{}},
+	}
+	for _, test := range tests {
+		got := fromRow(&engine.HistoryEntry{
+			Date: test.date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
+			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision, ObservedAt: observed, Rank: 7,
+		}, nil)
+		want := Observation{
+			SourceID: "bdi-site", ObservedAt: observed,
+			Observation: engine.Observation{
+				InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Sell: "60",
+				EffectiveDate: test.effective, PublishedAt: test.published,
+			},
+		}
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", test.precision, got, want)
+		}
+	}
+}
+
+func TestSortObservations(t *testing.T) {
+	rows := readReal(t).rows
+	shuffled := slices.Clone(rows)
+	slices.Reverse(shuffled)
+	SortObservations(shuffled)
+	seen := map[string]bool{}
+	last := ""
+	for i, row := range shuffled {
+		if i > 0 && row.ObservedAt.Before(shuffled[i-1].ObservedAt) {
+			t.Fatalf("row %d is older than the one before", i)
+		}
+		if group := fmt.Sprint(row.SourceID, row.ObservedAt); group != last {
+			if seen[group] {
+				t.Fatalf("%s is torn apart", group)
+			}
+			seen[group], last = true, group
+		}
+	}
+}
+
+// observe feeds refreshes to a new book of a currency and wants none refused.
+func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time.Time) engine.BookState {
+	t.Helper()
+	catalogue := engine.DefaultCatalogue()
+	book := engine.NewBook(currency, catalogue, engine.DefaultRules())
+	parts, refused := engine.Split(catalogue, refreshes)
+	if len(refused) > 0 {
+		t.Fatalf("%s %+v", refused[0].Detail, refused[0].Observation)
+	}
+	for _, part := range parts[currency] {
+		decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, refusal := range decision.Receipt.Refused {
+			t.Fatalf("%s: %s %s %+v", currency, refusal.Reason, refusal.Detail, refusal.Observation)
+		}
+		for _, event := range decision.Events {
+			book.Apply(event)
+		}
+	}
+	return book.State()
+}
+
+// TestExport wants a book, exported and imported, to be the book that it was.
+func TestExport(t *testing.T) {
+	m, to := NewMarket(3), day("2026-09-20")
+	refreshes := append(m.History(to-60, to), m.Refreshes((to + 1).Start().Add(9*time.Hour))...)
+	now := m.last
+	for _, currency := range []string{"USD", "EUR", "JPY"} {
+		before := observe(t, currency, refreshes, now)
+		var file bytes.Buffer
+		w, err := NewWriter(&file, CSV)
+		for _, row := range Export([]engine.BookState{before}) {
+			err = errors.Join(err, w.Write(row))
+		}
+		if err = errors.Join(err, w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		var imported []engine.Refresh
+		for _, batch := range readText(t, file.String(), "x.csv").batches {
+			imported = append(imported, batch.Refresh)
+		}
+		after := observe(t, currency, imported, now)
+		if !slices.Equal(before.Offers, after.Offers) || !slices.Equal(before.History, after.History) {
+			t.Errorf("%s is not the same after export and import", currency)
+		}
+		if len(before.History) < 40 {
+			t.Errorf("%s has only %d rows of history", currency, len(before.History))
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package collectors
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// year is a year of history and a day of publications, every hour.
+func year(seed uint64) []engine.Refresh {
+	to := day("2026-09-20")
+	m := NewMarket(seed)
+	all := m.History(to.AddDays(-364), to)
+	for hour := range 24 {
+		all = append(all, m.Refreshes((to + 1).Start().Add(time.Duration(hour)*time.Hour))...)
+	}
+	return all
+}
+
+func day(text string) engine.Date {
+	d, err := engine.ParseDate(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func asCSV(t *testing.T, refreshes []engine.Refresh) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := NewWriter(&out, CSV)
+	for _, refresh := range refreshes {
+		err = errors.Join(err, w.WriteRefresh(refresh))
+	}
+	if err = errors.Join(err, w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestMarketGolden holds that a seed gives the same bytes again, so that a run can be repeated from its seed.
+func TestMarketGolden(t *testing.T) {
+	const golden = "testdata/market.csv"
+	m := NewMarket(1)
+	refreshes := m.History(day("2026-09-17"), day("2026-09-20"))
+	for _, at := range []string{"2026-09-21T12:00:00Z", "2026-09-21T16:00:00Z", "2026-09-21T21:00:00Z"} {
+		refreshes = append(refreshes, m.Refreshes(instant(at))...)
+	}
+	got := asCSV(t, refreshes)
+	if *update {
+		if err := os.WriteFile(golden, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the market of seed 1 is not that of %s (%v); go test -run Golden -update rewrites it", golden, err)
+	}
+}
+
+func TestMarketDeterminism(t *testing.T) {
+	first := asCSV(t, year(7))
+	if !bytes.Equal(first, asCSV(t, year(7))) {
+		t.Error("one seed gave two markets")
+	}
+	if bytes.Equal(first, asCSV(t, year(8))) {
+		t.Error("two seeds gave one market")
+	}
+}
+
+// TestI3_MarketIsBelieved feeds a year to the engine: the demo must never run into its own firewall.
+func TestI3_MarketIsBelieved(t *testing.T) {
+	refreshes := year(2)
+	now := refreshes[len(refreshes)-1].ObservedAt
+	for _, currency := range engine.DefaultCatalogue().Currencies() {
+		if state := observe(t, currency.Code, refreshes, now); len(state.Offers) == 0 {
+			t.Errorf("nobody quotes %s", currency.Code)
+		}
+	}
+}
+
+// checkMarket wants every rate within the bands and not crossed, and names the first that is not.
+func checkMarket(refreshes []engine.Refresh) string {
+	for _, refresh := range refreshes {
+		for _, o := range refresh.Observations {
+			currency, known := engine.DefaultCatalogue().Currency(o.Currency)
+			_, housed := engine.DefaultCatalogue().Institution(o.InstitutionID)
+			name := refresh.SourceID + " " + refresh.ObservedAt.String() + " " + o.Currency + " " + o.Buy + "/" + o.Sell
+			var sides []engine.Decimal
+			for _, text := range []string{o.Buy, o.Sell} {
+				side, err := engine.ParseDecimal(text)
+				if err == nil {
+					sides = append(sides, side)
+				} else if text != "" {
+					return name + " is no decimal"
+				}
+			}
+			switch {
+			case !known || !housed || refresh.SourceID != "demo-"+o.InstitutionID:
+				return name + " is not of the catalogue"
+			case len(sides) == 0:
+				return name + " has no side"
+			case len(sides) == 2 && sides[0].Compare(sides[1]) > 0:
+				return name + " is crossed"
+			}
+			for _, side := range sides {
+				if side.IsZero() || !currency.Lowest.IsNull() && side.Compare(currency.Lowest) < 0 ||
+					!currency.Highest.IsNull() && side.Compare(currency.Highest) > 0 {
+					return name + " is outside the band"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func TestMarketBounds(t *testing.T) {
+	if fault := checkMarket(year(1)); fault != "" {
+		t.Error(fault)
+	}
+	planted := map[string]engine.Observation{
+		"crossed":      {InstitutionID: "bhd", Currency: "USD", Buy: "60.00", Sell: "59.95"},
+		"outside":      {InstitutionID: "bhd", Currency: "USD", Buy: "39.99"},
+		"empty":        {InstitutionID: "bhd", Currency: "USD"},
+		"no number":    {InstitutionID: "bhd", Currency: "USD", Sell: "-60"},
+		"not its own":  {InstitutionID: "popular", Currency: "USD", Sell: "60"},
+		"zero":         {InstitutionID: "bhd", Currency: "JPY", Sell: "0.0000"},
+		"not a bank's": {InstitutionID: "bhd", Currency: "XXX", Sell: "60"},
+	}
+	for name, o := range planted {
+		if checkMarket([]engine.Refresh{{SourceID: "demo-bhd", Observations: []engine.Observation{o}}}) == "" {
+			t.Errorf("a rate that is %s was not noticed", name)
+		}
+	}
+}
+
+// TestMarketSteps holds the promise of 0.3 %: of levels exactly, of published prices up to the rounding to their tick.
+func TestMarketSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := NewMarket(rapid.Uint64().Draw(t, "seed"))
+		at := day("2026-09-20").Start()
+		for range 50 {
+			before, quotes := slices.Clone(m.levels), [][]demoQuote{}
+			for _, page := range m.pages {
+				quotes = append(quotes, slices.Clone(page.quotes))
+			}
+			at = at.Add(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "seconds")) * time.Second)
+			m.Refreshes(at)
+			for i, l := range m.levels {
+				if far := l.now - before[i].now; far*far*1000*1000 > before[i].now*before[i].now*9 {
+					t.Fatalf("%s moved from %d to %d", l.code, before[i].now, l.now)
+				}
+				if far := l.now - l.level; far*far*20*20 > l.level*l.level {
+					t.Fatalf("%s wandered off to %d", l.code, l.now)
+				}
+			}
+			for i, page := range m.pages {
+				for j, q := range page.quotes {
+					checkStep(t, page.institution, &quotes[i][j], &q)
+				}
+			}
+		}
+	})
+}
+
+func checkStep(t *rapid.T, institution string, before, after *demoQuote) {
+	most := before.middle*3/1000 + after.tick
+	for _, pair := range [][2]int64{{before.buy, after.buy}, {before.sell, after.sell}} {
+		if from, to := pair[0], pair[1]; from != 0 && to != 0 && (to-from > most || from-to > most) {
+			t.Fatalf("%s moved %s from %d to %d", institution, after.code, from, to)
+		}
+	}
+}
+
+// TestMarketIsAlive wants what a demonstration has to show: prices that move, sides that are missing, silent sources.
+func TestMarketIsAlive(t *testing.T) {
+	values, changed, oneSided := map[string]string{}, map[string]int{}, 0
+	heard, longest := map[string]time.Time{}, map[string]time.Duration{}
+	quotes := 0
+	for _, refresh := range year(1) {
+		if last, ok := heard[refresh.SourceID]; ok {
+			longest[refresh.SourceID] = max(longest[refresh.SourceID], refresh.ObservedAt.Sub(last))
+		}
+		heard[refresh.SourceID] = refresh.ObservedAt
+		for _, o := range refresh.Observations {
+			quotes++
+			key := strings.Join([]string{o.InstitutionID, o.Currency, string(o.Channel), string(o.Kind)}, ":")
+			if value := o.Buy + "/" + o.Sell; values[key] != value {
+				values[key] = value
+				changed[key]++
+			}
+			if o.Kind == engine.Commercial && o.Buy != "" != (o.Sell != "") {
+				oneSided++
+			}
+		}
+	}
+	for key, times := range changed {
+		if times < 20 {
+			t.Errorf("%s changed %d times in a year", key, times)
+		}
+	}
+	stale := slices.DeleteFunc(slices.Collect(maps.Values(longest)), func(gap time.Duration) bool {
+		return gap < engine.LifetimeDefault
+	})
+	if len(heard) < 30 || len(stale) < len(heard)*9/10 || oneSided*100 < quotes {
+		t.Errorf("%d sources, %d of them went stale, %d of %d quotes have one side", len(heard), len(stale), oneSided, quotes)
+	}
+	t.Logf("%d quotes of %d sources, %d observations, %d with one side", len(changed), len(heard), quotes, oneSided)
+}
+
+func TestMarketReferenceDays(t *testing.T) {
+	m := NewMarket(1)
+	tests := []struct{ at, effective string }{
+		{"2026-09-18T20:59:00Z", "2026-09-17"}, // Friday, a minute before 17:00
+		{"2026-09-18T21:00:00Z", "2026-09-18"},
+		{"2026-09-20T23:00:00Z", "2026-09-18"}, // Sunday
+		{"2026-09-21T12:00:00Z", "2026-09-18"}, // Monday morning
+		{"2026-09-21T21:00:00Z", "2026-09-21"},
+	}
+	last := ""
+	for i, test := range tests {
+		usd := m.Refreshes(instant(test.at))[0].Observations[0]
+		if usd.InstitutionID != "bcrd" || usd.EffectiveDate.String() != test.effective {
+			t.Errorf("%s: %s of %s, want %s", test.at, usd.InstitutionID, usd.EffectiveDate, test.effective)
+		}
+		if sameDay := i > 0 && tests[i-1].effective == test.effective; sameDay != (usd.Buy+"/"+usd.Sell == last) {
+			t.Errorf("%s: %s/%s after %s", test.at, usd.Buy, usd.Sell, last)
+		}
+		last = usd.Buy + "/" + usd.Sell
+	}
+}
+
+func TestMarketHistoryRange(t *testing.T) {
+	m := NewMarket(1)
+	if got := m.History(day("2026-09-02"), day("2026-09-01")); len(got) != 0 {
+		t.Errorf("a range that ends before it begins has %d refreshes", len(got))
+	}
+	got := m.History(day("2026-09-01"), day("2026-09-01"))
+	if len(got) != len(m.pages) {
+		t.Errorf("the first day has %d refreshes of %d sources", len(got), len(m.pages))
+	}
+	for _, refresh := range got {
+		if !refresh.ObservedAt.Equal(instant("2026-09-01T21:00:00Z")) || !refresh.Complete {
+			t.Errorf("%s: observed at %s, complete %t", refresh.SourceID, refresh.ObservedAt, refresh.Complete)
+		}
+	}
+}
+
+func BenchmarkMarketYear(b *testing.B) {
+	for b.Loop() {
+		year(1)
+	}
+}
+
+func BenchmarkReader(b *testing.B) {
+	data, err := os.ReadFile(realFile)
+	if err != nil {
+		b.Skipf("%s is not there", realFile)
+	}
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := OpenObservations(bytes.NewReader(data), "x.csv", CSV)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := readAll(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

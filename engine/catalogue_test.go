@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+)
+
+// extended reads a file that must be right.
+func extended(t testing.TB, c *Catalogue, file string) *Catalogue {
+	t.Helper()
+	next, err := c.Extend(strings.NewReader(file), "own.json")
+	if err != nil {
+		t.Fatalf("extend with %s: %v", file, err)
+	}
+	return next
+}
+
+func TestDefaultCatalogue_Counts(t *testing.T) {
+	c, types, inactive := DefaultCatalogue(), map[InstitutionType]int{}, []string(nil)
+	for _, institution := range c.Institutions() {
+		types[institution.Type]++
+		if !institution.Active {
+			inactive = append(inactive, institution.ID)
+		}
+		if institution.Description == "" || !strings.HasSuffix(institution.Description, ".") {
+			t.Errorf("%s has the description %q, which is no sentence", institution.ID, institution.Description)
+		}
+	}
+	if len(c.Institutions()) != 47 || len(c.Currencies()) != 14 || len(c.Sources()) != 17 {
+		t.Errorf("%d institutions, %d currencies, %d sources", len(c.Institutions()), len(c.Currencies()), len(c.Sources()))
+	}
+	want := map[InstitutionType]int{Official: 1, Bank: 22, Association: 9, Exchange: 13, Cooperative: 2}
+	for _, kind := range InstitutionTypes() {
+		if types[kind] != want[kind] {
+			t.Errorf("%d institutions of type %s, want %d", types[kind], kind, want[kind])
+		}
+	}
+	if !slices.Equal(inactive, []string{"bancamerica", "progreso"}) {
+		t.Errorf("inactive are %v", inactive)
+	}
+	if c != DefaultCatalogue() {
+		t.Error("the catalogue is read more than once")
+	}
+}
+
+func TestDefaultCatalogue_Bands(t *testing.T) {
+	bands := map[string][2]string{"USD": {"40", "100"}, "EUR": {"40", "120"}, "GBP": {"50", "150"}, "CHF": {"40", "130"}, "CAD": {"25", "80"}}
+	for _, currency := range DefaultCatalogue().Currencies() {
+		if got := [2]string{currency.Lowest.String(), currency.Highest.String()}; got != bands[currency.Code] {
+			t.Errorf("%s has the band %v, want %v", currency.Code, got, bands[currency.Code])
+		}
+		if currency.Name == "" || currency.Symbol == "" {
+			t.Errorf("%s has the name %q and the symbol %q", currency.Code, currency.Name, currency.Symbol)
+		}
+	}
+}
+
+func TestS11_DefaultSources(t *testing.T) {
+	for _, source := range DefaultCatalogue().Sources() {
+		want := Source{ID: source.ID, Name: source.Name, URL: source.URL, Priority: 100, Lifetime: 26 * time.Hour}
+		switch source.ID {
+		case "infodolar":
+			want.Priority, want.UpstreamSource = 200, "InfoDolar"
+		case "bcrd-reference":
+			want.Lifetime = 98 * time.Hour
+		case "manual":
+			want.Priority, want.Lifetime, want.Manual = 0, 24*time.Hour, true
+		}
+		if source != want || source.Name == source.ID || (source.URL == "") != source.Manual {
+			t.Errorf("%+v, want %+v", source, want)
+		}
+	}
+}
+
+func TestT3_ReferenceOutlivesALongWeekend(t *testing.T) {
+	friday, tuesday := instant(t, "2026-08-14T21:30:00Z"), instant(t, "2026-08-18T21:30:00Z") // Monday is a holiday
+	if expiry := friday.Add(DefaultCatalogue().Source("bcrd-reference").Lifetime); !expiry.After(tuesday) {
+		t.Errorf("Friday's reference expires at %v, before Tuesday's", expiry)
+	}
+	if friday.Add(LifetimeDefault).After(tuesday) {
+		t.Error("the control is none: the default would do")
+	}
+}
+
+func TestDefaultCatalogue_KnowsTheRealObservations(t *testing.T) {
+	const path = "../../shared/data/observations.csv"
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is absent", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]bool{}
+	for _, row := range rows[1:] {
+		_, institution := DefaultCatalogue().Institution(row[1])
+		_, currency := DefaultCatalogue().Currency(row[2])
+		if !institution || !currency {
+			t.Fatalf("unknown institution or currency: %v", row)
+		}
+		sources[row[7]] = true
+	}
+	for _, source := range DefaultCatalogue().Sources() {
+		delete(sources, source.ID)
+	}
+	if len(sources) > 0 {
+		t.Errorf("not described: %v", sources)
+	}
+}
+
+func TestCatalogue_LookUps(t *testing.T) {
+	c := DefaultCatalogue()
+	if got, ok := c.Institution("popular"); !ok || got.Name != "Banco Popular Dominicano" || got.Website != "https://popularenlinea.com" {
+		t.Errorf("popular: %+v, %v", got, ok)
+	}
+	if got, ok := c.Institution("progreso"); !ok || got.Active {
+		t.Errorf("an inactive institution is known, as such: %+v, %v", got, ok)
+	}
+	for _, id := range []string{"", "Popular", "no-such-bank"} {
+		if got, ok := c.Institution(id); ok || got != nil {
+			t.Errorf("%q: %+v", id, got)
+		}
+	}
+	if got, ok := c.Currency("EUR"); !ok || got.Name != "Euro" {
+		t.Errorf("EUR: %+v, %v", got, ok)
+	}
+	if got, ok := c.Currency("eur"); ok || got != nil {
+		t.Errorf("eur: %+v", got)
+	}
+	want := Source{ID: "new-site", Name: "new-site", Priority: 100, Lifetime: 26 * time.Hour}
+	if got := c.Source("new-site"); got != want {
+		t.Errorf("a source that is not described: %+v, want %+v", got, want)
+	}
+}
+
+func TestP4_CatalogueListsAreSorted(t *testing.T) {
+	for _, c := range []*Catalogue{
+		DefaultCatalogue(),
+		extended(t, DefaultCatalogue(), `{"institutions":[{"id":"aa","name":"A","type":"bank"}],"currencies":[{"code":"MXN","name":"Peso"}],
+			"sources":[{"id":"zz"},{"id":"aa"}]}`),
+	} {
+		byID := func(a, b *Institution) int { return strings.Compare(a.ID, b.ID) }
+		byCode := func(a, b *Currency) int { return strings.Compare(a.Code, b.Code) }
+		bySource := func(a, b Source) int { return strings.Compare(a.ID, b.ID) }
+		if !slices.IsSortedFunc(c.Institutions(), byID) || !slices.IsSortedFunc(c.Currencies(), byCode) || !slices.IsSortedFunc(c.Sources(), bySource) {
+			t.Error("a list is not sorted")
+		}
+	}
+}
+
+func TestCatalogue_Zero(t *testing.T) {
+	var c Catalogue
+	if _, ok := c.InternCurrency([]byte("USD")); ok || len(c.Institutions())+len(c.Currencies())+len(c.Sources()) != 0 {
+		t.Error("the zero Catalogue is not empty")
+	}
+	if got := extended(t, &c, `{}`); len(got.Institutions()) != 0 {
+		t.Error("an empty file adds something")
+	}
+}
+
+func TestCatalogue_InternDoesNotAllocate(t *testing.T) {
+	c, currency, institution := DefaultCatalogue(), []byte("USD"), []byte("agente-la-nacional")
+	if got := testing.AllocsPerRun(100, func() {
+		_, _ = c.InternCurrency(currency)
+		_, _ = c.InternInstitution(institution)
+	}); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+	code, knownCode := c.InternCurrency(currency)
+	id, knownID := c.InternInstitution(institution)
+	copy(currency, "EUR")
+	copy(institution, "xxxxxx")
+	if !knownCode || !knownID || code != "USD" || id != "agente-la-nacional" {
+		t.Errorf("%q, %v, %q, %v: not the catalogue's own text", code, knownCode, id, knownID)
+	}
+	if code, ok := c.InternCurrency([]byte("usd")); ok || code != "" {
+		t.Errorf("usd is %q", code)
+	}
+	if id, ok := c.InternInstitution([]byte("USD")); ok || id != "" {
+		t.Errorf("USD is the institution %q", id)
+	}
+}
+
+func TestExtend_AddsAndReplaces(t *testing.T) {
+	before := DefaultCatalogue()
+	after := extended(t, before, `{
+		"institutions": [{"id": "popular", "name": "Popular", "type": "bank", "active": false},
+			{"id": "new", "name": "Nueva", "type": "cooperative", "website": "https://nueva.example/?a=b#c", "contact": "809-555-0100"}],
+		"currencies": [{"code": "USD", "name": "Dólar", "lowest": "30.5"}, {"code": "MXN", "name": "Peso mexicano", "symbol": "MX$"}],
+		"sources": [{"id": "infodolar", "priority": 9007199254740991}, {"id": "desk", "name": "Mesa", "url": "http://desk.example/",
+			"priority": 0, "upstreamSource": "Otra", "lifetime": "1h30m", "manual": true}]}`)
+	if got, _ := after.Institution("popular"); *got != (Institution{ID: "popular", Name: "Popular", Type: Bank}) {
+		t.Errorf("a replaced institution keeps something: %+v", got)
+	}
+	want := Institution{ID: "new", Name: "Nueva", Type: Cooperative, Website: "https://nueva.example/?a=b#c", Contact: "809-555-0100", Active: true}
+	if got, ok := after.Institution("new"); !ok || *got != want {
+		t.Errorf("a new institution: %+v", got)
+	}
+	if got, _ := after.Currency("USD"); got.Symbol != "USD" || got.Lowest.String() != "30.5" || !got.Highest.IsNull() {
+		t.Errorf("a replaced currency: %+v", got)
+	}
+	if got := after.Source("infodolar"); got != (Source{ID: "infodolar", Name: "infodolar", Priority: 9007199254740991, Lifetime: LifetimeDefault}) {
+		t.Errorf("a replaced source: %+v", got)
+	}
+	desk := Source{ID: "desk", Name: "Mesa", URL: "http://desk.example/", UpstreamSource: "Otra", Lifetime: 90 * time.Minute, Manual: true}
+	if got := after.Source("desk"); got != desk {
+		t.Errorf("a new source: %+v", got)
+	}
+	if len(after.Institutions()) != 48 || len(after.Currencies()) != 15 || len(after.Sources()) != 18 {
+		t.Errorf("%d institutions, %d currencies, %d sources", len(after.Institutions()), len(after.Currencies()), len(after.Sources()))
+	}
+	if got, _ := before.Institution("popular"); !got.Active || len(before.Institutions()) != 47 || before.Source("infodolar").Priority != 200 {
+		t.Error("the catalogue that was extended has changed")
+	}
+}
+
+// oneEntry is a file with one entry in one list.
+func oneEntry(list, fields string) string { return `{"` + list + `":[{` + fields + `}]}` }
+
+// catalogueFaults are files with one fault each, and a part of the error that must tell it.
+func catalogueFaults() map[string]string {
+	all := fileFaults()
+	maps.Copy(all, institutionFaults())
+	maps.Copy(all, currencyFaults())
+	maps.Copy(all, sourceFaults())
+	return all
+}
+
+func fileFaults() map[string]string {
+	return map[string]string{
+		``:                                       `not one JSON object`,
+		`[]`:                                     `the file: is no JSON object`,
+		`null`:                                   `the file: is no JSON object`,
+		"{\n\n\"institutions\":[,]}":             `line 3: the file is not one JSON object`,
+		`{} {}`:                                  `after top-level value`,
+		`{}x`:                                    `after top-level value`,
+		"\xef\xbb\xbf{}":                         `byte order mark`,
+		"{\"\xff\":1}":                           `not UTF-8`,
+		`{"banks":[]}`:                           `unknown key "banks"; known are institutions, currencies, sources`,
+		`{"Institutions":[]}`:                    `unknown key "Institutions"`,
+		`{"sources":[],"sources":[]}`:            `the key "sources" stands twice`,
+		`{"sources":{}}`:                         `"sources" is no list`,
+		`{"sources":null}`:                       `"sources" is no list`,
+		`{"sources":[7]}`:                        `sources[0]: is no JSON object`,
+		strings.Repeat(" ", catalogueBytesMax+1): `longer than 1048576 bytes`,
+	}
+}
+
+func institutionFaults() map[string]string {
+	bank := func(rest string) string { return oneEntry("institutions", `"id":"x","name":"X","type":"bank"`+rest) }
+	return map[string]string{
+		bank(`,"label":"X"`):                                                `institutions[0] "x": unknown key "label"; known are id, name, type`,
+		bank(`,"id":"y"`):                                                   `the key "id" stands twice`,
+		bank(`,"active":"yes"`):                                             `active is neither true nor false`,
+		bank(`,"active":null`):                                              `active is neither true nor false`,
+		bank(`,"contact":5`):                                                `contact is no text`,
+		bank(`,"description":null`):                                         `description is no text`,
+		bank(`,"contact":"a\u0000b"`):                                       `contact has a control character`,
+		bank(`,"contact":"\ud800"`):                                         `contact has a control character`,
+		bank(`,"website":"x.example"`):                                      `website is no web address`,
+		bank(`,"website":"ftp://x.example"`):                                `website is no web address`,
+		bank(`,"website":"https://"`):                                       `website is no web address`,
+		bank(`,"website":"https://a b"`):                                    `website is no web address`,
+		bank(`,"website":"https://a.example/ñ"`):                            `website is no web address`,
+		bank(`,"website":"https://a/%zz"`):                                  `website is no web address`,
+		bank(`,"website":"https://me:pw@a/"`):                               `website is no web address`,
+		bank(`,"website":"javascript:alert(1)"`):                            `website is no web address`,
+		oneEntry("institutions", `"id":"x","type":"bank"`):                  `name is missing or empty`,
+		oneEntry("institutions", `"id":"x","name":"","type":"bank"`):        `name is missing or empty`,
+		oneEntry("institutions", `"name":"X","type":"bank"`):                `institutions[0]: id is missing`,
+		oneEntry("institutions", `"id":"Popular","name":"X","type":"bank"`): `institutions[0] "Popular": id is not of the form`,
+		oneEntry("institutions", `"id":"a_b","name":"X","type":"bank"`):     `id is not of the form`,
+		oneEntry("institutions", `"id":"","name":"X","type":"bank"`):        `id is not of the form`,
+		oneEntry("institutions", `"id":"`+strings.Repeat("a", 81)+`","name":"X","type":"bank"`):      `id is not of the form`,
+		oneEntry("institutions", `"id":"x","name":"X","type":"Bank"`):                                `type "Bank" is none of`,
+		oneEntry("institutions", `"id":"x","name":"X"`):                                              `type is missing`,
+		oneEntry("institutions", `"id":"x","name":"`+strings.Repeat("ñ", 201)+`","type":"bank"`):     `name has 201 characters; shorten it to 200`,
+		`{"institutions":[{"id":"x","name":"X","type":"bank"},{"id":"x","name":"Y","type":"bank"}]}`: `institutions[1] "x": stands already in institutions[0]`,
+	}
+}
+
+func currencyFaults() map[string]string {
+	usd := func(rest string) string { return oneEntry("currencies", `"code":"USD","name":"Dólar"`+rest) }
+	return map[string]string{
+		oneEntry("currencies", `"code":"usd","name":"Dólar"`):                  `code is not of the form ^[A-Z]{3}$`,
+		oneEntry("currencies", `"code":"USDX","name":"Dólar"`):                 `code is not of the form`,
+		oneEntry("currencies", `"code":"ÑA","name":"Dólar"`):                   `code is not of the form`,
+		oneEntry("currencies", `"name":"Dólar"`):                               `code is missing`,
+		oneEntry("currencies", `"code":"DOP","name":"Peso"`):                   `take the entry out`,
+		oneEntry("currencies", `"code":"USD"`):                                 `name is missing`,
+		usd(`,"lowest":"100","highest":"40"`):                                  `lowest 100 is above highest 40`,
+		usd(`,"lowest":40`):                                                    `lowest is no text`,
+		usd(`,"lowest":""`):                                                    `lowest: not a decimal`,
+		usd(`,"highest":"1e2"`):                                                `highest: not a decimal`,
+		usd(`,"symbol":"12345678901234567"`):                                   `symbol has 17 characters`,
+		`{"currencies":[{"code":"USD","name":"a"},{"code":"USD","name":"b"}]}`: `currencies[1] "USD": stands already in currencies[0]`,
+	}
+}
+
+func sourceFaults() map[string]string {
+	source := func(rest string) string { return oneEntry("sources", `"id":"x"`+rest) }
+	return map[string]string{
+		source(`,"priority":-1`):                                       `priority is no whole number`,
+		source(`,"priority":1.5`):                                      `priority is no whole number`,
+		source(`,"priority":9007199254740992`):                         `priority is no whole number`,
+		source(`,"priority":"1"`):                                      `priority is no whole number`,
+		source(`,"priority":null`):                                     `priority is no whole number`,
+		source(`,"lifetime":"26"`):                                     `lifetime is no span from 1s to 8784h0m0s`,
+		source(`,"lifetime":"0s"`):                                     `lifetime is no span`,
+		source(`,"lifetime":"-1h"`):                                    `lifetime is no span`,
+		source(`,"lifetime":"9000h"`):                                  `lifetime is no span`,
+		source(`,"lifetime":26`):                                       `lifetime is no text`,
+		source(`,"manual":1`):                                          `manual is neither true nor false`,
+		source(`,"url":"infodolar"`):                                   `url is no web address`,
+		source(`,"upstreamSource":"` + strings.Repeat("ñ", 201) + `"`): `upstreamSource has 201 characters; shorten it to 200`,
+		`{"sources":[{"id":"x"},{"id":"x"}]}`:                          `sources[1] "x": stands already in sources[0]`,
+	}
+}
+
+func TestExtend_TellsEachFault(t *testing.T) {
+	for file, want := range catalogueFaults() {
+		got, err := DefaultCatalogue().Extend(strings.NewReader(file), "own%s.json")
+		if got != nil || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "own%s.json: ") {
+			t.Errorf("%.100s:\n%v\nwant: own%%s.json ... %s", file, err, want)
+		}
+	}
+}
+
+func TestExtend_FaultControl(t *testing.T) {
+	extended(t, DefaultCatalogue(), `{
+		"institutions": [{"id":"x","name":"X","type":"bank","contact":"","website":"","description":"Una línea.","active":true}],
+		"currencies": [{"code":"USD","name":"Dólar","symbol":"1234567890123456","lowest":"40","highest":"40"}],
+		"sources": [{"id":"`+strings.Repeat("a", 80)+`","upstreamSource":"`+strings.Repeat("ñ", 200)+`","lifetime":"8784h"}]}`)
+}
+
+func TestExtend_TellsAllFaultsAtOnce(t *testing.T) {
+	_, err := DefaultCatalogue().Extend(strings.NewReader(`{"x": 1,
+		"institutions": [{"id": "A%d", "name": "X", "type": "y"}, 5],
+		"currencies": [{"code": "usd", "name": "Dólar", "lowest": "x"}],
+		"sources": [{"id": "s", "lifetime": "x", "priority": -1}]}`), "own.json")
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("no joined error: %v", err)
+	}
+	var places []string
+	for _, fault := range joined.Unwrap() {
+		place, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), "own.json: "), ": ")
+		places = append(places, place)
+	}
+	want := []string{
+		`institutions[0] "A%d"`, `institutions[0] "A%d"`, `institutions[1]`, `currencies[0] "usd"`, `currencies[0] "usd"`,
+		`sources[0] "s"`, `sources[0] "s"`, `the file`,
+	}
+	if !slices.Equal(places, want) {
+		t.Errorf("%v\nplaces %q\nwant   %q", err, places, want)
+	}
+	if !errors.Is(err, ErrDecimal) {
+		t.Error("the cause of a bad bound is lost")
+	}
+}
+
+func TestExtend_TellsAReaderThatFails(t *testing.T) {
+	broken := errors.New("broken pipe")
+	if got, err := DefaultCatalogue().Extend(iotest.ErrReader(broken), "own.json"); got != nil || !errors.Is(err, broken) || !strings.Contains(err.Error(), "own.json") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// asFile is a catalogue in the form that Extend reads.
+func asFile(t testing.TB, c *Catalogue) string {
+	type object = map[string]any
+	var currencies, sources []object
+	for _, currency := range c.Currencies() {
+		o := object{"code": currency.Code, "name": currency.Name, "symbol": currency.Symbol}
+		if !currency.Lowest.IsNull() {
+			o["lowest"] = currency.Lowest.String()
+		}
+		if !currency.Highest.IsNull() {
+			o["highest"] = currency.Highest.String()
+		}
+		currencies = append(currencies, o)
+	}
+	for _, s := range c.Sources() {
+		sources = append(sources, object{"id": s.ID, "name": s.Name, "url": s.URL, "priority": s.Priority,
+			"upstreamSource": s.UpstreamSource, "lifetime": s.Lifetime.String(), "manual": s.Manual})
+	}
+	text, err := json.Marshal(object{
+		"institutions": append([]*Institution{}, c.Institutions()...), "currencies": append([]object{}, currencies...), "sources": append([]object{}, sources...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func FuzzCatalogue(f *testing.F) {
+	for file := range catalogueFaults() {
+		if len(file) < 1000 {
+			f.Add(file)
+		}
+	}
+	f.Add(asFile(f, DefaultCatalogue()))
+	f.Fuzz(func(t *testing.T, file string) {
+		c, err := new(Catalogue).Extend(strings.NewReader(file), "fuzz.json")
+		if err != nil {
+			if c != nil || !utf8.ValidString(err.Error()) && utf8.ValidString(file) {
+				t.Errorf("%v with the error %q", c, err)
+			}
+			return
+		}
+		if !json.Valid([]byte(file)) {
+			t.Error("accepted what is no JSON")
+		}
+		again := extended(t, c, asFile(t, c))
+		if first, second := asFile(t, c), asFile(t, again); first != second {
+			t.Errorf("read again it is another:\n%s\n%s", first, second)
+		}
+		for _, institution := range c.Institutions() {
+			if id, ok := c.InternInstitution([]byte(institution.ID)); !ok || id != institution.ID || !isID(id) || institution.Name == "" {
+				t.Errorf("%+v", institution)
+			}
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// sheet is a ranking as convert answers it, with holes: everything but the amounts is the same for every request, so an
+// amount that was never seen before costs copies and one multiplication for each rate.
+type sheet struct {
+	tag []byte // digest of what the holes leave
+	// text is the whole answer without what goes into the holes.
+	text  []byte
+	lines []sheetLine
+	stamp int // where generatedAt stands in text
+}
+
+// sheetLine is where the holes of one item are, as places in sheet.text.
+type sheetLine struct{ foreignAmount, amountDOP int }
+
+func newSheet(page *engine.Page[*engine.Rate], q query, feeNotice string, now instant) *sheet {
+	s := &sheet{lines: make([]sheetLine, 0, len(page.Items))}
+	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
+	for _, rate := range page.Items {
+		var line sheetLine
+		text = append(appendComma(text), '{')
+		text = appendRate(appendName(text, "quote"), rate)
+		text = appendField(text, "operation", string(q.operation))
+		text = append(appendName(text, "foreignAmount"), '"')
+		line.foreignAmount = len(text)
+		text = append(text, '"')
+		text = appendField(text, "currency", rate.Currency)
+		text = append(appendName(text, "amountDop"), '"')
+		line.amountDOP = len(text)
+		text = append(text, '"')
+		text = appendField(text, "rate", rate.Side(q.operation).String())
+		text = appendBool(text, "feesIncluded", false)
+		text = appendField(text, "feeNotice", feeNotice)
+		text = append(text, '}')
+		s.lines = append(s.lines, line)
+	}
+	text, s.stamp = appendMeta(append(text, ']'), page.Total, page.Next, &now.text)
+	s.text = append(text, '}')
+	s.tag = bodyTag(draft{s.text, s.stamp})
+	return s
+}
+
+// appendBody appends the answer for an amount, with the time of now.
+func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q query, now instant) []byte {
+	from := 0
+	for i, line := range s.lines {
+		dst = append(dst, s.text[from:line.foreignAmount]...)
+		dst = append(dst, q.amount.String()...)
+		dst = append(dst, s.text[line.foreignAmount:line.amountDOP]...)
+		conversion := engine.Conversion{Quote: items[i], Operation: q.operation, Amount: q.amount}
+		dst = conversion.AppendAmountDOP(dst)
+		from = line.amountDOP
+	}
+	dst = append(dst, s.text[from:s.stamp]...)
+	dst = append(dst, now.text[:]...)
+	return append(dst, s.text[s.stamp+len(now.text):]...)
+}
+
+// etag is that of the answer for an amount: the body is a function of the sheet and the amount's text.
+func (s *sheet) etag(dst []byte, amount engine.Amount) []byte {
+	var room [64]byte
+	digest := sha256.Sum256(append(append(room[:0], s.tag...), amount.String()...))
+	return appendTag(dst, digest[:])
+}
+
+// operationIndex is the place of an operation's sheet.
+func operationIndex(operation engine.Operation) int {
+	if operation == engine.Buy {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,63 @@
+// Package httpapi is how the service is asked: routes, parameters, JSON, errors, limits of a connection. It holds no rate and
+// no rule about one; it asks an engine.Service and writes down what that says. It is the only package that knows fasthttp.
+//
+// # The way of a request
+//
+// Each step may end it; the order is decision L7.
+//
+//	listener.go       the connection is accepted, under a cap, whatever the machine is short of
+//	(the library)     reads it; what it cannot read: refuseUnread, 400, 408, 413 or 431, and the connection ends
+//	server.go         serve: a request id, the headers of every answer, a net under panics (500)
+//	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
+//	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
+//	                  (authentication, when there are keys)
+//	routes.go         readiness: nothing loaded: 503 before any word about parameters
+//	                  (quotas, when there are limits)
+//	reading.go        the parameters, all problems at once, or 400
+//	operations.go     the service is asked; its errors: errors.go
+//	rendering.go      the page's encoded form is taken, or made and kept with the page
+//	conditional.go    ETag and Cache-Control; 304 when the caller has it
+//	encoding.go       gzip when the caller takes it
+//
+// # Headers
+//
+//	every answer   X-Request-Id, X-Content-Type-Options, Content-Security-Policy, Referrer-Policy,
+//	               Cross-Origin-Resource-Policy, Access-Control-Allow-Origin: *, -Expose-Headers, Vary, Date; never Server
+//	200, 304       ETag, Cache-Control: private, max-age=0…60
+//	a body         Content-Type, Content-Length; Content-Encoding when it is compressed
+//	204            Allow, Access-Control-Allow-Methods, -Headers, Access-Control-Max-Age
+//	errors         Cache-Control: no-store; 405 Allow; 503 Retry-After
+//
+// # Why it is fast
+//
+// A page is immutable and shared by all who ask the same question, so what it becomes is kept with it (engine.Page.Memo). A
+// body is encoded once; once a second it is copied and the 20 bytes of generatedAt are patched, in the gzip form together
+// with the checksum, because that part of it is stored and not compressed. A warm page costs no allocation. Convert keeps a
+// sheet with holes for the amounts, and fills the holes into the connection's own buffer. Nothing of a request's memory is
+// kept: parameters become a query of strings that the catalogue or the program owns; only unknown ones are copied.
+//
+// # Where to change what
+//
+//	a parameter            its row in params.go, its grammar in query.go, its oracle in fuzz_test.go
+//	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
+//	an error code          its status in errors.go
+//	a header               headers.go; then "go test -run Golden -update", and read the diff
+//	a limit of connections Limits in server.go
+//
+// # Decisions
+//
+// The tests carry the ids of the decisions register. What that leaves open was decided here:
+//
+//   - H1: max-age is rounded down, to 0 in the last second, so that no cache shows a rate after its expiry (Q13).
+//   - H2: a range that has only a beginning, after today, has no rows and is no error (T6, T7, T9).
+//   - H3: empty parts of a query ("?", "&&") say nothing; a name without "=" has the empty value, which Q3 refuses.
+//   - H4: the same unknown name is reported once, at most 64 characters of it; an answer has about 64 details at most.
+//   - H5: a key in the URL is refused also when unknown parameters are allowed (Q1, Q4), in any spelling of small and capital letters.
+//   - H6: CORS headers are on every answer of this server, also where no operation is: nothing here is private.
+//   - H7: the 80 characters of a path id are counted as UTF-8 characters after decoding (Q9).
+//   - H8: gzip is chosen when its quality is above 0 and not below that of identity where identity is named (Q11); errors
+//     of 1 KiB and more are compressed too.
+//   - H9: the ETag is SHA-256 of the body without generatedAt, 128 bits of it: the same on every node and after a restart (Q12).
+//   - H10: a request without a method of the contract on an unknown path is 404: the route comes first (L7).
+//   - H11: OPTIONS * is answered like OPTIONS of an operation.
+package httpapi

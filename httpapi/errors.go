@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Messages of errors that name no cause.
+const (
+	internalMessage = "Something went wrong on our side. Report the request id if it goes on."
+	unreadMessage   = "This is no well-formed HTTP/1.1 request. The connection is closed."
+	timeoutMessage  = "The request did not arrive in time. The connection is closed."
+	headersMessage  = "Request line and headers are too long. The connection is closed."
+	bodyMessage     = "The request body is too long. The connection is closed."
+)
+
+// retryAfterDefault goes with a 503 that names no time.
+const retryAfterDefault = time.Second
+
+// status is the one place where codes become statuses (E1). False for a code that is not an answer's.
+func status(code engine.Code) (int, bool) {
+	switch code {
+	case engine.CodeInvalidParameters, engine.CodeMalformedRequest:
+		return fasthttp.StatusBadRequest, true
+	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
+		return fasthttp.StatusNotFound, true
+	case engine.CodeMethodNotAllowed:
+		return fasthttp.StatusMethodNotAllowed, true
+	case engine.CodeRequestTimeout:
+		return fasthttp.StatusRequestTimeout, true
+	case engine.CodePayloadTooLarge:
+		return fasthttp.StatusRequestEntityTooLarge, true
+	case engine.CodeHeadersTooLarge:
+		return fasthttp.StatusRequestHeaderFieldsTooLarge, true
+	case engine.CodeInternalError:
+		return fasthttp.StatusInternalServerError, true
+	case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
+		return fasthttp.StatusServiceUnavailable, true
+	}
+	return 0, false
+}
+
+// fail answers what the service gave instead of a page. Its cause goes to the log only (E5).
+func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
+	var named *engine.Error
+	if !errors.As(err, &named) {
+		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
+	}
+	code, message := named.Code, named.Message
+	answered, known := status(code)
+	if !known || code == engine.CodeInternalError {
+		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
+	}
+	if answered == fasthttp.StatusInternalServerError || named.Cause != nil {
+		s.log.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
+			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
+	}
+	if answered == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(named.RetryAfter))
+	}
+	s.refuse(ctx, code, message)
+}
+
+// retryAfter is whole seconds, rounded up and at least 1 (L5).
+func retryAfter(wait time.Duration) string {
+	if wait <= 0 {
+		wait = retryAfterDefault
+	}
+	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+}
+
+// refuse answers an error without details.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message string) {
+	s.refuseWith(ctx, code, message, nil)
+}
+
+// refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the start.
+func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []detail) {
+	answered, known := status(code)
+	if !known {
+		panic("httpapi: no status for the code " + string(code))
+	}
+	ctx.SetStatusCode(answered)
+	ctx.Response.ResetBody()
+	body := ctx.Response.SwapBody(nil)[:0]
+	ctx.Response.SwapBody(appendError(body, code, message, string(s.idOf(ctx)), details))
+	s.packOnce(ctx)
+}
+
+// idOf is the id that begin gave the request.
+func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
+	return ctx.Response.Header.PeekCanonical(s.names.requestID)
+}
+
+func appendError(dst []byte, code engine.Code, message, requestID string, details []detail) []byte {
+	dst = append(dst, `{"error":{`...)
+	dst = appendField(dst, "code", string(code))
+	dst = appendField(dst, "message", message)
+	dst = appendField(dst, "requestId", requestID)
+	if len(details) > 0 {
+		dst = append(appendName(dst, "details"), '[')
+		for _, d := range details {
+			dst = append(appendComma(dst), `{"path":[`...)
+			dst = appendText(dst, d.name)
+			if d.index > 0 {
+				dst = strconv.AppendInt(append(dst, ','), int64(d.index), 10)
+			}
+			dst = append(dst, ']')
+			dst = appendField(dst, "message", d.name+" "+d.message)
+			dst = append(dst, '}')
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, `}}`...)
+}
+
+// refuseUnread answers a request that the library could not read to its end, and closes the connection.
+func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
+	s.begin(ctx, s.requestID())
+	ctx.Response.SkipBody = ctx.IsHead()
+	ctx.SetConnectionClose()
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.As(err, &small):
+		s.refuse(ctx, engine.CodeHeadersTooLarge, headersMessage)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		s.refuse(ctx, engine.CodePayloadTooLarge, bodyMessage)
+	case errors.As(err, &network) && network.Timeout():
+		s.refuse(ctx, engine.CodeRequestTimeout, timeoutMessage)
+	default:
+		s.refuse(ctx, engine.CodeMalformedRequest, unreadMessage)
+	}
+}

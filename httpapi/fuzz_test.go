@@ -1,0 +1,237 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// grammars are the parameters' grammars as the contract writes them: the oracle of FuzzQuery.
+func grammars() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"currency":    regexp.MustCompile(`^[A-Z]{3}$`),
+		"institution": regexp.MustCompile(`^[a-z0-9-]+$`),
+		"channel":     regexp.MustCompile(`^(unspecified|branch|digital|cash|transfer)$`),
+		"kind":        regexp.MustCompile(`^(commercial|reference)$`),
+		"operation":   regexp.MustCompile(`^(buy|sell)$`),
+		"amount":      regexp.MustCompile(`^[0-9]{1,12}([.][0-9]{1,2})?$`),
+		"limit":       regexp.MustCompile(`^([1-9]|[1-9][0-9]|1[0-9][0-9]|200)$`),
+		"cursor":      regexp.MustCompile(`^(0|[1-9][0-9]{0,4}|100000)$`),
+		"from":        regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`),
+		"to":          regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`),
+	}
+}
+
+// grammatical tells by the oracle whether a value is right by itself.
+func grammatical(name, value string) bool {
+	if !grammars()[name].MatchString(value) || strings.HasSuffix(value, "\n") {
+		return false
+	}
+	if name == "from" || name == "to" {
+		date, err := time.Parse(time.DateOnly, value)
+		return err == nil && date.Year() > 0
+	}
+	return true
+}
+
+// FuzzQuery holds the parser against the grammars: it refuses exactly the parameters that are wrong, all of them, and what
+// it takes it takes as it was sent.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		"currency=USD&operation=buy&amount=12.50", "currency=usd&limit=0&cursor=00", "limit=200&limit=1&&", "from=2025-02-29&to=2025-01-01",
+		"a%62c=%zz&currency=%55SD", "token=x&=1&=", "institution=a-b&channel=cash&kind=reference", "amount=.5&operation=", "from=2020-01-01",
+	} {
+		for op := range 7 {
+			f.Add(seed, uint8(op))
+		}
+	}
+	table := parameters()
+	options := readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
+	f.Fuzz(func(t *testing.T, text string, which uint8) {
+		op := operation(1) << (which % 7)
+		q, problems := table.read(op, []byte(institutionPrefix+"bhd"), []byte(text), options)
+		if len(problems) >= problemsMax {
+			return
+		}
+		want := expectedProblems(&table, op, text)
+		var got []string
+		for _, p := range problems {
+			if p.message == problemBackwards || p.message == problemTooLong {
+				continue
+			}
+			got = append(got, p.name+" "+strconv.Itoa(p.index))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q for %d: problems %q, want %q", text, op, got, want)
+		}
+		if len(problems) == 0 && op == opHistory && int(q.to)-int(q.from) > engine.HistoryRangeDaysMax {
+			t.Fatalf("%q: %s to %s", text, q.from, q.to)
+		}
+		if body := appendError(nil, "c", "m", "i", problems); !json.Valid(body) || !utf8.Valid(body) {
+			t.Fatalf("%q: the answer is no JSON: %s", text, body)
+		}
+	})
+}
+
+// expectedProblems reads a query with the standard library and the grammars.
+func expectedProblems(table *parameterTable, op operation, text string) (want []string) {
+	seen := map[string]int{}
+	for _, pair := range strings.Split(text, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.PathUnescape(rawName)
+		if err != nil {
+			want = append(want, rawName[:min(len(rawName), namePartBytes)]+" 0")
+			continue
+		}
+		p := slices.IndexFunc(table[:], func(p parameter) bool { return p.name == name && p.knownBy&op != 0 })
+		if p < 0 {
+			part := name[:min(len(name), namePartBytes)] + " 0"
+			if !slices.Contains(want, part) {
+				want = append(want, part)
+			}
+			continue
+		}
+		value, err := url.PathUnescape(rawValue)
+		if index := seen[name]; index > 0 || err != nil || !grammatical(name, value) {
+			want = append(want, name+" "+strconv.Itoa(index))
+		}
+		seen[name]++
+	}
+	for _, p := range table {
+		if p.neededBy&op != 0 && seen[p.name] == 0 {
+			want = append(want, p.name+" 0")
+		}
+	}
+	return want
+}
+
+// FuzzPathID holds the decoding of a path id against the standard library's (Q9).
+func FuzzPathID(f *testing.F) {
+	for _, seed := range []string{"bhd", "%62hd", "%", "%zz", "%2", "a%2Fb", "%ff", "ñ", strings.Repeat("a", 81), strings.Repeat("%C3%B1", 80)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, encoded string) {
+		id, ok := pathID([]byte(encoded))
+		want, err := url.PathUnescape(encoded)
+		if wantOK := err == nil && utf8.RuneCountInString(want) <= idCharactersMax; ok != wantOK {
+			t.Fatalf("%q: %v, want %v", encoded, ok, wantOK)
+		}
+		if ok && string(id) != want {
+			t.Fatalf("%q: %q, want %q", encoded, id, want)
+		}
+	})
+}
+
+// FuzzIfNoneMatch holds the walk over entity tags against a regular expression.
+func FuzzIfNoneMatch(f *testing.F) {
+	const tag = `W/"0123456789abcdefABCDEF"`
+	for _, seed := range []string{tag, tag[2:], "*", " * ", `"a", ` + tag, `"a" ` + tag, `"a,` + tag, "W/" + tag, `"",,` + tag, tag + ",", "w/" + tag[2:], `"\", ` + tag} {
+		f.Add(seed)
+	}
+	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)`)
+	f.Fuzz(func(t *testing.T, header string) {
+		got := noneMatches([][]byte{[]byte(header)}, []byte(tag))
+		want := strings.Trim(header, " \t") == "*"
+		for rest := latin(header); !want; {
+			found := list.FindStringSubmatchIndex(rest)
+			if found == nil {
+				break
+			}
+			want = rest[found[2]:found[3]] == tag[2:]
+			rest = rest[found[1]:]
+		}
+		if got != want {
+			t.Fatalf("%q: %v, want %v", header, got, want)
+		}
+	})
+}
+
+// latin makes each byte a character, so that a regular expression sees bytes.
+func latin(text string) string {
+	var out strings.Builder
+	for i := range len(text) {
+		out.WriteRune(rune(text[i]))
+	}
+	return out.String()
+}
+
+// FuzzAcceptEncoding holds the choice of gzip against a slow reading of the same rules.
+func FuzzAcceptEncoding(f *testing.F) {
+	for _, seed := range []string{"gzip", "gzip;q=0", "br, *;q=0.1", "identity;q=1,gzip;q=0.9", "x-gzip;q=0.001,gzip;q=0", "gzip;q=1.0000", "gzip ; q=0.5", ";q=1", "*;q=0,gzip"} {
+		f.Add(seed)
+	}
+	item := regexp.MustCompile(`^[ \t]*([^;]*?)[ \t]*(?:;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$`)
+	f.Fuzz(func(t *testing.T, header string) {
+		if strings.ContainsAny(header, "\r\n\x00") {
+			t.Skip("no header value holds these")
+		}
+		quality := map[string]int{"gzip": -1, "*": -1, "identity": -1}
+		for _, part := range strings.Split(latin(header), ",") {
+			coding, _, _ := strings.Cut(part, ";")
+			coding = strings.ToLower(strings.Trim(coding, " \t"))
+			q := 0
+			if found := item.FindStringSubmatch(part); found != nil {
+				q = oracleQuality(found[2])
+			}
+			if coding == "x-gzip" {
+				coding = "gzip"
+			}
+			if coding == "gzip" {
+				q = max(q, quality["gzip"])
+			}
+			quality[coding] = q
+		}
+		if quality["gzip"] < 0 {
+			quality["gzip"] = quality["*"]
+		}
+		want := quality["gzip"] > 0 && quality["gzip"] >= quality["identity"]
+		if got := acceptsGzip([][]byte{[]byte(header)}); got != want {
+			t.Fatalf("%q: %v, want %v", header, got, want)
+		}
+	})
+}
+
+// oracleQuality is a quality in thousandths; none means 1.
+func oracleQuality(text string) int {
+	if text == "" {
+		return qualityMax
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	number, err := strconv.Atoi(whole + (fraction + "000")[:3])
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// FuzzText: every text becomes one valid JSON string that reads back as the text, its broken bytes replaced.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{"", "plain", "\"\\\b\f\n\r\t\x00\x1f\x7f", "<&>\u2028\u2029", "\xff\xc3(", "ñ€😀", "\xed\xa0\x80"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		encoded := appendText(nil, text)
+		var decoded string
+		if err := json.Unmarshal(encoded, &decoded); err != nil || !utf8.Valid(encoded) {
+			t.Fatalf("%q becomes %q: %v", text, encoded, err)
+		}
+		if want := strings.Map(func(r rune) rune { return r }, text); decoded != want {
+			t.Fatalf("%q reads back as %q, want %q", text, decoded, want)
+		}
+		if bytes.Contains(encoded, []byte(`\u2028`)) || bytes.Contains(encoded, []byte(`\u003c`)) && !strings.Contains(text, `\u003c`) {
+			t.Fatalf("%q is escaped too much: %q", text, encoded)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestP1_WalkIsList: the pages of a walk, one after the other, are the list.
+func TestP1_WalkIsList(t *testing.T) {
+	f := newFixture(t, nil)
+	lists := []string{"/v1/institutions?", "/v1/rates?", "/v1/rates/best?currency=USD&operation=sell&", "/v1/rates/history?", "/v1/convert?currency=USD&operation=buy&amount=3&"}
+	rapid.Check(t, func(r *rapid.T) {
+		list := rapid.SampledFrom(lists).Draw(r, "list")
+		limit := rapid.IntRange(1, 9).Draw(r, "limit")
+		whole := f.get(t, list+"limit=200").list(t)
+		var walked []map[string]any
+		for cursor := 0; ; {
+			page := f.get(t, list+"limit="+strconv.Itoa(limit)+"&cursor="+strconv.Itoa(cursor)).list(t)
+			if page.Meta.Total != len(whole.Data) {
+				r.Fatalf("total %d, want %d (P2)", page.Meta.Total, len(whole.Data))
+			}
+			walked = append(walked, page.Data...)
+			if page.Meta.NextCursor == nil {
+				break
+			}
+			if *page.Meta.NextCursor != cursor+len(page.Data) {
+				r.Fatalf("cursor %d, %d items, next %d", cursor, len(page.Data), *page.Meta.NextCursor)
+			}
+			cursor = *page.Meta.NextCursor
+		}
+		if fmt.Sprint(walked) != fmt.Sprint(whole.Data) {
+			r.Fatalf("the walk is %v, the list %v", walked, whole.Data)
+		}
+	})
+}
+
+func TestP1_CursorBeyondEnd(t *testing.T) {
+	f := newFixture(t, nil)
+	for _, list := range []string{"/v1/institutions?", "/v1/rates?", "/v1/rates/history?"} {
+		page := f.get(t, list+"cursor=100000").list(t)
+		if page.Data == nil || len(page.Data) > 0 || page.Meta.NextCursor != nil || page.Meta.Total == 0 {
+			t.Errorf("%s: %+v", list, page)
+		}
+	}
+}
+
+func TestP2_DefaultLimit(t *testing.T) {
+	f := newFixture(t, nil)
+	f.get(t, "/v1/rates")
+	want := engine.RatesQuery{Cut: engine.Cut{Limit: engine.LimitDefault}}
+	if got := f.service.lastAsked(); got != want {
+		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
+// TestP5_GeneratedAt: whole seconds in UTC, the present one, in every form of every page.
+func TestP5_GeneratedAt(t *testing.T) {
+	for operation, target := range goldenTargets() {
+		if operation == "currencies" || operation == "institution" {
+			continue
+		}
+		f := newFixture(t, nil)
+		for _, step := range []time.Duration{0, 999 * time.Millisecond, time.Second, 3 * time.Second, time.Second, 26 * time.Hour} {
+			f.clock.set(fakeNow().Add(step))
+			want := fakeNow().Add(step).Truncate(time.Second).Format(time.RFC3339)
+			for _, coding := range []string{"identity", "gzip"} {
+				list := f.get(t, target, "Accept-Encoding: "+coding).list(t)
+				if list.Meta.GeneratedAt != want || list.Meta.QuoteCurrency != "DOP" {
+					t.Errorf("%s, %s, after %v: %s, want %s", operation, coding, step, list.Meta.GeneratedAt, want)
+				}
+			}
+		}
+	}
+}
+
+// TestMemo_FormsOfOnePage: a page that answers several questions gives each its own form.
+func TestMemo_FormsOfOnePage(t *testing.T) {
+	f := newFixture(t, nil)
+	page, err := f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, Cut: engine.Cut{Limit: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.server.service = &stillService{full: page, rates: page}
+	for _, round := range []string{"first", "second"} {
+		if list := f.get(t, "/v1/rates").list(t); list.Operation != "" {
+			t.Errorf("%s: rates echo %q", round, list.Operation)
+		}
+		for _, operation := range []string{"buy", "sell"} {
+			if list := f.get(t, "/v1/rates/best?currency=USD&operation="+operation).list(t); list.Operation != operation {
+				t.Errorf("%s: best echoes %q, want %q", round, list.Operation, operation)
+			}
+			list := f.get(t, "/v1/convert?currency=USD&amount=1&operation="+operation).list(t)
+			if list.Data[0]["operation"] != operation {
+				t.Errorf("%s: convert gives %v, want %q", round, list.Data[0]["operation"], operation)
+			}
+		}
+	}
+}
+
+// TestMemo_Concurrency: many connections ask for one page while the second turns; each answer is whole, of one second, and
+// equal in both codings.
+func TestMemo_Concurrency(t *testing.T) {
+	f := newFixture(t, nil)
+	const workers, rounds = 8, 60
+	judged := shapes()
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			for round := range rounds {
+				if worker == 0 {
+					f.clock.set(fakeNow().Add(time.Duration(round) * 300 * time.Millisecond))
+				}
+				for operation, target := range map[string]string{
+					"rates": "/v1/rates", "best": goldenTargets()["best"],
+					"convert": "/v1/convert?currency=USD&operation=buy&amount=" + strconv.Itoa(round),
+				} {
+					a := f.get(t, target, "Accept-Encoding: "+[]string{"gzip", "identity"}[worker%2])
+					if err := judged[operation](a.plain(t)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestF4_NoAllocations: a warm page costs no allocation.
+func TestF4_NoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	server := newStillServer(t)
+	for target, most := range map[string]int{
+		"/v1/rates/best?currency=USD&operation=buy&limit=10":                     0,
+		"/v1/rates?currency=USD&institution=bhd&channel=branch&kind=commercial":  0,
+		"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21&limit=100": 0,
+		"/v1/currencies":           0,
+		"/v1/institutions?limit=5": 0,
+		"/v1/institutions/bhd":     1, // the router copies a path parameter
+		"/v1/convert?currency=USD&operation=buy&amount=12.50": 1, // the amount's text
+	} {
+		for _, coding := range []string{"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n"} {
+			ctx := newReusedContext(t, target, coding)
+			allocations := testing.AllocsPerRun(300, func() {
+				ctx.Response.Reset()
+				server.Handler()(ctx)
+			})
+			if int(allocations) > most {
+				t.Errorf("%s, %q: %v allocations, want at most %d", target, coding, allocations, most)
+			}
+			if status := ctx.Response.StatusCode(); status != 200 && status != 304 {
+				t.Errorf("%s: %d", target, status)
+			}
+		}
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	next := RequestIDs(7)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 3 * requestIDsBlock {
+				id := next()
+				mu.Lock()
+				if seen[id] || len(id) != requestIDBytes || strings.Trim(id, "0123456789abcdef") != "" {
+					t.Errorf("the id %q is wrong or twice there", id)
+				}
+				seen[id] = true
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if first := RequestIDs(7)(); !seen[first] || seen[RequestIDs(8)()] {
+		t.Error("the ids do not follow from the seed alone")
+	}
+}
+
+// TestRendering_PackedEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is patched.
+func TestRendering_PackedEqualsPlain(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")
+		tail := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "tail")
+		now := instant{moment: newMoment(fakeNow())}
+		d := draft{append(append(bytes.Clone(head), now.text[:]...), tail...), len(head)}
+		if rapid.Bool().Draw(r, "undated") {
+			d.stamp = noStamp
+		}
+		rendering := newRendering(d, now)
+		for second := range 3 {
+			now := instant{moment: newMoment(fakeNow().Add(time.Duration(second) * time.Second))}
+			packed := answer{header: map[string][]string{"Content-Encoding": {"gzip"}}, body: rendering.gzipBody(now)}
+			plain := rendering.plainBody(now)
+			if !bytes.Equal(packed.plain(t), plain) {
+				r.Fatalf("second %d: gzip and plain differ", second)
+			}
+			if d.stamp != noStamp && !bytes.Equal(plain[len(head):len(head)+len(now.text)], now.text[:]) {
+				r.Fatalf("second %d: the time is %s", second, plain[len(head):])
+			}
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"bytes"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// institutionPrefix is what the path of an institution's detail begins with; the rest is its id, still encoded.
+const institutionPrefix = "/v1/institutions/"
+
+// route is one row of the table of operations.
+type route struct {
+	pattern   string
+	operation operation
+	answer    func(s *Server, ctx *fasthttp.RequestCtx, q query, now instant)
+	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
+	fromCatalogue bool
+}
+
+// routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its parameters.
+func routes() []route {
+	return []route{
+		{"/v1/currencies", opCurrencies, (*Server).currencies, true},
+		{"/v1/institutions", opInstitutions, (*Server).institutions, true},
+		{institutionPrefix + "{id}", opInstitution, (*Server).institution, true},
+		{"/v1/rates", opRates, (*Server).rates, false},
+		{"/v1/rates/best", opBest, (*Server).best, false},
+		{"/v1/rates/history", opHistory, (*Server).history, false},
+		{"/v1/convert", opConvert, (*Server).convert, false},
+	}
+}
+
+// newRouter registers every route once, under GET: the path is looked up before the method is judged (L7). Only Lookup is
+// used. Handler would take the path from the library's URI, which turns "//host/path" of a request without Host into
+// "/path", and would answer other methods in words of its own.
+func (s *Server) newRouter() *router.Router {
+	r := router.New()
+	for _, route := range routes() {
+		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) { s.answer(ctx, &route) })
+	}
+	return r
+}
+
+// dispatch finds the route of a request, byte for byte (Q8).
+func (s *Server) dispatch(ctx *fasthttp.RequestCtx) {
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+	if string(path) == "*" {
+		s.answerOptions(ctx)
+		return
+	}
+	// Without a context the router keeps no path parameter, which would be a copy on the heap.
+	handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil)
+	if handler == nil {
+		s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
+		return
+	}
+	handler(ctx)
+}
+
+// splitTarget is path and query of a request target as they were sent, without scheme and host where it has them. The guard
+// has seen that it begins with "/" or "scheme://", or is "*".
+func splitTarget(target []byte) (path, query []byte) {
+	if len(target) > 0 && target[0] != '/' {
+		if at := bytes.Index(target, []byte("://")); at >= 0 {
+			target = target[at+len("://"):]
+			if end := bytes.IndexAny(target, "/?"); end >= 0 {
+				target = target[end:]
+			} else {
+				target = nil
+			}
+		}
+	}
+	if mark := bytes.IndexByte(target, '?'); mark >= 0 {
+		return target[:mark], target[mark+1:]
+	}
+	return target, nil
+}
+
+// answer takes a request through the checks that follow the route (L7): method, then authentication, readiness, limits and
+// parameters. Authentication and limits stand between the method and the parameters.
+func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route) {
+	switch {
+	case ctx.IsGet(), ctx.IsHead():
+	case ctx.IsOptions():
+		s.answerOptions(ctx)
+		return
+	default:
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsAllowed)
+		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+methodsAllowed+".")
+		return
+	}
+	now := s.instant()
+	path, text := splitTarget(ctx.Request.Header.RequestURI())
+	q, problems := s.params.read(r.operation, path, text, readOptions{
+		catalogue: s.catalogue, today: now.today, allowUnknown: s.allowUnknown,
+	})
+	if len(problems) > 0 {
+		s.refuseParameters(ctx, r, problems)
+		return
+	}
+	r.answer(s, ctx, q, now)
+}
+
+// answerOptions answers 204 with what is allowed (Q5).
+func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	header.Set(fasthttp.HeaderAllow, methodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, s.preflight)
+	header.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
+	s.answerEmpty(ctx, fasthttp.StatusNoContent)
+}
+
+// answerEmpty ends an answer that has no body and says nothing about one.
+func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentTypeBytes(nil)
+	ctx.Response.ResetBody()
+}
+
+// refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters (L7). A good request learns
+// it from the answer itself, so only a bad one asks.
+func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []detail) {
+	if !r.fromCatalogue {
+		if _, err := s.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}); err != nil {
+			s.fail(ctx, err)
+			return
+		}
+	}
+	s.refuseWith(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
+}

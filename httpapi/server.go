@@ -1,0 +1,242 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good zero value.
+type Config struct {
+	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Memo), so servers that
+	// share a service must have the same FeeNotice.
+	Service engine.Service
+	// Catalogue gives known currency codes and institution ids their one string, so that parsing a query copies nothing.
+	Catalogue *engine.Catalogue
+	// Clock is the present.
+	Clock func() time.Time
+	// RequestID names each request. It must be safe for concurrent use and give text that fits a header. See RequestIDs.
+	RequestID func() string
+	// FeeNotice is the sentence that goes with each conversion (S10); "" means engine.FeeNotice.
+	FeeNotice string
+	// AllowUnknownParameters ignores unknown query parameters instead of refusing them (Q1). A key in the URL stays
+	// refused (Q4): ignoring it would teach callers to send it.
+	AllowUnknownParameters bool
+	// AllowAuthorizationHeader lets browsers send Authorization (Q15). Keys live on servers, so it is off.
+	AllowAuthorizationHeader bool
+	// Logger gets panics and internal errors, each with its request id, and never a header, a path or a query. Nil means none.
+	Logger *slog.Logger
+	// Limits bound what one connection may cost.
+	Limits Limits
+}
+
+// Limits bound what clients may cost. A zero field means its default.
+type Limits struct {
+	// ReadTimeout is for a whole request, from its first byte: 5 s. It is also the longest that Shutdown waits for a
+	// client which began a request and does not end it.
+	ReadTimeout time.Duration
+	// WriteTimeout is for a whole answer: 10 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is between two requests of a connection: 60 s.
+	IdleTimeout time.Duration
+	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each open connection holds a
+	// buffer of this size.
+	HeaderBytesMax int
+	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
+	BodyBytesMax int
+	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
+	// call; each connection that was answered holds a buffer of this size.
+	WriteBufferBytes int
+	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns).
+	ConnsMax int
+}
+
+// Defaults of Limits.
+const (
+	readTimeoutDefault      = 5 * time.Second
+	writeTimeoutDefault     = 10 * time.Second
+	idleTimeoutDefault      = 60 * time.Second
+	headerBytesMaxDefault   = 8 << 10
+	bodyBytesMaxDefault     = 4 << 10
+	writeBufferBytesDefault = 12 << 10
+)
+
+func (l Limits) withDefaults() Limits {
+	orDefault := func(value *time.Duration, def time.Duration) {
+		if *value <= 0 {
+			*value = def
+		}
+	}
+	orDefault(&l.ReadTimeout, readTimeoutDefault)
+	orDefault(&l.WriteTimeout, writeTimeoutDefault)
+	orDefault(&l.IdleTimeout, idleTimeoutDefault)
+	orBytes := func(value *int, def int) {
+		if *value <= 0 {
+			*value = def
+		}
+	}
+	orBytes(&l.HeaderBytesMax, headerBytesMaxDefault)
+	orBytes(&l.BodyBytesMax, bodyBytesMaxDefault)
+	orBytes(&l.WriteBufferBytes, writeBufferBytesDefault)
+	orBytes(&l.ConnsMax, connsDefault)
+	return l
+}
+
+// Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
+type Server struct {
+	service      engine.Service
+	catalogue    *engine.Catalogue
+	clock        func() time.Time
+	requestID    func() string
+	feeNotice    string
+	allowUnknown bool
+	log          *slog.Logger
+	limits       Limits
+
+	http      *fasthttp.Server
+	router    *router.Router
+	params    parameterTable
+	template  fasthttp.ResponseHeader // the headers of every answer; read only
+	names     headerNames
+	preflight string // value of Access-Control-Allow-Headers
+	maxAges   [maxAgeSeconds + 1][]byte
+	present   atomic.Pointer[moment]
+	packers   sync.Pool
+
+	mu        sync.Mutex
+	stopped   bool
+	listeners []net.Listener
+}
+
+// New is a server that has no listener yet.
+func New(c Config) *Server {
+	if c.Service == nil || c.Catalogue == nil || c.Clock == nil || c.RequestID == nil {
+		panic("httpapi: Config needs Service, Catalogue, Clock and RequestID")
+	}
+	if c.FeeNotice == "" {
+		c.FeeNotice = engine.FeeNotice
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
+		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
+		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
+		preflight: preflightHeaders,
+	}
+	if c.AllowAuthorizationHeader {
+		s.preflight = preflightHeadersWithAuth
+	}
+	fillTemplate(&s.template)
+	s.packers.New = func() any { return newPacker(packLevelOnce) }
+	s.router = s.newRouter()
+	s.http = s.newHTTP()
+	return s
+}
+
+func (s *Server) newHTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:      s.serve,
+		ErrorHandler: s.refuseUnread,
+		Logger:       classLog{s.log},
+
+		ReadTimeout:        s.limits.ReadTimeout,
+		WriteTimeout:       s.limits.WriteTimeout,
+		IdleTimeout:        s.limits.IdleTimeout,
+		ReadBufferSize:     s.limits.HeaderBytesMax,
+		WriteBufferSize:    s.limits.WriteBufferBytes,
+		MaxRequestBodySize: s.limits.BodyBytesMax,
+		// Beyond Concurrency the library answers a 503 that is not our error object; the listener's cap comes first.
+		Concurrency: 2 * s.limits.ConnsMax,
+
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+		SecureErrorLogMessage:        true,
+		DisablePreParseMultipartForm: true,
+	}
+}
+
+// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with Patient and closes it. After Shutdown it
+// returns at once.
+func (s *Server) Serve(ln net.Listener) error {
+	ln = Patient(ln, Patience{MaxConns: s.limits.ConnsMax, Log: s.log})
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	s.listeners = append(s.listeners, ln)
+	s.mu.Unlock()
+	return s.http.Serve(ln)
+}
+
+// Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is open,
+// or with the context's error. A client that began a request holds it up until ReadTimeout.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopped = true
+	for _, ln := range s.listeners {
+		// The library closes it again and reports the first result.
+		_ = ln.Close()
+	}
+	s.mu.Unlock()
+	return s.http.ShutdownWithContext(ctx)
+}
+
+// Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
+func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
+
+// serve is the outermost handler: it names the request, survives panics, refuses malformed requests and finds the route.
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	id := s.requestID()
+	s.begin(ctx, id)
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.refusePanic(ctx, id, cause)
+		}
+	}()
+	if reason := malformed(ctx); reason != "" {
+		ctx.SetConnectionClose()
+		s.refuse(ctx, engine.CodeMalformedRequest, reason)
+		return
+	}
+	s.dispatch(ctx)
+}
+
+// begin puts the headers on that every answer has; what comes later changes them.
+func (s *Server) begin(ctx *fasthttp.RequestCtx, id string) {
+	header := &ctx.Response.Header
+	s.template.CopyTo(header)
+	header.SetCanonical(s.names.requestID, bytesOf(id))
+}
+
+// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5).
+func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, id string, cause any) {
+	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic",
+		slog.String("requestId", id), slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+	closes := ctx.Response.Header.ConnectionClose()
+	s.begin(ctx, id)
+	if closes {
+		ctx.SetConnectionClose()
+	}
+	s.refuse(ctx, engine.CodeInternalError, internalMessage)
+}
+
+// classLog passes on what kind of thing the library complains about, without the arguments: they quote requests.
+type classLog struct{ log *slog.Logger }
+
+// Printf logs the format as it is.
+func (l classLog) Printf(format string, _ ...any) {
+	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
+}

@@ -1,0 +1,218 @@
+package wal
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// recorder is a disk that copies the directory before each operation: what a crash there would leave.
+type recorder struct {
+	t      testing.TB
+	dir    string
+	images []image
+	ops    []string // what was done, by the base names of the files
+}
+
+// image is the directory at one moment.
+type image struct {
+	before string // the operation that did not happen any more
+	files  map[string][]byte
+	acked  uint64
+}
+
+// record makes a disk whose images say that acked records had been acknowledged.
+func (r *recorder) record(acked func() uint64) *disk {
+	quick := quickDisk()
+	note := func(what, path string) {
+		op := what + " " + filepath.Base(path)
+		r.images = append(r.images, image{before: op, files: files(r.t, r.dir), acked: acked()})
+		r.ops = append(r.ops, op)
+	}
+	return &disk{
+		free:     quick.free,
+		sync:     func(f *os.File) error { note("sync", f.Name()); return quick.sync(f) },
+		syncDir:  func(dir string) error { note("syncdir", ""); return quick.syncDir(dir) },
+		rename:   func(from, to string) error { note("rename", from); return quick.rename(from, to) },
+		remove:   func(path string) error { note("remove", path); return quick.remove(path) },
+		truncate: func(f *os.File, n int64) error { note("truncate", f.Name()); return quick.truncate(f, n) },
+		write: func(f *os.File, data []byte, at int64) error {
+			note("write", f.Name())
+			return quick.write(f, data, at)
+		},
+	}
+}
+
+// survives opens an image as the next process would, and once more.
+func (i image) survives(dir string) error {
+	for range 2 {
+		l, err := Open(dir, testOptions())
+		if err != nil {
+			return err
+		}
+		if l.Last() < i.acked {
+			return fmt.Errorf("%d of %d acknowledged records", l.Last(), i.acked)
+		}
+		if err := checkLog(l); err != nil {
+			return err
+		}
+		if _, err := l.Append(batchFrom(l.Last()+1, 3)); err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crashAll opens every image and returns how many there were and what went wrong.
+func (r *recorder) crashAll(damage func(map[string][]byte)) (complaints []string) {
+	dir := filepath.Join(scratch(r.t), "crash")
+	for n, i := range r.images {
+		left := maps.Clone(i.files)
+		damage(left)
+		put(r.t, dir, left)
+		if err := i.survives(dir); err != nil {
+			complaints = append(complaints, fmt.Sprintf("image %d, before %s: %v", n, i.before, err))
+		}
+	}
+	return complaints
+}
+
+func TestW10_CrashAtEachStepOfSnapshotAndDrop(t *testing.T) {
+	r := liveThrough(t)
+	if len(r.images) < 100 {
+		t.Fatalf("%d images", len(r.images))
+	}
+	complaints := r.crashAll(func(map[string][]byte) {})
+	t.Logf("%d crash points, %d bad", len(r.images), len(complaints))
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
+
+// TestW10_CrashControl damages each image: the check must object wherever something was acknowledged.
+func TestW10_CrashControl(t *testing.T) {
+	r := liveThrough(t)
+	for name, damage := range map[string]func(map[string][]byte){
+		"newest segment lost": func(f map[string][]byte) { delete(f, lastWithFrames(f)); delete(f, markName) },
+		"snapshots too early": func(f map[string][]byte) {
+			if names := segmentNames(f); len(names) > 1 {
+				delete(f, names[0])
+			}
+		},
+	} {
+		complaints := r.crashAll(damage)
+		t.Logf("%s: %d of %d noticed", name, len(complaints), len(r.images))
+		if len(complaints) < len(r.images)/2 {
+			t.Errorf("%s: the check notices %d of %d", name, len(complaints), len(r.images))
+		}
+	}
+}
+
+// liveThrough runs a log through everything that changes files and records an image before each step.
+func liveThrough(t *testing.T) *recorder {
+	t.Helper()
+	dir := filepath.Join(scratch(t), "log")
+	r := &recorder{t: t, dir: dir}
+	put(t, dir, nil)
+	acked := uint64(0)
+	o := testOptions()
+	o.disk = r.record(func() uint64 { return acked })
+	for range 3 {
+		l := mustOpen(t, dir, o)
+		for range 2 {
+			for range 12 {
+				mustAppend(t, l, 1)
+				acked = l.Last()
+			}
+			mustSnapshot(t, l, acked-1)
+			must(t, l.DropBefore(acked))
+		}
+		mustClose(t, l)
+	}
+	return r
+}
+
+func TestW10_OrderOfSteps(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	r := &recorder{t: t, dir: dir}
+	o := testOptions()
+	o.disk = r.record(func() uint64 { return 0 })
+	l := mustOpen(t, dir, o)
+	defer mustClose(t, l)
+	mustAppend(t, l, 40)
+	mustSnapshot(t, l, 10)
+	mustSnapshot(t, l, l.Last()-20)
+	newest := filepath.Base(snapshotPath("", l.Last()-1))
+	r.ops = nil
+	mustSnapshot(t, l, l.Last()-1)
+	wantOrder(t, "snapshot", r.ops,
+		"write "+newest+".tmp", "sync "+newest+".tmp", "rename "+newest+".tmp", "syncdir .",
+		"remove "+filepath.Base(snapshotPath("", 10)), "syncdir .")
+	r.ops = nil
+	must(t, l.DropBefore(l.Last()))
+	if len(r.ops) < 6 || strings.Join(r.ops[:4], ",") != "write mark,sync mark,write mark,sync mark" {
+		t.Fatalf("drop: %v", r.ops)
+	}
+	removals := r.ops[4:]
+	last := ""
+	for i := 0; i < len(removals); i += 2 {
+		if !strings.HasPrefix(removals[i], "remove ") || removals[i] <= last || removals[i+1] != "syncdir ." {
+			t.Fatalf("drop: %v", removals)
+		}
+		last = removals[i]
+	}
+}
+
+func wantOrder(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+func TestW3_OrderOfARoll(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	r := &recorder{t: t, dir: dir}
+	o := testOptions()
+	o.SegmentBytes = 1
+	o.disk = r.record(func() uint64 { return 0 })
+	l := mustOpen(t, dir, o)
+	r.ops = nil
+	mustAppend(t, l, 1)
+	wantOrder(t, "append that rolls", r.ops, "syncdir .", "write mark")
+	r.ops = nil
+	mustClose(t, l)
+	wantOrder(t, "close", r.ops, "write mark", "sync mark", "write mark", "sync mark")
+}
+
+// TestW3_CrashWhileATailIsCut crashes at each step of an Open that mends.
+func TestW3_CrashWhileATailIsCut(t *testing.T) {
+	h := write(t, 20)
+	name := lastWithFrames(h.files)
+	whole := len(h.batches)
+	h.files[name] = h.files[name][:len(h.files[name])-3]
+	h.files[markName] = h.marks[whole-2]
+	h.files[filepath.Base(snapshotPath("", 3))+tempSuffix] = []byte("half")
+	dir := filepath.Join(scratch(t), "log")
+	put(t, dir, h.files)
+	r := &recorder{t: t, dir: dir}
+	o := testOptions()
+	o.disk = r.record(func() uint64 { return uint64(h.batches[whole-2]) })
+	l := mustOpen(t, dir, o)
+	if l.Recovery().TornBytes == 0 {
+		t.Fatal("nothing was cut")
+	}
+	mustClose(t, l)
+	complaints := r.crashAll(func(map[string][]byte) {})
+	t.Logf("%d crash points, %d bad: %q", len(r.images), len(complaints), r.ops)
+	if len(complaints) > 0 || len(r.images) < 8 {
+		t.Errorf("%v", complaints)
+	}
+}

@@ -1,0 +1,101 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write golden files that do not exist yet")
+
+// goldenLog writes the log of testdata/v1: two snapshots, a dropped front, a tail behind them.
+func goldenLog(t *testing.T, dir string) {
+	t.Helper()
+	compacted(t, dir)
+}
+
+// TestW11_GoldenFormat1 opens a directory that format version 1 wrote, and writes the same bytes again. The
+// fixture stays for ever: a later format gets its own beside it. -update never replaces it.
+func TestW11_GoldenFormat1(t *testing.T) {
+	fixture := filepath.Join("testdata", "v1")
+	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
+		must(t, os.MkdirAll(fixture, 0o755))
+		fresh := filepath.Join(t.TempDir(), "log")
+		goldenLog(t, fresh)
+		put(t, fixture, files(t, fresh))
+	}
+	kept := files(t, fixture)
+	if len(segmentNames(kept)) < 2 {
+		t.Fatalf("%d segments in %s", len(segmentNames(kept)), fixture)
+	}
+	dir := filepath.Join(t.TempDir(), "log")
+	put(t, dir, kept)
+	report, err := Verify(dir)
+	if err != nil || report.Mark != MarkWhole || len(report.Snapshots) != 2 || report.TornBytes != 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	l := mustOpen(t, dir, testOptions())
+	if err := checkLog(l); err != nil {
+		t.Error(err)
+	}
+	mustAppend(t, l, 3)
+	mustClose(t, l)
+	fresh := filepath.Join(t.TempDir(), "log")
+	goldenLog(t, fresh)
+	now := files(t, fresh)
+	if !maps.EqualFunc(now, kept, bytes.Equal) {
+		t.Error("the same history is written with other bytes: that needs a new format version")
+	}
+}
+
+// TestW11_NewerFormatIsRefused meets a whole file of version 2 in each of the three places.
+func TestW11_NewerFormatIsRefused(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	compacted(t, dir)
+	all := files(t, dir)
+	first := segmentNames(all)[0]
+	var newest string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if len(name) > len(snapshotPrefix) && name[:len(snapshotPrefix)] == snapshotPrefix {
+			newest = name
+		}
+	}
+	for name, change := range map[string]func([]byte){
+		first: func(b []byte) {
+			_, prefix := binary.Uvarint(b)
+			b[prefix+4] = 2
+			binary.LittleEndian.PutUint32(b[prefix+36:], checksum(b[prefix:][:36]))
+		},
+		newest: func(b []byte) {
+			b[4] = 2
+			binary.LittleEndian.PutUint32(b[16:], checksum(b[:16]))
+		},
+		markName: func(b []byte) {
+			b[4] = 2
+			binary.LittleEndian.PutUint32(b[508:], checksum(b[:508]))
+		},
+	} {
+		broken := maps.Clone(all)
+		broken[name] = slices.Clone(all[name])
+		change(broken[name])
+		put(t, dir, broken)
+		before := hashDir(t, dir)
+		for what, err := range map[string]error{
+			"open": second(Open(dir, testOptions())), "verify": second(Verify(dir)), "repair": second(Repair(dir, testOptions())),
+		} {
+			var format *FormatError
+			if !errors.As(err, &format) || filepath.Base(format.File) != name || format.Version != 2 || format.Known != 1 {
+				t.Errorf("%s with %s: %v", what, name, err)
+			}
+		}
+		if hashDir(t, dir) != before {
+			t.Errorf("%s: the directory was changed", name)
+		}
+	}
+}

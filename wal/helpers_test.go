@@ -1,0 +1,203 @@
+package wal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testClock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }
+
+// quickDisk is the real disk without syncs, for tests that open thousands of logs and pull no plug.
+func quickDisk() *disk {
+	d := realDisk()
+	d.sync = func(*os.File) error { return nil }
+	d.syncDir = func(string) error { return nil }
+	return d
+}
+
+func testOptions() Options {
+	return Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1, disk: quickDisk()}
+}
+
+// record is the record with the sequence: its content and its length follow from that.
+func record(seq uint64) []byte {
+	return []byte(fmt.Sprintf("%d:%s", seq, strings.Repeat("x", int(seq*7%23))))
+}
+
+// batchFrom makes n records that begin with the sequence.
+func batchFrom(seq uint64, n int) [][]byte {
+	var b [][]byte
+	for i := range n {
+		b = append(b, record(seq+uint64(i)))
+	}
+	return b
+}
+
+func mustOpen(t testing.TB, dir string, o Options) *Log {
+	t.Helper()
+	l, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustClose(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustAppend appends batches of 1, 2, 3, 1, ... records.
+func mustAppend(t testing.TB, l *Log, batches int) {
+	t.Helper()
+	for i := range batches {
+		n := 1 + i%3
+		last := l.Last()
+		got, err := l.Append(batchFrom(last+1, n))
+		if err != nil || got != last+uint64(n) {
+			t.Fatalf("append after %d: %d, %v", last, got, err)
+		}
+	}
+}
+
+func mustSnapshot(t testing.TB, l *Log, seq uint64) {
+	t.Helper()
+	if err := l.WriteSnapshot(seq, stateAt(seq)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stateAt is the state after the record: enough to tell two snapshots apart.
+func stateAt(seq uint64) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "state %d", seq)
+		return err
+	}
+}
+
+// files reads a directory, lock file left out.
+func files(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, e := range entries {
+		if e.Name() == lockName {
+			continue
+		}
+		if all[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// put makes dir hold exactly the files.
+func put(t testing.TB, dir string, all map[string][]byte) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyDir makes a second directory like the first.
+func copyDir(t testing.TB, from, to string) {
+	t.Helper()
+	put(t, to, files(t, from))
+}
+
+func hashDir(t testing.TB, dir string) string {
+	t.Helper()
+	all := files(t, dir)
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, _ = fmt.Fprintf(h, "%s %d\n", name, len(all[name]))
+		_, _ = h.Write(all[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// segmentNames lists the segments of a directory's files, ascending.
+func segmentNames(all map[string][]byte) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if _, ok := parseIndex(name); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkLog reads the whole log and returns what is wrong with it: records must be those of record, from
+// First to Last, and the snapshot the one of its sequence and within reach of the log.
+func checkLog(l *Log) error {
+	base, r, ok, err := l.Snapshot()
+	if err != nil {
+		return err
+	}
+	if ok {
+		state, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+		if want := fmt.Sprintf("state %d", base); string(state) != want {
+			return fmt.Errorf("snapshot %d holds %q", base, state)
+		}
+	}
+	if l.First() > base+1 {
+		return fmt.Errorf("log begins at %d, snapshot ends at %d", l.First(), base)
+	}
+	next := l.First()
+	err = l.Read(next, func(seq uint64, got []byte) error {
+		if seq != next || string(got) != string(record(seq)) {
+			return fmt.Errorf("record %d: got %d %q", next, seq, got)
+		}
+		next++
+		return nil
+	})
+	if err == nil && next != l.Last()+1 {
+		err = fmt.Errorf("read up to %d of %d", next-1, l.Last())
+	}
+	return err
+}
+
+// memoryFiles is where Linux mounts a file system in memory for everybody.
+const memoryFiles = "/dev/shm"
+
+// scratch is a directory for tests that open thousands of logs: in memory if there is such a file system,
+// because the library syncs on every close.
+func scratch(t testing.TB) string {
+	t.Helper()
+	if info, err := os.Stat(memoryFiles); err != nil || !info.IsDir() {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memoryFiles, "wal-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

@@ -1,0 +1,244 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestRepairLeavesAGoodLogAlone(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	compacted(t, dir)
+	before := hashDir(t, dir)
+	r, err := Repair(dir, testOptions())
+	if err != nil || r.Cause != nil || len(r.Kept) != 0 || r.LostFrom != 0 || hashDir(t, dir) != before {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Repair(filepath.Join(dir, "absent"), testOptions()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if _, err := Repair(filepath.Join(dir, markName), testOptions()); err == nil {
+		t.Error("repaired a file")
+	}
+}
+
+// TestRepairCutsAtTheFirstDamage flips a bit of each frame in turn: what was before it stays, what is lost
+// is said exactly, every byte is kept, and the log goes on.
+func TestRepairCutsAtTheFirstDamage(t *testing.T) {
+	h := write(t, 30)
+	dir := filepath.Join(scratch(t), "log")
+	batch := 0
+	for _, name := range segmentNames(h.files) {
+		offsets := frameOffsets(t, h.files[name])
+		for _, at := range offsets[:len(offsets)-1] {
+			put(t, dir, h.files)
+			flip(t, filepath.Join(dir, name), at+50, 2)
+			want := uint64(0)
+			if batch > 0 {
+				want = uint64(h.batches[batch-1])
+			}
+			r, err := Repair(dir, testOptions())
+			if err != nil || r.Cause == nil || r.Last != want || r.LostFrom != want+1 || r.LostTo != uint64(len(h.records)) {
+				t.Fatalf("batch %d: %+v, %v", batch, r, err)
+			}
+			if lost := keptBytes(t, r.Kept) + logBytes(t, dir); lost != logBytesOf(h.files) {
+				t.Fatalf("batch %d: %d bytes of %d are kept", batch, lost, logBytesOf(h.files))
+			}
+			goesOn(t, dir, want)
+			batch++
+		}
+	}
+	t.Logf("%d repairs", batch)
+}
+
+func keptBytes(t *testing.T, paths []string) (n int) {
+	t.Helper()
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		n += len(data)
+	}
+	return n
+}
+
+func logBytes(t *testing.T, dir string) int {
+	t.Helper()
+	return logBytesOf(files(t, dir))
+}
+
+func logBytesOf(all map[string][]byte) (n int) {
+	for _, name := range segmentNames(all) {
+		n += len(all[name])
+	}
+	return n
+}
+
+// goesOn opens a repaired log and appends to it.
+func goesOn(t *testing.T, dir string, last uint64) {
+	t.Helper()
+	l := mustOpen(t, dir, testOptions())
+	if l.Last() != last || l.Recovery().TornBytes != 0 || l.Recovery().AmbiguousTail {
+		t.Fatalf("last %d, want %d: %+v", l.Last(), last, l.Recovery())
+	}
+	if err := checkLog(l); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, 20)
+	mustClose(t, l)
+	l = mustOpen(t, dir, testOptions())
+	if err := checkLog(l); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+}
+
+// TestRepairWithSnapshots damages a log that has snapshots: what they cover is never given up.
+func TestRepairWithSnapshots(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	_, newer := compacted(t, dir)
+	all := files(t, dir)
+	names := segmentNames(all)
+	l := mustOpen(t, dir, testOptions())
+	end := l.Last()
+	mustClose(t, l)
+	for name, c := range map[string]struct {
+		change   func(map[string][]byte)
+		last     uint64
+		lostFrom uint64
+	}{
+		"before the snapshot":       {spoil(names[0]), end, 0},
+		"segment before is missing": {func(f map[string][]byte) { delete(f, names[0]) }, end, 0},
+		"all segments missing":      {func(f map[string][]byte) { maps.DeleteFunc(f, isSegment) }, newer, newer + 1},
+		"all segments spoilt":       {func(f map[string][]byte) { spoil(names...)(f) }, newer, newer + 1},
+		"newest frame":              {spoilEnd(lastWithFrames(all)), end - 3, end - 2},
+		"foreign file":              {func(f map[string][]byte) { f[names[1]+".START"] = []byte("x") }, end, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := maps.Clone(all)
+			c.change(broken)
+			put(t, dir, broken)
+			refusedNow(t, dir)
+			r, err := Repair(dir, testOptions())
+			if err != nil || r.Cause == nil || r.Last != c.last || r.LostFrom != c.lostFrom {
+				t.Fatalf("%+v, %v; want last %d, lost from %d", r, err, c.last, c.lostFrom)
+			}
+			if c.lostFrom != 0 && r.LostTo != end {
+				t.Errorf("lost up to %d, want %d", r.LostTo, end)
+			}
+			goesOn(t, dir, c.last)
+		})
+	}
+}
+
+func isSegment(name string, _ []byte) bool {
+	_, ok := parseIndex(name)
+	return ok
+}
+
+// spoil flips a bit in the first frame of the segment; of several segments it spoils every frame.
+func spoil(names ...string) func(map[string][]byte) {
+	return func(f map[string][]byte) {
+		for _, name := range names {
+			f[name] = slices.Clone(f[name])
+			for at := 50; at < len(f[name]); at += 40 {
+				f[name][at] ^= 4
+				if len(names) == 1 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func spoilEnd(name string) func(map[string][]byte) {
+	return func(f map[string][]byte) {
+		f[name] = slices.Clone(f[name])
+		f[name][len(f[name])-6] ^= 4
+	}
+}
+
+func refusedNow(t *testing.T, dir string) {
+	t.Helper()
+	var damage *DamageError
+	if _, err := Open(dir, testOptions()); !errors.As(err, &damage) {
+		t.Fatalf("not refused: %v", err)
+	}
+}
+
+// TestRepairCrash stops a repair at each step: the next repair, or the next start, goes on from there.
+func TestRepairCrash(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	_, newer := compacted(t, dir)
+	all := files(t, dir)
+	names := segmentNames(all)
+	for what, change := range map[string]func(map[string][]byte){
+		"front":   spoil(names[0]),
+		"restart": spoil(names...),
+		"tail":    spoilEnd(lastWithFrames(all)),
+	} {
+		broken := maps.Clone(all)
+		change(broken)
+		put(t, dir, broken)
+		r := &recorder{t: t, dir: dir}
+		o := testOptions()
+		o.disk = r.record(func() uint64 { return newer })
+		report, err := Repair(dir, o)
+		must(t, err)
+		next := filepath.Join(scratch(t), "log")
+		for _, i := range r.images {
+			put(t, next, i.files)
+			again, err := Repair(next, testOptions())
+			if err != nil || again.Last != report.Last {
+				t.Errorf("%s, before %s: last %d, want %d: %v", what, i.before, again.Last, report.Last, err)
+				continue
+			}
+			if err := i.survives(next); err != nil {
+				t.Errorf("%s, before %s: %v", what, i.before, err)
+			}
+		}
+		t.Logf("%s: %d crash points", what, len(r.images))
+	}
+}
+
+func TestVerifyAndDumpChangeNothing(t *testing.T) {
+	h := write(t, 20, 9)
+	dir := filepath.Join(scratch(t), "log")
+	name := lastWithFrames(h.files)
+	h.files[name] = append(slices.Clone(h.files[name]), "torn"...)
+	put(t, dir, h.files)
+	before := hashDir(t, dir)
+	report, err := Verify(dir)
+	want := Report{
+		First: 1, Last: uint64(len(h.records)), Segments: len(segmentNames(h.files)), Frames: uint64(len(h.batches)),
+		Records: uint64(len(h.records)), LogBytes: int64(logBytesOf(h.files) - 4), TornBytes: 4, Mark: MarkWhole,
+	}
+	if want.Snapshots = report.Snapshots; err != nil || len(report.Snapshots) != 1 || fmt.Sprint(report) != fmt.Sprint(want) {
+		t.Errorf("%+v, %v", report, err)
+	}
+	var found [][]byte
+	if err := Dump(dir, func(e Entry) error {
+		f, _, bad := decodeEntry(h.files[filepath.Base(e.Segment)][e.Offset:])
+		if bad != nil || f.index != e.Frame || e.Seq < f.first || e.Seq > f.last() || e.Seq != uint64(len(found)+1) {
+			t.Fatalf("%+v is not in frame %d", e, f.index)
+		}
+		found = append(found, slices.Clone(e.Record))
+		return nil
+	}); err != nil || !slices.EqualFunc(found, h.records, bytes.Equal) {
+		t.Errorf("%d of %d records: %v", len(found), len(h.records), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lockName)); !errors.Is(err, os.ErrNotExist) || hashDir(t, dir) != before {
+		t.Errorf("the directory was changed: %v", err)
+	}
+	if _, err := Verify(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	stop := errors.New("stop")
+	if err := Dump(dir, func(Entry) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("visitor's error became %v", err)
+	}
+}

@@ -1,0 +1,245 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func stateOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+// snapshotState reads the newest snapshot.
+func snapshotState(t testing.TB, l *Log) (uint64, []byte) {
+	t.Helper()
+	seq, r, ok, err := l.Snapshot()
+	must(t, err)
+	if !ok {
+		return 0, nil
+	}
+	state, err := io.ReadAll(r)
+	must(t, errors.Join(err, r.Close()))
+	return seq, state
+}
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, testOptions())
+	mustAppend(t, l, 5)
+	large := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
+	for i, state := range [][]byte{{}, {7}, large} {
+		seq := uint64(i + 1)
+		must(t, l.WriteSnapshot(seq, stateOf(state)))
+		if got, found := snapshotState(t, l); got != seq || !bytes.Equal(found, state) {
+			t.Errorf("snapshot %d: got %d with %d bytes", seq, got, len(found))
+		}
+	}
+	_, size := l.Size()
+	if want := int64(2*(snapshotHeaderBytes+snapshotTrailerBytes) + 1 + len(large)); size != want {
+		t.Errorf("two are kept in %d bytes, want %d", size, want)
+	}
+	mustClose(t, l)
+	l = mustOpen(t, dir, testOptions())
+	defer mustClose(t, l)
+	if got, found := snapshotState(t, l); got != 3 || !bytes.Equal(found, large) {
+		t.Errorf("after a restart: %d", got)
+	}
+}
+
+func TestSnapshotSequences(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), testOptions())
+	defer mustClose(t, l)
+	mustAppend(t, l, 5)
+	mustSnapshot(t, l, 3)
+	never := func(io.Writer) error { t.Error("written"); return nil }
+	for name, seq := range map[string]uint64{"zero": 0, "not on disk": l.Last() + 1, "older": 2} {
+		if err := l.WriteSnapshot(seq, never); err == nil || errors.Is(err, ErrPoisoned) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := l.WriteSnapshot(3, never); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	mustAppend(t, l, 1)
+}
+
+func TestSnapshotWriterFails(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, testOptions())
+	defer mustClose(t, l)
+	mustAppend(t, l, 5)
+	before := hashDir(t, dir)
+	cause := errors.New("state is odd")
+	err := l.WriteSnapshot(2, func(w io.Writer) error {
+		_, _ = w.Write(make([]byte, 200_000))
+		return cause
+	})
+	if !errors.Is(err, cause) || errors.Is(err, ErrPoisoned) || hashDir(t, dir) != before {
+		t.Errorf("got %v", err)
+	}
+	mustSnapshot(t, l, 2)
+}
+
+// compacted is a log with two snapshots whose oldest segments were dropped.
+func compacted(t testing.TB, dir string) (older, newer uint64) {
+	t.Helper()
+	l := mustOpen(t, dir, testOptions())
+	defer mustClose(t, l)
+	mustAppend(t, l, 40)
+	older = l.Last()
+	mustSnapshot(t, l, older)
+	must(t, l.DropBefore(older))
+	if l.First() != 1 {
+		t.Fatal("dropped what a damaged only snapshot would need")
+	}
+	mustAppend(t, l, 40)
+	newer = l.Last()
+	mustSnapshot(t, l, newer)
+	must(t, l.DropBefore(newer))
+	if l.First() == 1 || l.First() > older+1 {
+		t.Fatalf("begins with %d, older snapshot %d", l.First(), older)
+	}
+	mustAppend(t, l, 3)
+	return older, newer
+}
+
+func TestW4_SnapshotFallback(t *testing.T) {
+	dir := scratch(t)
+	older, newer := compacted(t, dir)
+	all := files(t, dir)
+	names := []string{filepath.Base(snapshotPath(dir, older)), filepath.Base(snapshotPath(dir, newer))}
+	for name, c := range map[string]struct {
+		damage []string
+		base   uint64 // 0 = refused
+	}{
+		"none":  {nil, newer},
+		"newer": {names[1:], older},
+		"older": {names[:1], newer},
+		"both":  {names, 0},
+	} {
+		put(t, dir, all)
+		for _, n := range c.damage {
+			flip(t, filepath.Join(dir, n), 22, 1)
+		}
+		before := hashDir(t, dir)
+		l, err := Open(dir, testOptions())
+		var damage *DamageError
+		if c.base == 0 {
+			if !errors.As(err, &damage) || !strings.HasPrefix(filepath.Base(damage.File), snapshotPrefix) || hashDir(t, dir) != before {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		must(t, err)
+		if r := l.Recovery(); r.SnapshotSequence != c.base || len(r.SnapshotDamage) != len(c.damage) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if seq, _ := snapshotState(t, l); seq != c.base {
+			t.Errorf("%s: snapshot %d", name, seq)
+		}
+		if err := checkLog(l); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		// The next snapshot puts the damaged one aside and leaves two whole ones.
+		mustSnapshot(t, l, l.Last())
+		must(t, l.DropBefore(l.Last()))
+		mustClose(t, l)
+		if r := mustOpenRecovery(t, dir); len(r.SnapshotDamage) != 0 || r.SnapshotSequence != l.Last() {
+			t.Errorf("%s, later: %+v", name, r)
+		}
+	}
+}
+
+func TestW4_EveryBitFlipOfACompactedLog(t *testing.T) {
+	dir := scratch(t)
+	compacted(t, dir)
+	h := history{files: files(t, dir)}
+	// The log does not begin with record 1, so its records are compared with what it holds undamaged.
+	h.records = ours(dir).records
+	for i := range h.records {
+		h.batches = append(h.batches, i+1)
+	}
+	var names []string
+	for name := range maps.Keys(h.files) {
+		if strings.HasPrefix(name, snapshotPrefix) || name == markName {
+			names = append(names, name)
+		}
+	}
+	names = append(names, segmentNames(h.files)[0], lastWithFrames(h.files))
+	c := sweepFlips(t, h, ours, stride(1), true, names)
+	t.Logf("flips: %s", c)
+	if c.bad > 0 || c.refused == 0 || c.told == 0 {
+		t.Errorf("sweep: %s", c)
+	}
+}
+
+// TestLogAndSnapshotMustMeet removes what only one of the two could still prove.
+func TestLogAndSnapshotMustMeet(t *testing.T) {
+	dir := scratch(t)
+	_, newer := compacted(t, dir)
+	all := files(t, dir)
+	names := segmentNames(all)
+	for name, change := range map[string]func(map[string][]byte){
+		"log ends before": func(f map[string][]byte) {
+			for _, n := range names[len(names)/2:] {
+				delete(f, n)
+			}
+		},
+		"log gone": func(f map[string][]byte) {
+			for _, n := range names {
+				delete(f, n)
+			}
+		},
+		"snapshots gone": func(f map[string][]byte) {
+			maps.DeleteFunc(f, func(n string, _ []byte) bool { return strings.HasPrefix(n, snapshotPrefix) })
+		},
+		"snapshot renamed": func(f map[string][]byte) {
+			f[filepath.Base(snapshotPath("", newer+1))] = f[filepath.Base(snapshotPath("", newer))]
+			maps.DeleteFunc(f, func(n string, _ []byte) bool {
+				return strings.HasPrefix(n, snapshotPrefix) && n != filepath.Base(snapshotPath("", newer+1))
+			})
+		},
+	} {
+		for _, marked := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				broken := maps.Clone(all)
+				if !marked {
+					delete(broken, markName)
+				}
+				change(broken)
+				refuses(t, broken)
+			})
+		}
+	}
+	broken := maps.Clone(all)
+	delete(broken, names[0])
+	refuses(t, broken)
+}
+
+func TestUnfinishedSnapshotIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, testOptions())
+	mustAppend(t, l, 5)
+	mustClose(t, l)
+	temp := snapshotPath(dir, 4) + tempSuffix
+	must(t, os.WriteFile(temp, []byte("half"), 0o600))
+	report, err := Verify(dir)
+	if err != nil || len(report.Unusable) != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if r := mustOpenRecovery(t, dir); len(r.TempsRemoved) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(temp); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}
