@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"crypto/subtle"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -38,18 +40,24 @@ type AccountRecord struct {
 }
 
 // Account is one account with its two windows. Like a Book it has one owner, decides events and applies them when they are durable.
+// Danger: what was spent of the leases is in no event and no state; whoever lets go of the Account without Return forfeits it.
 type Account struct {
-	record AccountRecord
+	record AccountRecord // without keys
+	keys   []accountKey     // oldest first
 	days   days
-	minute minute
-	leases []leaseMark // of the last minute, and older ones as far as they may be unspent
-	asked  int         // lease in flight: requested from the log and not yet durable
+	leases []leaseMark // see mark
+
+	// Of this process alone.
+	minute   minute
+	asking   bool          // a lease is on its way into the log
+	fence    time.Duration // steady time of the newest lease asked for
+	creating int           // keys on their way into the log
 }
 
-// leaseMark is when requests were leased, in steady time.
-type leaseMark struct {
-	at    time.Duration // steady
-	count int
+// accountKey is a key with its newest use, which the log learns only with the next lease.
+type accountKey struct {
+	record KeyRecord
+	used   time.Time
 }
 
 // AccountEvent is a fact about one account.
@@ -78,23 +86,25 @@ type (
 		At      time.Time
 		By      string
 	}
-	// Leased takes requests of a day's quota; they count as spent for whoever reads the log. Steady is Moment.Steady.
+	// Leased takes requests of a day's quota; they count as spent for whoever reads the log.
 	Leased struct {
-		Account uint64
-		Day     Date
-		Count   int
-		Steady  time.Duration
-		KeyID   string // whose request asked for it
-		At      time.Time
+		Account  uint64
+		Day      Date
+		Count    int
+		Refunded int           // requests of that day leased before, charged and refunded, that may be spent again from now on
+		Unspent  int           // requests of any day that were leased before and not spent
+		Steady   time.Duration // Moment.Steady
+		KeyID    string        // whose request asked for it
+		At       time.Time
 	}
-	// Returned gives back at a clean stop what was leased and not spent (L1). Recent is how many requests were admitted in the
-	// last minute.
+	// Returned gives back at a clean stop what was leased and not spent (L1).
 	Returned struct {
 		Account uint64
 		Day     Date
 		Unspent int
-		Recent  int
+		Recent  int // admitted in the last minute
 		Steady  time.Duration
+		Uses    []KeyUse // of the keys used since the last lease
 	}
 	// Suspended refuses an account's keys.
 	Suspended struct {
@@ -108,6 +118,11 @@ type (
 		Account uint64
 		At      time.Time
 		By      string
+	}
+	// KeyUse is when a key was last used.
+	KeyUse struct {
+		KeyID string
+		At    time.Time
 	}
 	// AllowanceSet gives an account limits of its own; zero fields are the node's.
 	AllowanceSet struct {
@@ -156,8 +171,21 @@ func NewAccount(id uint64) *Account { return &Account{record: AccountRecord{ID: 
 
 // Record is a copy of what is known of the account.
 func (a *Account) Record() AccountRecord {
+	record := a.durable()
+	for i := range record.Keys {
+		if used := a.keys[i].used; used.After(record.Keys[i].LastUsed) {
+			record.Keys[i].LastUsed = used
+		}
+	}
+	return record
+}
+
+// durable is a copy of what the log knows.
+func (a *Account) durable() AccountRecord {
 	record := a.record
-	record.Keys = slices.Clone(record.Keys)
+	for i := range a.keys {
+		record.Keys = append(record.Keys, a.keys[i].record)
+	}
 	return record
 }
 
@@ -167,13 +195,15 @@ func (a *Account) Apply(event AccountEvent) {
 	case *AccountCreated:
 		a.record.Email, a.record.CreatedAt = e.Email, e.At
 	case *KeyCreated:
-		a.record.Keys = append(slices.Clip(a.record.Keys), e.Key)
+		a.creating = max(0, a.creating-1)
+		a.keys = append(a.keys, accountKey{record: e.Key})
 		a.forgetKeys()
 	case *KeyRevoked:
-		a.revoke(e)
+		if key := a.key(e.KeyID); key != nil && key.record.Active() {
+			key.record.RevokedAt = e.At
+		}
 	case *Leased:
 		a.lease(e)
-		a.use(e.KeyID, e.At)
 	case *Returned:
 		a.giveBack(e)
 	case *Suspended:
@@ -182,118 +212,83 @@ func (a *Account) Apply(event AccountEvent) {
 		a.record.SuspendedAt, a.record.Reason = time.Time{}, ""
 	case *AllowanceSet:
 		a.record.Allowance = e.Allowance
+	default:
+		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
 }
 
 // forgetKeys keeps the list short: the oldest revoked keys leave it; their digests are unknown from then on, which refuses them too.
 func (a *Account) forgetKeys() {
-	for len(a.record.Keys) > keysKept {
-		at := slices.IndexFunc(a.record.Keys, func(k KeyRecord) bool { return !k.Active() })
-		a.record.Keys = slices.Concat(a.record.Keys[:at], a.record.Keys[at+1:])
+	for len(a.keys) > keysKept {
+		at := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
+		if at < 0 {
+			return
+		}
+		a.keys = slices.Delete(a.keys, at, at+1)
 	}
 }
 
-func (a *Account) revoke(e *KeyRevoked) {
-	keys := slices.Clone(a.record.Keys)
-	for i := range keys {
-		if keys[i].ID == e.KeyID && keys[i].Active() {
-			keys[i].RevokedAt = e.At
+// key is the key with an id, nil when there is none.
+func (a *Account) key(id string) *accountKey {
+	for i := range a.keys {
+		if a.keys[i].record.ID == id {
+			return &a.keys[i]
 		}
 	}
-	a.record.Keys = keys
+	return nil
 }
 
-// use notes when a key was last used.
+// byDigest is the key with a digest, nil when there is none; the newest keys come first, they are the ones in use.
+func (a *Account) byDigest(digest Digest) *accountKey {
+	for i := len(a.keys) - 1; i >= 0; i-- {
+		if subtle.ConstantTimeCompare(a.keys[i].record.Digest[:], digest[:]) == 1 {
+			return &a.keys[i]
+		}
+	}
+	return nil
+}
+
+// use notes in what the log knows when a key was last used.
 func (a *Account) use(id string, at time.Time) {
-	for i := range a.record.Keys {
-		if key := &a.record.Keys[i]; key.ID == id && at.After(key.LastUsed) {
-			key.LastUsed = at
-		}
+	if key := a.key(id); key != nil && at.After(key.record.LastUsed) {
+		key.record.LastUsed = at
 	}
 }
 
 // Key is the record of a digest; false when the account has no such key, revoked ones included.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
-	for _, key := range a.record.Keys {
-		if key.Digest == digest {
-			return key, true
-		}
+	if key := a.byDigest(digest); key != nil {
+		return key.record, true
 	}
 	return KeyRecord{}, false
 }
 
-// CreateKey decides a new key: at most two are active at once (K5).
+// CreateKey decides a new key: at most two are active at once, those on their way into the log included (K5).
 func (a *Account) CreateKey(key KeyRecord) (AccountEvent, error) {
-	active := 0
-	for i := range a.record.Keys {
-		if a.record.Keys[i].Active() {
+	active := a.creating
+	for i := range a.keys {
+		if a.keys[i].record.Active() {
 			active++
 		}
 	}
 	if active >= KeysActiveMax {
 		return nil, &Error{Code: CodeKeyLimitReached, Message: "the account has two active keys; revoke one first"}
 	}
+	a.creating++
+	key.CreatedAt = universal(key.CreatedAt)
 	return &KeyCreated{a.record.ID, key}, nil
 }
 
+// KeyLost says that a key decided did not become durable and never will.
+func (a *Account) KeyLost() { a.creating = max(0, a.creating-1) }
+
 // RevokeKey decides the end of a key. A key that is revoked already gives no event and no error: revoking is repeatable (K1).
 func (a *Account) RevokeKey(id, by string, now time.Time) (AccountEvent, error) {
-	for i := range a.record.Keys {
-		switch key := &a.record.Keys[i]; {
-		case key.ID != id:
-		case key.Active():
-			return &KeyRevoked{a.record.ID, id, now, by}, nil
-		default:
-			return nil, nil
-		}
+	switch key := a.key(id); {
+	case key == nil:
+		return nil, &Error{Code: CodeNotFound, Message: "the account has no key with this id"}
+	case key.record.Active():
+		return &KeyRevoked{a.record.ID, id, universal(now), by}, nil
 	}
-	return nil, &Error{Code: CodeNotFound, Message: "the account has no key with this id"}
-}
-
-// Resume begins to count in a new process; now.Steady is the newest steady time in the log. What was leased counts as spent. Requests
-// that may have been admitted in the last minute before the crash count as admitted now: a crash never opens a window (L1, L2).
-func (a *Account) Resume(now Moment, terms Terms) {
-	for i := range a.days.counts {
-		a.days.counts[i].spent = a.days.counts[i].leased
-	}
-	a.asked = 0
-	recent, older := 0, 0
-	for _, mark := range a.leases {
-		if now.Steady-mark.at < MinuteSpan {
-			recent += mark.count
-		} else {
-			older += mark.count
-		}
-	}
-	a.minute.admitted = a.minute.admitted[:0]
-	for range min(a.allowance(terms).Minute, recent+min(older, terms.Lease)) {
-		a.minute.admitted = append(a.minute.admitted, now.Steady)
-	}
-}
-
-func (a *Account) lease(e *Leased) {
-	a.asked = max(0, a.asked-e.Count)
-	if count := a.days.at(e.Day); count != nil {
-		count.leased += e.Count
-	}
-	a.mark(leaseMark{e.Steady, e.Count})
-}
-
-// mark forgets what is older than a minute but for the newest of it, whose requests may be spent much later.
-func (a *Account) mark(next leaseMark) {
-	a.leases = append(a.leases, next)
-	for len(a.leases) > 1 && next.at-a.leases[1].at >= MinuteSpan {
-		a.leases = slices.Delete(a.leases, 0, 1)
-	}
-}
-
-func (a *Account) giveBack(e *Returned) {
-	if count := a.days.at(e.Day); count != nil {
-		count.leased = max(0, count.leased-e.Unspent)
-		count.spent = min(count.spent, count.leased)
-	}
-	a.leases = a.leases[:0]
-	if e.Recent > 0 {
-		a.leases = append(a.leases, leaseMark{e.Steady, e.Recent})
-	}
+	return nil, nil
 }

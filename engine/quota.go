@@ -13,8 +13,8 @@ const (
 	MinuteSpan = time.Minute
 	// LeaseDefault is how many requests of the day's quota are taken from the log at once (L1).
 	LeaseDefault = 16
-	// daysKept bounds the days an account remembers; a clock that jumps may add one, time goes by them otherwise.
-	daysKept = 4
+	// daysKept bounds the days an account remembers: two are enough for a clock that is right, the others are for its jumps.
+	daysKept = 8
 )
 
 // Allowance is how much an identity may ask.
@@ -26,7 +26,7 @@ func DefaultAllowance() Allowance { return Allowance{DayLimitDefault, MinuteLimi
 // Window is one limit as an answer's headers describe it (L3, L4).
 type Window struct {
 	Limit, Remaining int
-	Reset            time.Time // when Remaining rises next: the day's end, or the oldest request's leaving of the minute
+	Reset            time.Time // when Remaining rises next: the day's end, or a request's leaving of the minute
 }
 
 // Verdict is the outcome of asking for one request.
@@ -56,8 +56,27 @@ func (v *Verdict) Tighter() Window {
 	return v.Minute
 }
 
+// verdictOf says whether one more request fits into both windows. When it fits into neither, the one that resets later is named, so
+// that the code, the headers and Retry-After speak of the same wait.
+func verdictOf(day, minute Window, now time.Time) Verdict {
+	v := Verdict{Admitted: true, Day: day, Minute: minute}
+	if minute.Remaining == 0 {
+		v.Admitted, v.Violated, v.RetryAfter = false, CodeRateLimited, minute.Reset.Sub(now)
+	}
+	if wait := day.Reset.Sub(now); day.Remaining == 0 && wait >= v.RetryAfter {
+		v.Admitted, v.Violated, v.RetryAfter = false, CodeQuotaExceeded, wait
+	}
+	return v
+}
+
+// charge takes one request that fits off both windows.
+func (v *Verdict) charge() {
+	v.Day.Remaining--
+	v.Minute.Remaining--
+}
+
 // Moment is the present on both clocks. Wall tells the day. Steady is how long nodes have run on this log: it only grows, whatever
-// happens to the wall clock, and goes on after a restart where the log ended.
+// happens to the wall clock, and goes on after a restart where the log ended, so that it is never ahead of real time.
 type Moment struct {
 	Wall   time.Time
 	Steady time.Duration
@@ -66,6 +85,8 @@ type Moment struct {
 // minute is the exact sliding window: when the requests of the last 60 seconds were admitted, oldest first. It counts steady time,
 // so that a step of the wall clock neither opens nor closes it.
 type minute struct{ admitted []time.Duration }
+
+func (m *minute) add(now Moment) { m.admitted = append(m.admitted, now.Steady) }
 
 func (m *minute) expire(now Moment) {
 	gone := 0
@@ -77,66 +98,91 @@ func (m *minute) expire(now Moment) {
 	}
 }
 
+// window resets when Remaining rises next; with more in it than the limit, which may have been lowered, that is not the first leaving.
 func (m *minute) window(limit int, now Moment) Window {
 	w := Window{Limit: limit, Remaining: max(0, limit-len(m.admitted)), Reset: now.Wall.Add(MinuteSpan)}
-	if len(m.admitted) > 0 {
-		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - m.admitted[0]))
+	if n := len(m.admitted); n > 0 {
+		leaves := m.admitted[min(max(0, n-limit), n-1)]
+		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - leaves))
 	}
 	return w
 }
 
-func (m *minute) refund() {
-	if n := len(m.admitted); n > 0 {
-		m.admitted = m.admitted[:n-1]
-	}
-}
-
-// idle reports that nothing is counted at a moment.
-func (m *minute) idle(now Moment) bool {
-	m.expire(now)
-	return len(m.admitted) == 0
-}
-
-// dayCount is how much of one Dominican day is used up. Leased is in the log, Spent only in memory and never above it: what a
-// crash forgets was counted as spent before.
-type dayCount struct {
-	day           Date
-	leased, spent int
-}
-
-// days are the days that an identity remembers, in order. A day that was dropped may never be counted again.
-type days struct {
-	counts []dayCount
-	floor  Date // days up to here are closed
-}
-
-// at is the count of a day, made when it is new; nil for a closed day.
-func (d *days) at(day Date) *dayCount {
-	if day <= d.floor {
-		return nil
-	}
-	at, found := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day Date) int { return int(c.day) - int(day) })
-	if found {
-		return &d.counts[at]
-	}
-	d.counts = slices.Insert(d.counts, at, dayCount{day: day})
-	if len(d.counts) <= daysKept {
-		return &d.counts[at]
-	}
-	d.floor = d.counts[0].day
-	d.counts = slices.Delete(d.counts, 0, 1)
-	if at == 0 {
-		return nil
-	}
-	return &d.counts[at-1]
-}
-
-// peek is the count of a day without making one.
-func (d *days) peek(day Date) dayCount {
-	for _, c := range d.counts {
-		if c.day == day {
-			return c
+// refund takes out the admission of a moment, and none other: another one's leaves later or sooner.
+func (m *minute) refund(at Moment) {
+	for i := len(m.admitted) - 1; i >= 0; i-- {
+		if m.admitted[i] == at.Steady {
+			m.admitted = slices.Delete(m.admitted, i, i+1)
+			return
 		}
 	}
+}
+
+// idle reports that nothing is counted at a moment, and lets go of the memory.
+func (m *minute) idle(now Moment) bool {
+	m.expire(now)
+	if len(m.admitted) > 0 {
+		return false
+	}
+	m.admitted = nil
+	return true
+}
+
+// dayCount is how much of one Dominican day is used up. Leased is in the log; the others are in memory only and never above it: what
+// a crash forgets was counted as spent before.
+type dayCount struct {
+	day      Date
+	leased   int
+	spent    int // of what is leased
+	refunded int // of what is spent: costs nothing any more and is spent again only after the next lease, see Account.Refund
+}
+
+// unspent is what may be spent at once.
+func (c dayCount) unspent() int { return c.leased - c.spent }
+
+// charged is what counts against the day's limit.
+func (c dayCount) charged() int { return c.spent - c.refunded }
+
+// days are the days that an account has leased from, in order. A day that was dropped may never be counted again. Only leases that
+// are in the log make and drop days, so that a replay remembers the same ones.
+type days struct {
+	counts []dayCount
+	floor  Date // days up to here are closed; no date is
+}
+
+func (d *days) closed(day Date) bool { return day <= d.floor }
+
+// find is the count of a day, nil when there is none.
+func (d *days) find(day Date) *dayCount {
+	for i := len(d.counts) - 1; i >= 0; i-- {
+		if d.counts[i].day == day {
+			return &d.counts[i]
+		}
+	}
+	return nil
+}
+
+// peek is the count of a day without a way to change it.
+func (d *days) peek(day Date) dayCount {
+	if c := d.find(day); c != nil {
+		return *c
+	}
 	return dayCount{day: day}
+}
+
+// open is the count of a day, made when it is new; nil for a closed day. The oldest day makes room, be it the new one itself.
+func (d *days) open(day Date) *dayCount {
+	if d.closed(day) {
+		return nil
+	}
+	if c := d.find(day); c != nil {
+		return c
+	}
+	at, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day Date) int { return int(c.day - day) })
+	d.counts = slices.Insert(d.counts, at, dayCount{day: day})
+	if len(d.counts) > daysKept {
+		d.floor = d.counts[0].day
+		d.counts = slices.Delete(d.counts, 0, 1)
+	}
+	return d.find(day)
 }

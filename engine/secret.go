@@ -30,19 +30,31 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // Digest is the SHA-256 of a secret: all that is kept of it.
 type Digest [sha256.Size]byte
 
-// Secret is a text that must reach nobody but its owner. It prints as [redacted]; Reveal gives the text.
-type Secret struct{ text string }
+// Secret is a text that must reach nobody but its owner. It prints as [redacted]; Reveal gives the text. It holds the text behind
+// a pointer because fmt prints the private fields of a struct without asking them: there it finds an address in memory.
+type Secret struct{ text *string }
 
 const redacted = "[redacted]"
 
+// SecretOf hides a text that was not made here, such as the password of a mail server.
+func SecretOf(text string) Secret { return Secret{&text} }
+
 // Reveal is the secret text, for the one answer or mail that carries it.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 // Digest is what is kept of the secret.
-func (s Secret) Digest() Digest { return sha256.Sum256([]byte(s.text)) }
+func (s Secret) Digest() Digest { return sha256.Sum256([]byte(s.Reveal())) }
 
 // Hint is the last characters, which tell an owner's keys apart.
-func (s Secret) Hint() string { return s.text[max(0, len(s.text)-hintLength):] }
+func (s Secret) Hint() string {
+	text := s.Reveal()
+	return text[max(0, len(text)-hintLength):]
+}
 
 // String hides the secret.
 func (Secret) String() string { return redacted }
@@ -62,7 +74,7 @@ func NewKey(random io.Reader, prefix string) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("make key: %w", err)
 	}
-	return Secret{prefix + body + keyChecksum(prefix+body)}, nil
+	return SecretOf(prefix + body + keyChecksum(prefix+body)), nil
 }
 
 // NewSession makes a session token.
@@ -71,7 +83,7 @@ func NewSession(random io.Reader) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("make session: %w", err)
 	}
-	return Secret{SessionPrefix + body}, nil
+	return SecretOf(SessionPrefix + body), nil
 }
 
 // NewCode makes a login code: eight digits, leading zeros kept.
@@ -80,13 +92,13 @@ func NewCode(random io.Reader) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("make code: %w", err)
 	}
-	return Secret{digits}, nil
+	return SecretOf(digits), nil
 }
 
-// ErrRandom is returned when the source of chance gives the same byte for ever.
+// ErrRandom is returned when a source of chance gives hardly anything but bytes that are passed over.
 var ErrRandom = errors.New("the source of random bytes is broken")
 
-// randomTriesMax bounds the search for unbiased bytes: at most a third of all bytes are passed over, so this many in a row never are.
+// randomTriesMax bounds the search for unbiased bytes: one in thirty is passed over, so a healthy source needs about forty.
 const randomTriesMax = 4096
 
 // randomText draws without bias: bytes beyond the largest multiple of the alphabet are passed over.
@@ -128,6 +140,11 @@ func ReadKey(text []byte) (Digest, bool) {
 		return Digest{}, false
 	}
 	signed := text[:KeyLength-keyChecksumLength]
+	for _, c := range signed[len(KeyPrefixLive):] {
+		if !letterOrDigit(rune(c)) {
+			return Digest{}, false
+		}
+	}
 	sum := crc32.ChecksumIEEE(signed)
 	for i := range keyChecksumLength {
 		if text[KeyLength-1-i] != base62[sum%62] {

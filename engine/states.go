@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -22,52 +20,58 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState is when requests were leased, in steady time.
+// LeaseState is what was leased since a moment in steady time, and what was unspent then.
 type LeaseState struct {
-	Steady time.Duration
-	Count  int
+	Steady  time.Duration
+	Unspent int
+	Count   int
 }
 
-// State is the account for a snapshot.
+// State is the account for a snapshot: what its events have made of it, and nothing of this process.
 func (a *Account) State() AccountState {
-	state := AccountState{Record: a.Record(), Floor: a.days.floor}
+	state := AccountState{Record: a.durable(), Floor: a.days.floor}
 	for _, c := range a.days.counts {
 		state.Days = append(state.Days, DayState{c.day, c.leased})
 	}
 	for _, mark := range a.leases {
-		state.Leases = append(state.Leases, LeaseState{mark.at, mark.count})
+		state.Leases = append(state.Leases, LeaseState{mark.at, mark.unspent, mark.count})
 	}
 	return state
 }
 
 // RestoreAccount is the account that a snapshot describes; Resume comes after the events behind it.
 func RestoreAccount(state AccountState) *Account {
-	a := &Account{record: state.Record}
-	a.days.floor = state.Floor
+	a := &Account{record: state.Record, days: days{floor: state.Floor}}
+	a.record.Keys = nil
+	for _, key := range state.Record.Keys {
+		a.keys = append(a.keys, accountKey{record: key})
+	}
 	for _, day := range state.Days {
-		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased, spent: day.Leased})
+		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
 	}
 	for _, lease := range state.Leases {
-		a.leases = append(a.leases, leaseMark{lease.Steady, lease.Count})
+		a.leases = append(a.leases, leaseMark{lease.Steady, lease.Unspent, lease.Count})
 	}
 	return a
 }
 
-// RegistryState is the registry as a snapshot keeps it: everything but the codes, which a restart voids. Slices are sorted.
+// RegistryState is the registry as a snapshot keeps it: everything but the codes and the brakes on clients, which a restart voids.
+// Addresses are sorted; sessions are in the order of their opening.
 type RegistryState struct {
 	Addresses []AddressState
 	Sessions  []SessionState
 	Wrong     RollingState
-	Mails     RollingState
-	Swept     Date
+	Codes     RollingState
+	Swept     time.Duration // steady
 	LastID    uint64
 }
 
 // AddressState is an address with its account and its counters.
 type AddressState struct {
 	Email                        Email
-	Account                      uint64 // 0 = none
-	Issued                       time.Time
+	Account                      uint64        // 0 = none
+	Again                        time.Duration // from when another code may be asked for, steady
+	Touched                      time.Duration // the newest fact, steady
 	MailsDay, WrongDay           Date
 	MailsOfTheDay, WrongOfTheDay int
 }
@@ -78,39 +82,44 @@ type SessionState struct {
 	Account uint64
 	Email   Email
 	Expires time.Time
+	Until   time.Duration // steady
 }
 
-// RollingState counts the minutes of an hour: Counts[i] belongs to the minute that is i modulo 61.
+// RollingState counts the minutes of an hour of steady time: Counts[i] belongs to the minute that is i modulo 61.
 type RollingState struct {
-	Counts [61]int
+	Counts [rollingMinutes]uint16
 	Newest int64
 }
 
 // State is the registry for a snapshot.
 func (r *Registry) State() RegistryState {
 	state := RegistryState{
-		Wrong: RollingState{r.wrong.minutes, r.wrong.newest}, Mails: RollingState{r.mails.minutes, r.mails.newest},
+		Wrong: RollingState{r.wrong.minutes, r.wrong.newest}, Codes: RollingState{r.codes.minutes, r.codes.newest},
 		Swept: r.swept, LastID: r.lastID,
 	}
 	for email, a := range r.addresses {
-		if a.issued.IsZero() && !a.known && a.wrong.count == 0 {
-			continue // asked for, and not in the log
+		if a.kept {
+			state.Addresses = append(state.Addresses, a.state(email))
 		}
-		kept := AddressState{
-			Email: email, Issued: a.issued, MailsDay: a.mails.day, MailsOfTheDay: a.mails.count,
-			WrongDay: a.wrong.day, WrongOfTheDay: a.wrong.count,
-		}
-		if a.known {
-			kept.Account = a.account
-		}
-		state.Addresses = append(state.Addresses, kept)
 	}
 	slices.SortFunc(state.Addresses, func(a, b AddressState) int { return strings.Compare(a.Email.lower, b.Email.lower) })
-	for token, s := range r.sessions {
-		state.Sessions = append(state.Sessions, SessionState{token, s.account, s.email, s.expires})
+	for _, token := range r.opened {
+		if s, open := r.sessions[token]; open {
+			state.Sessions = append(state.Sessions, SessionState{token, s.account, s.email, s.expires, s.until})
+		}
 	}
-	slices.SortFunc(state.Sessions, func(a, b SessionState) int { return cmp.Or(bytes.Compare(a.Token[:], b.Token[:])) })
 	return state
+}
+
+func (a *address) state(email Email) AddressState {
+	kept := AddressState{
+		Email: email, Again: a.again, Touched: a.touched, MailsDay: a.mails.day, MailsOfTheDay: a.mails.count,
+		WrongDay: a.wrong.day, WrongOfTheDay: a.wrong.count,
+	}
+	if a.known {
+		kept.Account = a.account
+	}
+	return kept
 }
 
 // RestoreRegistry is the registry that a snapshot describes.
@@ -118,15 +127,15 @@ func RestoreRegistry(state RegistryState, key [32]byte) *Registry {
 	r := NewRegistry(key)
 	r.swept, r.lastID = state.Swept, state.LastID
 	r.wrong = rolling{state.Wrong.Counts, state.Wrong.Newest}
-	r.mails = rolling{state.Mails.Counts, state.Mails.Newest}
+	r.codes = rolling{state.Codes.Counts, state.Codes.Newest}
 	for _, a := range state.Addresses {
 		r.addresses[a.Email] = &address{
-			account: a.Account, known: a.Account != 0, issued: a.Issued,
+			account: a.Account, known: a.Account != 0, kept: true, again: a.Again, touched: a.Touched,
 			mails: tally{a.MailsDay, a.MailsOfTheDay}, wrong: tally{a.WrongDay, a.WrongOfTheDay},
 		}
 	}
 	for _, s := range state.Sessions {
-		r.sessions[s.Token] = session{s.Account, s.Email, s.Expires}
+		r.open(s.Token, session{s.Account, s.Email, s.Expires, s.Until}, r.at(s.Email))
 	}
 	return r
 }

@@ -38,28 +38,41 @@ func NewStrangers(rows int, hash func(uint64) uint64) *Strangers {
 
 // Admit asks for one request of an address now, and charges it.
 func (s *Strangers) Admit(from netip.Addr, now Moment, allowance Allowance) Verdict {
-	row := s.row(from, now)
-	verdict := row.verdict(now, allowance)
-	if !verdict.Admitted {
-		return verdict
+	row, quietest := s.find(from)
+	if row == nil {
+		row = quietest
+		key, v4 := addressKey(from)
+		*row = stranger{key: key, v4: v4, used: true, minute: minute{row.minute.admitted[:0]}}
 	}
-	row.day.count++
-	row.minute.admitted = append(row.minute.admitted, now.Steady)
-	verdict = row.verdict(now, allowance)
-	verdict.Admitted, verdict.Violated, verdict.RetryAfter = true, "", 0
+	row.last = now.Steady
+	verdict := row.verdict(now, allowance)
+	if verdict.Admitted {
+		row.day.add(DateOf(now.Wall))
+		row.minute.add(now)
+		verdict.charge()
+	}
 	return verdict
 }
 
-// Windows are both windows as they stand.
+// Windows are both windows as they stand; Admitted says whether one more request fits.
 func (s *Strangers) Windows(from netip.Addr, now Moment, allowance Allowance) Verdict {
-	return s.row(from, now).verdict(now, allowance)
+	row, _ := s.find(from)
+	if row == nil {
+		row = &stranger{}
+	}
+	return row.verdict(now, allowance)
 }
 
-// Refund takes the newest admission of an address back.
-func (s *Strangers) Refund(from netip.Addr, now Moment) {
-	row := s.row(from, now)
-	row.day.count = max(0, row.day.count-1)
-	row.minute.refund()
+// Refund takes an admission of an address back; at is its moment. Nothing happens when the row or the day has gone.
+func (s *Strangers) Refund(from netip.Addr, at Moment) {
+	row, _ := s.find(from)
+	if row == nil {
+		return
+	}
+	row.minute.refund(at)
+	if row.day.day == DateOf(at.Wall) && row.day.count > 0 {
+		row.day.count--
+	}
 }
 
 func (r *stranger) verdict(now Moment, allowance Allowance) Verdict {
@@ -68,24 +81,22 @@ func (r *stranger) verdict(now Moment, allowance Allowance) Verdict {
 	return verdictOf(day, r.minute.window(allowance.Minute, now), now.Wall)
 }
 
-// row is the row of an address, taken from the quietest of its set when it has none.
-func (s *Strangers) row(from netip.Addr, now Moment) *stranger {
+// find is the row of an address, nil when it has none, and the row that it may take: a free one, or the one that was quiet longest.
+func (s *Strangers) find(from netip.Addr) (row, quietest *stranger) {
 	key, v4 := addressKey(from)
 	sets := uint64(len(s.rows) / strangerWays)
 	set := s.rows[s.hash(key)%sets*strangerWays:][:strangerWays]
-	victim := &set[0]
+	quietest = &set[0]
 	for i := range set {
 		row := &set[i]
 		if row.used && row.key == key && row.v4 == v4 {
-			row.last = now.Steady
-			return row
+			return row, nil
 		}
-		if !row.used || victim.used && row.last < victim.last {
-			victim = row
+		if quietest.used && (!row.used || row.last < quietest.last) {
+			quietest = row
 		}
 	}
-	*victim = stranger{key: key, v4: v4, used: true, last: now.Steady, minute: minute{victim.minute.admitted[:0]}}
-	return victim
+	return nil, quietest
 }
 
 func addressKey(addr netip.Addr) (key uint64, v4 bool) {

@@ -36,15 +36,15 @@ func (t Transition) Required(now time.Time) bool {
 
 // Announce decides the end of anonymous access at an instant, whole seconds, at least 14 days ahead.
 func (t Transition) Announce(at, now time.Time, by string) (*Announced, error) {
-	at, now = universal(at).Truncate(time.Second), universal(now).Truncate(time.Second)
+	at, now = universal(at).Truncate(time.Second), universal(now)
 	if t.Required(now) {
 		return nil, &Error{Code: CodeInvalidParameters, Message: fmt.Sprintf("keys are required since %s", t.RequiredAt.Format(time.RFC3339))}
 	}
-	if earliest := now.Add(NoticeMin); at.Before(earliest) {
+	if earliest := now.Add(NoticeMin + time.Second - 1).Truncate(time.Second); at.Before(earliest) {
 		return nil, &Error{Code: CodeInvalidParameters,
 			Message: fmt.Sprintf("keys can't be required before %s: the notice is 14 days", earliest.Format(time.RFC3339))}
 	}
-	return &Announced{Transition{now, at, by}}, nil
+	return &Announced{Transition{now.Truncate(time.Second), at, by}}, nil
 }
 
 // Withdraw decides to take the announcement back, before its day.
