@@ -1,0 +1,106 @@
+package mail
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func goodConfig(t *testing.T) Config {
+	return Config{Addr: serverName + ":587", From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1)}
+}
+
+func TestConfig_Refused(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret := engine.SecretOf(testPassword)
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"no address", func(c *Config) { c.Addr = "" }, "Addr"},
+		{"no port", func(c *Config) { c.Addr = serverName }, "want host:port"},
+		{"no host", func(c *Config) { c.Addr = ":25" }, "Addr"},
+		{"port by name", func(c *Config) { c.Addr = serverName + ":smtp" }, "1 to 65535"},
+		{"port too large", func(c *Config) { c.Addr = serverName + ":65536" }, "1 to 65535"},
+		{"a line break in the host", func(c *Config) { c.Addr = "mail\r\nQUIT:25" }, "Addr"},
+		{"a socket file", func(c *Config) { c.Addr = "unix:///run/x:25" }, "Addr"},
+		{"unknown protection", func(c *Config) { c.TLS = "maybe" }, `want "starttls", "tls" or "off"`},
+		{"no sender", func(c *Config) { c.From = engine.Email{} }, "From"},
+		{"user alone", func(c *Config) { c.User = testUser }, "belong together"},
+		{"password alone", func(c *Config) { c.Password = secret }, "belong together"},
+		{"password readable on the way", func(c *Config) { c.TLS, c.User, c.Password = Off, testUser, secret }, "readable"},
+		{"authorities without TLS", func(c *Config) { c.TLS, c.RootCAs = Off, x509.NewCertPool() }, "mean nothing"},
+		{"two sets of authorities", func(c *Config) { c.CAFile, c.RootCAs = empty, x509.NewCertPool() }, "both set"},
+		{"no such file", func(c *Config) { c.CAFile = empty + ".gone" }, "no such file"},
+		{"file without certificate", func(c *Config) { c.CAFile = empty }, "no PEM certificate"},
+		{"no clock", func(c *Config) { c.Clock = nil }, "Clock"},
+		{"no chance", func(c *Config) { c.Random = nil }, "Random"},
+		{"negative queue", func(c *Config) { c.QueueMax = -1 }, "QueueMax is -1, want 0 to 10000"},
+		{"too many tries", func(c *Config) { c.Attempts = 101 }, "Attempts"},
+		{"negative wait", func(c *Config) { c.Backoff.First = -1 }, "Backoff.First"},
+		{"waits that shrink", func(c *Config) { c.Backoff = Backoff{First: time.Minute, Max: time.Second} }, "less than Backoff.First"},
+		{"a pause of days", func(c *Config) { c.Breaker.Pause = 48 * time.Hour }, "Breaker.Pause"},
+		{"negative timeout", func(c *Config) { c.Timeouts.Letter = -time.Second }, "Timeouts.Letter"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			config := goodConfig(t)
+			tt.change(&config)
+			m, err := Open(config)
+			if err == nil || m != nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), testPassword) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestConfig_Defaults(t *testing.T) {
+	config, err := goodConfig(t).complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.TLS != StartTLS || config.tls().ServerName != serverName || config.tls().InsecureSkipVerify || config.domain() != "tasard.example" {
+		t.Errorf("got TLS %q for %q", config.TLS, config.tls().ServerName)
+	}
+	if config.QueueMax != 1000 || config.Attempts != 10 || config.Backoff != (Backoff{5 * time.Second, 2 * time.Minute}) ||
+		config.Breaker != (Breaker{5, 30 * time.Second}) || config.Timeouts != (Timeouts{15 * time.Second, 30 * time.Second, 10 * time.Second}) {
+		t.Errorf("got %+v", config)
+	}
+	config = goodConfig(t)
+	config.Backoff.First = 30 * time.Minute
+	if config, err = config.complete(); err != nil || config.Backoff.Max != 30*time.Minute {
+		t.Errorf("a long first wait: %v, Max %s", err, config.Backoff.Max)
+	}
+}
+
+func TestLog_Line(t *testing.T) {
+	var out bytes.Buffer
+	letter := letterTo(t, "Ana@example.do", testCode)
+	letter.Expires = time.Date(2026, 9, 17, 9, 5, 0, 0, time.FixedZone("", -4*3600))
+	if err := NewLog(&out).Send(letter); err != nil {
+		t.Fatal(err)
+	}
+	if want := "mail to=ana@example.do code=01234567 expires=2026-09-17T13:05:00Z\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	if err := NewLog(&out).Send(engine.Letter{}); !errors.Is(err, ErrLetter) {
+		t.Errorf("an empty letter: %v", err)
+	}
+	if err := NewLog(full{}).Send(letter); err == nil || strings.Contains(err.Error(), testCode) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

@@ -1,0 +1,419 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wneessen/go-mail/smtp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const testCode = "01234567"
+
+// protection is one way of TLS against one kind of server.
+type protection struct {
+	name   string
+	mode   TLS
+	server *tls.Config // nil = speaks no TLS
+	inside bool        // TLS from the first byte
+	sent   bool
+	detail string // part of what the log says
+}
+
+func protections(t *testing.T, trusted *authority) []protection {
+	good := trusted.server(t, serverName, year(2200))
+	wrong := trusted.server(t, "mail.evil.example", year(2200))
+	expired := trusted.server(t, serverName, year(1999))
+	foreign := newAuthority(t).server(t, serverName, year(2200))
+	old := trusted.server(t, serverName, year(2200))
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	return []protection{
+		{name: "off", mode: Off, sent: true},
+		{name: "starttls", mode: StartTLS, server: good, sent: true},
+		{name: "starttls is the default", mode: "", server: good, sent: true},
+		{name: "starttls, wrong name", mode: StartTLS, server: wrong, detail: "not " + serverName},
+		{name: "starttls, expired", mode: StartTLS, server: expired, detail: "expired"},
+		{name: "starttls, foreign authority", mode: StartTLS, server: foreign, detail: "x509"},
+		{name: "starttls, old version", mode: StartTLS, server: old, detail: "protocol version"},
+		{name: "starttls, not offered", mode: StartTLS, detail: "offers no STARTTLS"},
+		{name: "default, not offered", mode: "", detail: "offers no STARTTLS"},
+		{name: "tls", mode: Implicit, server: good, inside: true, sent: true},
+		{name: "tls, wrong name", mode: Implicit, server: wrong, inside: true, detail: "not " + serverName},
+		{name: "tls, expired", mode: Implicit, server: expired, inside: true, detail: "expired"},
+		{name: "tls, foreign authority", mode: Implicit, server: foreign, inside: true, detail: "x509"},
+		{name: "tls, server speaks none", mode: Implicit, detail: "tls:"},
+		{name: "starttls, server speaks tls at once", mode: StartTLS, server: good, inside: true},
+	}
+}
+
+// TestS9_Protection: a letter goes out exactly when the protection that was asked for holds. Otherwise not a word of it leaves;
+// the rows that send are the control.
+func TestS9_Protection(t *testing.T) {
+	trusted := newAuthority(t)
+	for _, tt := range protections(t, trusted) {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkProtection(t, tt, trusted) })
+		})
+	}
+}
+
+func checkProtection(t *testing.T, tt protection, trusted *authority) {
+	server, lines, logs := &catcher{tls: tt.server}, newPipes(), &logged{}
+	if tt.inside {
+		server.tls = nil
+		server.serve(t, tls.NewListener(lines, tt.server))
+	} else {
+		server.serve(t, lines)
+	}
+	m := openMailer(t, lines.dial, logs, func(c *Config) {
+		c.TLS, c.Attempts = tt.mode, 1
+		if tt.mode != Off {
+			c.RootCAs = trusted.roots()
+		}
+	})
+	if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+		t.Fatal(err)
+	}
+	pass(time.Minute)
+	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.taken()) != int(stats.Sent) || stats.Waiting != 0 {
+		t.Errorf("sent %d, taken %d, want sent %v; %s", stats.Sent, len(server.taken()), tt.sent, logs)
+	}
+	if readable := strings.Contains(lines.written(), "ana@"); readable != (tt.mode == Off) {
+		t.Errorf("the address went over the wire readable: %v", readable)
+	}
+	if !strings.Contains(logs.String(), tt.detail) {
+		t.Errorf("the log does not say %q: %s", tt.detail, logs)
+	}
+}
+
+// TestMail_Loopback sends over real sockets, with the certificates of a file.
+func TestMail_Loopback(t *testing.T) {
+	trusted := newAuthority(t)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, trusted.pem(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := trusted.server(t, serverName, year(2200))
+	for _, mode := range []TLS{Off, StartTLS, Implicit} {
+		t.Run(string(mode), func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := listener.Addr().String()
+			server := &catcher{arrived: make(chan caught, 1)}
+			switch mode {
+			case StartTLS:
+				server.tls = good
+			case Implicit:
+				listener = tls.NewListener(listener, good)
+			}
+			server.serve(t, listener)
+			m := openMailer(t, nil, io.Discard, func(c *Config) {
+				c.Addr, c.TLS = addr, mode
+				if mode != Off {
+					c.CAFile = file
+				}
+			})
+			if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case mail := <-server.arrived:
+				if problems := letterProblems(mail.text, "ana@example.do", testCode); len(problems) > 0 {
+					t.Error(problems)
+				}
+			case <-t.Context().Done():
+				t.Fatal("no letter came")
+			}
+			if err := m.Close(t.Context()); err != nil || m.Stats().Sent != 1 {
+				t.Errorf("close: %v, sent %d", err, m.Stats().Sent)
+			}
+		})
+	}
+}
+
+func TestMail_Login(t *testing.T) {
+	trusted := newAuthority(t)
+	for _, tt := range []struct {
+		name, password string
+		mechanisms     []string
+		sent           bool
+		log            string
+	}{
+		{"plain", testPassword, []string{"PLAIN", "LOGIN"}, true, "letter sent"},
+		{"login", testPassword, []string{"LOGIN"}, true, "letter sent"},
+		{"wrong password", "not it", []string{"PLAIN"}, false, `"stage":"login","smtp":535`},
+		{"wrong password, login", "not it", []string{"LOGIN"}, false, `"stage":"login","smtp":535`},
+		{"no mechanism of ours", testPassword, []string{"CRAM-MD5"}, false, "offers neither PLAIN nor LOGIN"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &catcher{tls: trusted.server(t, serverName, year(2200)), mechanisms: tt.mechanisms}
+				server.onLogin = func(user, password string) error {
+					if user == testUser && password == testPassword {
+						return nil
+					}
+					return refusal(535, "wrong password for "+user+": "+password)
+				}
+				b := newBed(t, server, func(c *Config) {
+					c.TLS, c.RootCAs, c.Attempts = StartTLS, trusted.roots(), 2
+					c.User, c.Password = testUser, engine.SecretOf(tt.password)
+				})
+				b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+				pass(time.Minute)
+				stats := b.Stats()
+				if (stats.Sent == 1) != tt.sent || (stats.Exhausted == 1) == tt.sent {
+					t.Errorf("got %+v, want sent %v", stats, tt.sent)
+				}
+				if !strings.Contains(b.logs.String(), tt.log) {
+					t.Errorf("the log does not say %s: %s", tt.log, b.logs)
+				}
+			})
+		})
+	}
+}
+
+func TestMail_LoginNeedsTLS(t *testing.T) {
+	l := &login{config: Config{Addr: "localhost:25", User: testUser, Password: engine.SecretOf(testPassword)}}
+	if _, said, err := l.Start(&smtp.ServerInfo{Name: "localhost", Auth: []string{"PLAIN"}}); !errors.Is(err, smtp.ErrUnencrypted) || said != nil {
+		t.Errorf("got %q, %v; the library would let localhost pass", said, err)
+	}
+}
+
+// TestMail_Answers: what a server answers decides what becomes of the letter.
+func TestMail_Answers(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		rcpts []int // answers to RCPT one after the other; then 250
+		datas []int // the same to the text
+		want  Stats
+	}{
+		{"taken", nil, nil, Stats{Sent: 1}},
+		{"4xx then taken", []int{450}, nil, Stats{Sent: 1, Failures: 1}},
+		{"421 then taken", []int{421}, nil, Stats{Sent: 1, Failures: 1}},
+		{"452 to the text, then taken", nil, []int{452, 451}, Stats{Sent: 1, Failures: 2}},
+		{"5xx", []int{550}, nil, Stats{Refused: 1, Failures: 1}},
+		{"5xx to the text", nil, []int{554}, Stats{Refused: 1, Failures: 1}},
+		{"4xx then 5xx", []int{451, 553}, nil, Stats{Refused: 1, Failures: 2}},
+		{"4xx for ever", []int{450, 450, 450, 450}, nil, Stats{Exhausted: 1, Failures: 4}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rcpts, datas := tt.rcpts, tt.datas
+				server := &catcher{
+					onRcpt: func(string) error { return answer(&rcpts) },
+					onData: func([]byte, net.Conn) error { return answer(&datas) },
+				}
+				b := newBed(t, server, func(c *Config) { c.Attempts = 4 })
+				b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+				pass(5 * time.Minute)
+				got := b.Stats()
+				got.LastSent = time.Time{}
+				if got != tt.want || len(server.taken()) != int(tt.want.Sent) || b.pipes.dialled() != int(got.Failures+got.Sent) {
+					t.Errorf("got %+v with %d connections, want %+v", got, b.pipes.dialled(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+// answer takes the next code off the list.
+func answer(codes *[]int) error {
+	if len(*codes) == 0 {
+		return nil
+	}
+	code := (*codes)[0]
+	*codes = (*codes)[1:]
+	return refusal(code, "so it is")
+}
+
+// TestMail_Greylist: a server that takes a letter only five minutes after it first saw it gets it before the code runs out, and
+// it keeps no other letter waiting.
+func TestMail_Greylist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := map[string]time.Time{}
+		server := &catcher{onRcpt: func(to string) error {
+			if _, seen := first[to]; !seen {
+				first[to] = clock()
+			}
+			if strings.HasPrefix(to, "grey") && clock().Sub(first[to]) < 5*time.Minute {
+				return refusal(450, "greylisted, come back later")
+			}
+			return nil
+		}}
+		b := newBed(t, server, nil)
+		b.mustSend(t, letterTo(t, "grey@example.do", testCode))
+		b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+		pass(time.Second)
+		if got := server.taken(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
+			t.Errorf("got %d letters, want ana's at once", len(got))
+		}
+		pass(10 * time.Minute)
+		stats := b.Stats()
+		if stats.Sent != 2 || stats.Open {
+			t.Errorf("got %+v, want both sent, the breaker never open", stats)
+		}
+		mails := server.taken()
+		if last := mails[len(mails)-1]; last.to[0] != "grey@example.do" || !strings.Contains(string(last.text), "Message-ID: <") {
+			t.Errorf("got %q last", last.to)
+		}
+	})
+}
+
+// TestMail_Cut: a connection that ends in the middle of the text leaves nothing half taken; the next try has the same Message-ID.
+func TestMail_Cut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen [][]byte
+		server := &catcher{onData: func(text []byte, conn net.Conn) error {
+			if seen = append(seen, text); len(seen) == 1 {
+				_ = conn.Close() // after the text, before the answer
+			}
+			return nil
+		}}
+		cut := 2 // the first connections die after so many bytes, in the text
+		lines := newPipes()
+		server.serve(t, lines)
+		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := lines.dial(ctx, network, addr)
+			if cut > 0 && err == nil {
+				cut--
+				return &mortal{Conn: conn, left: 700}, nil
+			}
+			return conn, err
+		}, io.Discard, nil)
+		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Minute)
+		stats := m.Stats()
+		if stats.Sent != 1 || stats.Failures != 3 || len(seen) != 2 {
+			t.Fatalf("got %+v, text seen %d times; want three cuts, the last after the text, then sent", stats, len(seen))
+		}
+		if string(seen[0]) != string(seen[1]) {
+			t.Error("the second try differs from the first")
+		}
+		for _, text := range seen {
+			if problems := letterProblems(text, "ana@example.do", testCode); len(problems) > 0 {
+				t.Error(problems)
+			}
+		}
+	})
+}
+
+// mortal is a connection that dies after so many bytes written.
+type mortal struct {
+	net.Conn
+	left int
+}
+
+func (m *mortal) Write(text []byte) (int, error) {
+	if len(text) <= m.left {
+		m.left -= len(text)
+		return m.Conn.Write(text)
+	}
+	n, _ := m.Conn.Write(text[:m.left])
+	m.left = 0
+	_ = m.Conn.Close()
+	return n, io.ErrClosedPipe
+}
+
+// TestMail_Silence: a server that hangs, at whichever word, holds the worker no longer than the timeouts say.
+func TestMail_Silence(t *testing.T) {
+	greeting := "220 " + serverName + " ESMTP\r\n"
+	hello := greeting + "250 " + serverName + "\r\n"
+	for _, tt := range []struct {
+		name, says string
+		stage      string
+		within     time.Duration
+	}{
+		{"accepts and says nothing", "", "greeting", connectDefault},
+		{"greets and hangs", greeting, "greeting", connectDefault},
+		{"hangs at MAIL", hello, "letter", letterDefault},
+		{"hangs at RCPT", hello + "250 ok\r\n", "letter", letterDefault},
+		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "letter", letterDefault},
+		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "letter", letterDefault},
+		{"speaks another tongue", "HTTP/1.1 400 Bad Request\r\n", "greeting", time.Second},
+		{"is cut at once", "221", "greeting", connectDefault},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines, logs := newPipes(), &logged{}
+				scripted(t, lines, tt.says)
+				m := openMailer(t, lines.dial, logs, func(c *Config) { c.Attempts = 1 })
+				if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+					t.Fatal(err)
+				}
+				pass(tt.within + time.Second)
+				if stats := m.Stats(); stats.Exhausted != 1 {
+					t.Errorf("got %+v, want the try over within %s", stats, tt.within)
+				}
+				if !strings.Contains(logs.String(), `"stage":"`+tt.stage+`"`) {
+					t.Errorf("want stage %s: %s", tt.stage, logs)
+				}
+			})
+		})
+	}
+}
+
+// scripted serves connections that say their text and then only listen.
+func scripted(t *testing.T, lines *pipes, says string) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := lines.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.WriteString(conn, says) }()
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = lines.Close()
+		<-ended
+	})
+}
+
+// TestMail_Drip: a server that says a little now and then, so that no single wait is long, is cut off all the same; and one that
+// never stops talking is cut off before it fills the memory.
+func TestMail_Drip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newPipes()
+		ended := make(chan struct{})
+		said := 0
+		go func() {
+			defer close(ended)
+			conn, err := lines.Accept()
+			for ; err == nil; said++ {
+				<-time.NewTimer(time.Second).C
+				_, err = io.WriteString(conn, "220-wait\r\n")
+			}
+			conn, err = lines.Accept()
+			for chunk := strings.Repeat("x", 4096); err == nil; said += len(chunk) {
+				_, err = io.WriteString(conn, chunk)
+			}
+		}()
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Attempts, c.Backoff.First = 2, time.Second })
+		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		synctest.Wait()
+		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytes+2*halfBytes {
+			t.Errorf("got %+v after %d bytes, want both cut off, at %d", stats, said, sessionReadBytes)
+		}
+	})
+}

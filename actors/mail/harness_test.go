@@ -1,0 +1,324 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	gosmtp "github.com/emersion/go-smtp"
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	serverName   = "mail.example.do"
+	testUser     = "tasard"
+	testPassword = "c4n4ry-Pa55word/+of the server"
+)
+
+// clock is the bubble's inside synctest. Outside of it only its monotony matters.
+func clock() time.Time {
+	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
+}
+
+// pass lets time go by, in a bubble, until everybody has done what was due.
+func pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+func email(t testing.TB, text string) engine.Email {
+	t.Helper()
+	address, err := engine.ParseEmail(text)
+	if err != nil {
+		t.Fatalf("parse %q: %v", text, err)
+	}
+	return address
+}
+
+// letterTo is a letter whose code runs out in ten minutes.
+func letterTo(t testing.TB, to, code string) engine.Letter {
+	t.Helper()
+	return engine.Letter{To: email(t, to), Code: engine.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
+}
+
+// caught is a message that the server took.
+type caught struct {
+	from string
+	to   []string
+	text []byte
+}
+
+// catcher is a real SMTP server that keeps what it gets. The hooks answer in its place when set before it is served.
+type catcher struct {
+	onRcpt     func(to string) error
+	onData     func(text []byte, conn net.Conn) error
+	onLogin    func(user, password string) error
+	mechanisms []string
+	tls        *tls.Config // offered by STARTTLS
+	arrived    chan caught
+
+	mu       sync.Mutex
+	mails    []caught
+	sessions int
+	rcpts    int
+}
+
+func (c *catcher) taken() []caught {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]caught(nil), c.mails...)
+}
+
+// serve accepts at the listener until the test ends.
+func (c *catcher) serve(t testing.TB, listener net.Listener) {
+	server := gosmtp.NewServer(gosmtp.BackendFunc(func(conn *gosmtp.Conn) (gosmtp.Session, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sessions++
+		return &dialog{catcher: c, conn: conn}, nil
+	}))
+	server.Domain, server.TLSConfig, server.ErrorLog = serverName, c.tls, silent{}
+	server.AllowInsecureAuth = true
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+func (silent) Println(...any)        {}
+
+// dialog is one connection to the catcher.
+type dialog struct {
+	*catcher
+	conn *gosmtp.Conn
+	got  caught
+}
+
+func (d *dialog) Reset()        { d.got = caught{} }
+func (d *dialog) Logout() error { return nil }
+
+func (d *dialog) Mail(from string, _ *gosmtp.MailOptions) error {
+	d.got = caught{from: from}
+	return nil
+}
+
+func (d *dialog) Rcpt(to string, _ *gosmtp.RcptOptions) error {
+	d.mu.Lock()
+	d.rcpts++
+	d.mu.Unlock()
+	if d.onRcpt != nil {
+		if err := d.onRcpt(to); err != nil {
+			return err
+		}
+	}
+	d.got.to = append(d.got.to, to)
+	return nil
+}
+
+func (d *dialog) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if d.onData != nil {
+		if err := d.onData(text, d.conn.Conn()); err != nil {
+			return err
+		}
+	}
+	d.got.text = text
+	d.mu.Lock()
+	d.mails = append(d.mails, d.got)
+	d.mu.Unlock()
+	if d.arrived != nil {
+		d.arrived <- d.got
+	}
+	return nil
+}
+
+func (d *dialog) AuthMechanisms() []string { return d.mechanisms }
+
+func (d *dialog) Auth(mechanism string) (sasl.Server, error) {
+	if mechanism == sasl.Login {
+		return &loginServer{check: d.onLogin}, nil
+	}
+	return sasl.NewPlainServer(func(_, user, password string) error { return d.onLogin(user, password) }), nil
+}
+
+// loginServer is the server's side of LOGIN, which the library for tests lacks.
+type loginServer struct {
+	check func(user, password string) error
+	said  []string
+}
+
+func (l *loginServer) Next(response []byte) ([]byte, bool, error) {
+	if response != nil {
+		l.said = append(l.said, string(response))
+	}
+	switch len(l.said) {
+	case 0:
+		return []byte("Username:"), false, nil
+	case 1:
+		return []byte("Password:"), false, nil
+	}
+	return nil, true, l.check(l.said[0], l.said[1])
+}
+
+// refusal is an answer of the server.
+func refusal(code int, text string) error {
+	return &gosmtp.SMTPError{Code: code, EnhancedCode: gosmtp.EnhancedCode{code / 100, 7, 1}, Message: text}
+}
+
+// seeded is a source of bytes that a run can repeat.
+func seeded(seed uint64) io.Reader {
+	var key [32]byte
+	key[0] = byte(seed)
+	return rand.NewChaCha8(key)
+}
+
+// logged keeps log lines.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// bed is a mailer before a catcher, joined by pipes. Use it in a bubble.
+type bed struct {
+	*Mailer
+	server *catcher
+	pipes  *pipes
+	logs   *logged
+}
+
+// newBed opens a mailer without TLS; adjust changes what it should not be.
+func newBed(t *testing.T, server *catcher, adjust func(*Config)) *bed {
+	t.Helper()
+	b := &bed{server: server, pipes: newPipes(), logs: &logged{}}
+	server.serve(t, b.pipes)
+	b.Mailer = openMailer(t, b.pipes.dial, b.logs, adjust)
+	return b
+}
+
+func openMailer(t *testing.T, dial func(context.Context, string, string) (net.Conn, error), logs io.Writer, adjust func(*Config)) *Mailer {
+	t.Helper()
+	config := Config{
+		Addr: serverName + ":587", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: dial,
+		Logger: slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if adjust != nil {
+		adjust(&config)
+	}
+	m, err := Open(config)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// mustSend sends and fails the test when the letter is not taken.
+func (b *bed) mustSend(t *testing.T, letter engine.Letter) {
+	t.Helper()
+	if err := b.Send(letter); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+}
+
+// authority signs certificates of the test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{}
+	a.cert, a.key = a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a test"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: year(1990), NotAfter: year(2200),
+	})
+	return a
+}
+
+func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func (a *authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), seeded(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(seeded(3), template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// server is what a server with such a certificate uses.
+func (a *authority) server(t testing.TB, name string, until time.Time) *tls.Config {
+	t.Helper()
+	cert, key := a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: year(1990), NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
+}
+
+func (a *authority) roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}

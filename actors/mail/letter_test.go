@@ -1,0 +1,258 @@
+package mail
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	netmail "net/mail"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// headerNames are all that a letter may have, in their order.
+func headerNames() []string {
+	return []string{"Auto-Submitted", "Content-Language", "Date", "MIME-Version", "Message-ID", "Subject", "From", "To", "Content-Type"}
+}
+
+func render(t testing.TB, letter engine.Letter) []byte {
+	t.Helper()
+	stamp, err := newStamp(seeded(1), time.Date(2026, 9, 17, 13, 5, 9, 0, time.FixedZone("", -4*3600)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := compose(letter, stamp, Config{From: email(t, "no-reply@tasard.example")}).WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+func TestLetter_Golden(t *testing.T) {
+	text := render(t, letterTo(t, "ana.perez@example.do", "01234567"))
+	if bare := strings.NewReplacer("\r\n", "").Replace(string(text)); strings.ContainsAny(bare, "\r\n") {
+		t.Error("a line does not end with CRLF")
+	}
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	const golden = "testdata/letter.golden"
+	if *update {
+		if err := os.WriteFile(golden, text, 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, want) {
+		t.Errorf("the letter changed; if it should, run go test ./actors/mail -run Golden -update\n%s", text)
+	}
+}
+
+func TestS9_LetterSaysWhatItMust(t *testing.T) {
+	text := render(t, letterTo(t, "ana@example.do", "01234567"))
+	if problems := letterProblems(text, "ana@example.do", "01234567"); len(problems) > 0 {
+		t.Errorf("a good letter is reported: %q", problems)
+	}
+	plain, html := bodies(t, text)
+	for _, body := range []string{plain, html} {
+		spanish, english := strings.Index(body, "Su código"), strings.Index(body, "Your code")
+		if spanish < 0 || english < spanish {
+			t.Error("want Spanish first, then English")
+		}
+		for _, words := range []string{"diez minutos", "ten minutes", "Alguien lo pidió", "Someone asked", "no tiene que hacer nada", "nothing you need to do"} {
+			if !strings.Contains(body, words) {
+				t.Errorf("the letter does not say %q", words)
+			}
+		}
+		for _, link := range []string{"://", "href", "src=", "<img", "www."} {
+			if strings.Contains(body, link) {
+				t.Errorf("the letter has a link or an image: %q", link)
+			}
+		}
+	}
+}
+
+func TestLetter_Refused(t *testing.T) {
+	good := letterTo(t, "ana@example.do", "01234567")
+	for _, code := range []string{"", "1234567", "123456789", "1234567a", "1234 678", "1234567\n", "１２３４５６７８"} {
+		if err := checkLetter(engine.Letter{To: good.To, Code: engine.SecretOf(code)}); !errors.Is(err, ErrLetter) {
+			t.Errorf("code %q: got %v, want ErrLetter", code, err)
+		}
+	}
+	if err := checkLetter(engine.Letter{Code: good.Code}); !errors.Is(err, ErrLetter) {
+		t.Errorf("no address: got %v, want ErrLetter", err)
+	}
+}
+
+// TestS9_HostileAddresses pushes 500 addresses through the grammar; what passes must arrive as one recipient, with our header lines.
+func TestS9_HostileAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, &catcher{}, nil)
+		var passed []string
+		addresses := hostileAddresses()
+		for _, text := range addresses {
+			to, err := engine.ParseEmail(text)
+			if err != nil || slices.Contains(passed, to.String()) {
+				continue
+			}
+			passed = append(passed, to.String())
+			b.mustSend(t, engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)})
+		}
+		pass(time.Second)
+		mails := b.server.taken()
+		t.Logf("%d addresses, %d pass the grammar, %d letters arrived", len(addresses), len(passed), len(mails))
+		if len(addresses) < 500 || len(passed) < 40 || len(mails) != len(passed) {
+			t.Fatalf("want 500 addresses, 40 that pass, and a letter for each of these")
+		}
+		for i, mail := range mails {
+			if !slices.Equal(mail.to, passed[i:i+1]) || mail.from != "no-reply@tasard.example" {
+				t.Errorf("%q: sent from %q to %q", passed[i], mail.from, mail.to)
+			}
+			for _, problem := range letterProblems(mail.text, passed[i], codeOf(i+1)) {
+				t.Errorf("%q: %s", passed[i], problem)
+			}
+		}
+		for _, command := range []string{"MAIL FROM:<no-reply@tasard.example>", "RCPT TO:<", "DATA\r\n"} {
+			if got := strings.Count(b.pipes.written(), "\r\n"+command); got != len(passed) {
+				t.Errorf("%q was said %d times, want %d", command, got, len(passed))
+			}
+		}
+	})
+}
+
+func codeOf(n int) string { return fmt.Sprintf("%08d", n) }
+
+// hostileAddresses joins every odd local part with every odd domain.
+func hostileAddresses() []string {
+	locals := []string{
+		"ana", "ana\r\nBcc: eva@evil.example\r\n", "ana>\r\nRCPT TO:<eva@evil.example", "ana\n", "\rana", "ana\x00", "ana%0d%0aBcc", "\"ana\\\r\nx\"",
+		"\"@evil.example\"", "\"a b\"", "a b", "a,b", "a;b", "<ana", "ana> SIZE=1", "(c)ana", "ana(c)", "a..b", ".ana", "ana.", "=?utf-8?q?=0d=0aBcc:_x?=",
+		"!#$&'*+-/=?^_{|}~", "-ana", "'ana'", "{ana}", "$(id)", "|sh", "ana\u2028x", "añá", "ana\u00a0", "ANA.Perez+x", strings.Repeat("x", 64), strings.Repeat("x", 65), "=?x?b?",
+		"--", "&", "ana`id`", "ana\\", "ana@evil.example,eva", "",
+	}
+	domains := []string{
+		"b.do", "b.do\r\nBcc: eva@evil.example", "b.do>\r\nDATA", "b.do> NOTIFY=NEVER", "[127.0.0.1]", "b", "b.do.", "-b.do", "b_.do", "xn--bcher-kva.example",
+		"bücher.example", "evil.example@b.do", strings.Repeat(strings.Repeat("d", 60)+".", 3) + "example.do", "b.do\x00", "A-1.Sub.EXAMPLE.do",
+	}
+	var out []string
+	for _, domain := range domains {
+		for _, local := range locals {
+			out = append(out, local+"@"+domain)
+		}
+	}
+	return out
+}
+
+// letterProblems holds a whole message against what a letter to this address with this code must be.
+func letterProblems(text []byte, to, code string) []string {
+	var problems []string
+	message, err := netmail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		return []string{"unreadable: " + err.Error()}
+	}
+	if names := namesOf(text); !slices.Equal(names, headerNames()) {
+		problems = append(problems, fmt.Sprintf("header lines are %q", names))
+	}
+	if got := message.Header.Get("To"); got != "<"+to+">" {
+		problems = append(problems, fmt.Sprintf("To is %q", got))
+	}
+	subjectText, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
+	if err != nil || subjectText != subject {
+		problems = append(problems, fmt.Sprintf("Subject is %q", subjectText))
+	}
+	head, _, _ := bytes.Cut(text, []byte("\r\n\r\n"))
+	if bytes.Contains(head, []byte(code)) {
+		problems = append(problems, "the code is in the header")
+	}
+	plain, html, err := readBodies(text)
+	if err != nil {
+		return append(problems, err.Error())
+	}
+	if plain != strings.ReplaceAll(plainText, "$CODE", code) || html != strings.ReplaceAll(htmlText, "$CODE", code) {
+		problems = append(problems, "the text is not ours")
+	}
+	return problems
+}
+
+// namesOf lists the header lines that are not continuations.
+func namesOf(text []byte) []string {
+	head, _, _ := strings.Cut(string(text), "\r\n\r\n")
+	var names []string
+	for line := range strings.SplitSeq(head, "\r\n") {
+		if name, _, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, " ") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func bodies(t testing.TB, text []byte) (plain, html string) {
+	t.Helper()
+	plain, html, err := readBodies(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain, html
+}
+
+// readBodies reads both parts and insists that there are no more.
+func readBodies(text []byte) (plain, html string, err error) {
+	message, err := netmail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		return "", "", err
+	}
+	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		return "", "", fmt.Errorf("the letter is %q: %w", kind, err)
+	}
+	parts := multipart.NewReader(message.Body, params["boundary"])
+	var out []string
+	for _, want := range []string{"text/plain", "text/html"} {
+		part, err := parts.NextPart()
+		if err != nil {
+			return "", "", err
+		}
+		if got := part.Header.Get("Content-Type"); !strings.HasPrefix(got, want+";") {
+			return "", "", fmt.Errorf("a part is %q, want %q", got, want)
+		}
+		body, err := io.ReadAll(part)
+		if err != nil {
+			return "", "", err
+		}
+		out = append(out, strings.ReplaceAll(string(body), "\r\n", "\n"))
+	}
+	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
+		return "", "", errors.New("there is a third part")
+	}
+	return out[0], out[1], nil
+}
+
+// TestS9_ControlLetterProblems plants what the check of letters must catch.
+func TestS9_ControlLetterProblems(t *testing.T) {
+	good := string(render(t, letterTo(t, "ana@example.do", "01234567")))
+	for _, tt := range []struct{ name, old, new string }{
+		{"a header of somebody else", "To: <ana", "Bcc: <eva@evil.example>\r\nTo: <ana"},
+		{"a second recipient", "<ana@example.do>", "<ana@example.do>, <eva@evil.example>"},
+		{"the code in the subject", "Subject: ", "Subject: 01234567 "},
+		{"the code in a header", "Auto-Submitted: auto-generated", "Auto-Submitted: 01234567"},
+		{"words of somebody else", "Someone asked", "Eva asked"},
+		{"a link", "</body>", "<a href=3D\"https://evil.example\">x</a></body>"},
+	} {
+		bad := strings.ReplaceAll(good, tt.old, tt.new)
+		if bad == good || len(letterProblems([]byte(bad), "ana@example.do", "01234567")) == 0 {
+			t.Errorf("%s is not reported", tt.name)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// pipes is a listener in memory; dial gives the other ends, which record what is written to them.
+type pipes struct {
+	conns chan net.Conn
+	ended chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex
+	wire  bytes.Buffer // everything that the client wrote
+	dials int
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), ended: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.ended) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	p.mu.Lock()
+	p.dials++
+	p.mu.Unlock()
+	ours, theirs := newWire()
+	select {
+	case p.conns <- theirs:
+		return &recorded{Conn: ours, pipes: p}, nil
+	case <-p.ended:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) written() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wire.String()
+}
+
+func (p *pipes) dialled() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dials
+}
+
+type recorded struct {
+	net.Conn
+	pipes *pipes
+}
+
+func (r *recorded) Write(text []byte) (int, error) {
+	r.pipes.mu.Lock()
+	r.pipes.wire.Write(text)
+	r.pipes.mu.Unlock()
+	return r.Conn.Write(text)
+}
+
+// half carries bytes one way. Unlike net.Pipe it keeps some, as a socket does: TLS may have both sides write at once.
+type half struct {
+	mu     sync.Mutex
+	change *sync.Cond
+	kept   bytes.Buffer
+	ended  bool
+}
+
+const halfBytes = 1 << 16
+
+func newHalf() *half {
+	h := &half{}
+	h.change = sync.NewCond(&h.mu)
+	return h
+}
+
+func (h *half) read(into []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.kept.Len() == 0 && !h.ended {
+		h.change.Wait()
+	}
+	h.change.Broadcast()
+	return h.kept.Read(into) // io.EOF when nothing is left
+}
+
+func (h *half) write(text []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.kept.Len() >= halfBytes && !h.ended {
+		h.change.Wait()
+	}
+	if h.ended {
+		return 0, io.ErrClosedPipe
+	}
+	h.change.Broadcast()
+	return h.kept.Write(text)
+}
+
+func (h *half) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	h.change.Broadcast()
+}
+
+// wire is one end of a connection in memory. It has no deadlines: what bounds a dialog must not depend on them.
+type wire struct{ in, out *half }
+
+func newWire() (*wire, *wire) {
+	there, back := newHalf(), newHalf()
+	return &wire{in: back, out: there}, &wire{in: there, out: back}
+}
+
+func (w *wire) Read(into []byte) (int, error)  { return w.in.read(into) }
+func (w *wire) Write(text []byte) (int, error) { return w.out.write(text) }
+
+func (w *wire) Close() error {
+	w.in.end()
+	w.out.end()
+	return nil
+}
+
+func (w *wire) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "memory"} }
+func (w *wire) RemoteAddr() net.Addr             { return &net.UnixAddr{Name: "memory"} }
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }

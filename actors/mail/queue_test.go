@@ -1,0 +1,479 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// noServer refuses every connection.
+func noServer(context.Context, string, string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+}
+
+// sums reports whether every letter that was taken is accounted for once.
+func (s Stats) sums(taken int) bool {
+	return uint64(s.Waiting)+s.Sent+s.Refused+s.Exhausted+s.Expired+s.Replaced+s.Abandoned == uint64(taken)
+}
+
+func wantOverloaded(t *testing.T, err, cause error) {
+	t.Helper()
+	var told *engine.Error
+	if !errors.As(err, &told) || told.Code != engine.CodeOverloaded || told.RetryAfter <= 0 || !errors.Is(err, cause) {
+		t.Errorf("got %v, want %s because %v", err, engine.CodeOverloaded, cause)
+	}
+}
+
+// TestQueue_Full: the queue takes QueueMax letters and refuses the next without waiting, whatever the server does.
+func TestQueue_Full(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newPipes()
+		scripted(t, lines, "") // accepts and hangs
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.QueueMax = 3 })
+		began := clock()
+		for i := range 3 {
+			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
+		if err := m.Send(letterTo(t, "ana2@example.do", testCode)); err != nil {
+			t.Errorf("a newer letter to an address that waits needs no room: %v", err)
+		}
+		if waited := clock().Sub(began); waited != 0 {
+			t.Errorf("sending waited %s", waited)
+		}
+		if stats := m.Stats(); stats.Waiting != 3 || stats.Overflown != 1 || stats.Replaced != 1 || !stats.sums(4) {
+			t.Errorf("got %+v", stats)
+		}
+		pass(11 * time.Minute) // the codes have run out: there is room again
+		if err := m.Send(letterTo(t, "eva@example.do", testCode)); err != nil {
+			t.Errorf("after the codes ran out: %v", err)
+		}
+	})
+}
+
+// TestQueue_FullOfExpired: letters whose codes ran out while the breaker is open make room for new ones.
+func TestQueue_FullOfExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := openMailer(t, noServer, io.Discard, func(c *Config) {
+			c.QueueMax, c.Breaker.Failures, c.Breaker.Pause = 2, 1, time.Hour
+		})
+		for i := range 2 {
+			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(9 * time.Minute)
+		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
+		pass(time.Minute)
+		if err := m.Send(letterTo(t, "eva@example.do", testCode)); err != nil {
+			t.Errorf("the expired still fill the queue: %v", err)
+		}
+		if stats := m.Stats(); stats.Expired != 2 || stats.Failures != 1 || !stats.Open || !stats.sums(3) {
+			t.Errorf("got %+v", stats)
+		}
+	})
+}
+
+// TestQueue_Replaced: of two letters to an address only the newer is sent, for a new code voids the old one (K2).
+func TestK2_NewerLetterReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusing := true
+		server := &catcher{onRcpt: func(string) error {
+			if refusing {
+				return refusal(451, "later")
+			}
+			return nil
+		}}
+		b := newBed(t, server, nil)
+		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
+		pass(time.Second)
+		refusing = false
+		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
+		pass(10 * time.Minute)
+		mails := server.taken()
+		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") {
+			t.Errorf("got %d letters, want the newer alone", len(mails))
+		}
+		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
+			t.Errorf("got %+v", stats)
+		}
+	})
+}
+
+// TestK2_NewerLetterReplacesOnItsWay: the older letter is being tried when the newer comes; it is not tried again.
+func TestK2_NewerLetterReplacesOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		meanwhile := make(chan struct{})
+		tries := 0
+		server := &catcher{onRcpt: func(string) error {
+			if tries++; tries == 1 {
+				<-meanwhile
+				return refusal(451, "later")
+			}
+			return nil
+		}}
+		b := newBed(t, server, nil)
+		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
+		synctest.Wait()
+		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
+		close(meanwhile)
+		pass(10 * time.Minute)
+		mails := server.taken()
+		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
+			t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
+		}
+		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
+			t.Errorf("got %+v", stats)
+		}
+	})
+}
+
+// TestQueue_Expired: a code that has run out is not sent, and not tried in vain once more.
+func TestQueue_Expired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := false
+		lines := newPipes()
+		(&catcher{}).serve(t, lines)
+		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !up {
+				return noServer(ctx, network, addr)
+			}
+			return lines.dial(ctx, network, addr)
+		}, io.Discard, func(c *Config) { c.Attempts = 100 })
+		late := letterTo(t, "late@example.do", testCode)
+		late.Expires = clock()
+		for _, letter := range []engine.Letter{late, letterTo(t, "ana@example.do", testCode)} {
+			if err := m.Send(letter); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(10 * time.Minute)
+		up = true
+		pass(10 * time.Minute)
+		if stats := m.Stats(); stats.Expired != 2 || stats.Sent != 0 || lines.dialled() != 0 || !stats.sums(2) {
+			t.Errorf("got %+v and %d connections, want both expired", stats, lines.dialled())
+		}
+	})
+}
+
+// TestBreaker: a server that is down is tried Failures times, then once a Pause; when it is back, everything goes out, and no
+// letter has lost a try to a breaker that was open.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tried []time.Duration
+		began, up := clock(), false
+		server, lines, logs := &catcher{}, newPipes(), &logged{}
+		server.serve(t, lines)
+		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			tried = append(tried, clock().Sub(began))
+			if !up {
+				return noServer(ctx, network, addr)
+			}
+			return lines.dial(ctx, network, addr)
+		}, logs, func(c *Config) {
+			c.Attempts, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
+			c.Backoff = Backoff{First: time.Second, Max: time.Second}
+		})
+		for i := range 20 {
+			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(5*time.Minute + 30*time.Second)
+		if len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
+			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
+		}
+		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
+			t.Errorf("want the breaker open and said once: %+v", m.Stats())
+		}
+		up = true
+		pass(time.Minute)
+		stats := m.Stats()
+		if stats.Sent != 20 || stats.Open || len(server.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
+			t.Errorf("got %+v, want all 20 sent", stats)
+		}
+		if len(tried) != 9 || server.sessions != 1 {
+			t.Errorf("%d connections for 20 letters that were due together, want 1", server.sessions)
+		}
+	})
+}
+
+// TestBreaker_NotForLetters: refusals of single letters, however many, do not open the breaker.
+func TestBreaker_NotForLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &catcher{onRcpt: func(to string) error {
+			if strings.HasPrefix(to, "ana") {
+				return refusal(550, "no such user")
+			}
+			return nil
+		}}
+		b := newBed(t, server, nil)
+		for i := range 50 {
+			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
+		}
+		b.mustSend(t, letterTo(t, "eva@example.do", testCode))
+		pass(time.Second)
+		if stats := b.Stats(); stats.Refused != 50 || stats.Sent != 1 || stats.Open {
+			t.Errorf("got %+v", stats)
+		}
+	})
+}
+
+// TestSession_Reused: letters that are due together share connections, but not more of them than servers like.
+func TestSession_Reused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, &catcher{}, nil)
+		for i := range 2*sessionLetters + 1 {
+			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
+		}
+		pass(time.Second)
+		if stats := b.Stats(); stats.Sent != 2*sessionLetters+1 || b.pipes.dialled() < 3 || b.pipes.dialled() > 4 {
+			t.Errorf("got %+v over %d connections, want 3", stats, b.pipes.dialled())
+		}
+		if quits := strings.Count(b.pipes.written(), "QUIT\r\n"); quits != b.pipes.dialled() {
+			t.Errorf("%d connections, %d farewells", b.pipes.dialled(), quits)
+		}
+	})
+}
+
+// TestBackoff_Grows: the waits grow twofold up to Max, each shortened by chance by up to a half.
+func TestBackoff_Grows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := openMailer(t, noServer, io.Discard, func(c *Config) {
+			c.Backoff = Backoff{First: 4 * time.Second, Max: time.Minute}
+		})
+		shortened := map[time.Duration]bool{}
+		for i, want := range []time.Duration{4, 8, 16, 32, 60, 60, 60} {
+			want *= time.Second
+			for range 200 {
+				got := m.delay(i + 1)
+				if got > want || got < want/2 {
+					t.Fatalf("after %d tries: %s, want %s to %s", i+1, got, want/2, want)
+				}
+				shortened[got] = true
+			}
+		}
+		if len(shortened) < 1000 {
+			t.Errorf("%d different waits of 1400: there is no chance in them", len(shortened))
+		}
+		m.config.Random = strings.NewReader("")
+		if got := m.delay(100); got != time.Minute {
+			t.Errorf("without a source of chance: %s, want the whole wait", got)
+		}
+	})
+}
+
+// TestClose_Drains: Close tries once what was not tried yet and leaves the rest.
+func TestClose_Drains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &catcher{onRcpt: func(to string) error {
+			if strings.HasPrefix(to, "grey") {
+				return refusal(450, "later")
+			}
+			return nil
+		}}
+		b := newBed(t, server, nil)
+		b.mustSend(t, letterTo(t, "grey@example.do", testCode))
+		synctest.Wait()
+		for i := range 10 {
+			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
+		}
+		b.mustSend(t, letterTo(t, "grey2@example.do", testCode))
+		began := clock()
+		err := b.Close(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "2 letters were not sent") || clock().Sub(began) != 0 {
+			t.Errorf("got %v after %s", err, clock().Sub(began))
+		}
+		if stats := b.Stats(); stats.Sent != 10 || stats.Abandoned != 2 || stats.Waiting != 0 || !stats.sums(12) {
+			t.Errorf("got %+v", stats)
+		}
+		wantOverloaded(t, b.Send(letterTo(t, "ana@example.do", testCode)), ErrClosed)
+		if again := b.Close(t.Context()); again == nil || again.Error() != err.Error() {
+			t.Errorf("a second Close says %v", again)
+		}
+	})
+}
+
+// TestClose_Bounded: whatever the server does, Close ends within Drain or with its context, and leaves nothing running.
+func TestClose_Bounded(t *testing.T) {
+	greeting := "220 x\r\n250 x\r\n250 ok\r\n"
+	for _, says := range []string{"", greeting, greeting + "250 ok\r\n354 go on\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			lines := newPipes()
+			scripted(t, lines, says)
+			m := openMailer(t, lines.dial, io.Discard, nil)
+			for i := range 3 {
+				if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			began := clock()
+			err := m.Close(ctx)
+			if took := clock().Sub(began); err == nil || took != 3*time.Second {
+				t.Errorf("close: %v after %s, want after the context's 3s", err, took)
+			}
+			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.Open {
+				t.Errorf("got %+v", stats)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		lines := newPipes()
+		scripted(t, lines, "")
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = 2 * time.Second })
+		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+			t.Fatal(err)
+		}
+		began := clock()
+		if err := m.Close(t.Context()); err == nil || clock().Sub(began) != 2*time.Second {
+			t.Errorf("close: %v after %s, want after Drain", err, clock().Sub(began))
+		}
+	})
+}
+
+// TestClose_LeavesNothing holds Close, over real sockets, against the list of goroutines.
+func TestClose_LeavesNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &catcher{arrived: make(chan caught, 1)}
+	server.serve(t, listener)
+	before := goleak.IgnoreCurrent()
+	m := openMailer(t, nil, io.Discard, func(c *Config) { c.Addr = listener.Addr().String() })
+	if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
+		t.Fatal(err)
+	}
+	<-server.arrived
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { _ = m.Close(context.Background()) })
+	}
+	all.Wait()
+	goleak.VerifyNone(t, before)
+}
+
+// TestSend_Concurrent: many senders at once, half of them to the same addresses; every letter is accounted for once.
+func TestSend_Concurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, &catcher{}, func(c *Config) { c.QueueMax = 100 })
+		var all sync.WaitGroup
+		var taken, refused sync.Map
+		for i := range 400 {
+			letter := letterTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
+			all.Go(func() {
+				if err := b.Send(letter); err != nil {
+					refused.Store(i, err)
+				} else {
+					taken.Store(i, true)
+				}
+			})
+		}
+		all.Wait()
+		pass(time.Minute)
+		stats := b.Stats()
+		if !stats.sums(length(&taken)) || int(stats.Overflown) != length(&refused) || stats.Waiting != 0 || int(stats.Sent) != len(b.server.taken()) {
+			t.Errorf("got %+v with %d taken, %d refused", stats, length(&taken), length(&refused))
+		}
+	})
+}
+
+func length(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// TestQueue_Model holds the queue against a plain list: order, size, replacement, whatever is done in whatever order.
+func TestQueue_Model(t *testing.T) {
+	addresses := []engine.Email{email(t, "a@b.do"), email(t, "b@b.do"), email(t, "c@b.do"), email(t, "d@b.do")}
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue
+		var waiting, underway []*entry
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				e := &entry{letter: engine.Letter{To: rapid.SampledFrom(addresses).Draw(t, "to")}, due: year(2000 + rapid.IntRange(0, 5).Draw(t, "due"))}
+				holds := without(&waiting, func(x *entry) bool { return x.letter.To == e.letter.To }) > 0
+				if q.holds(e.letter.To) != holds || q.replace(e.letter.To) != holds {
+					t.Fatalf("a letter to %s waits: %v", e.letter.To, holds)
+				}
+				q.add(e)
+				waiting = append(waiting, e)
+			},
+			"take": func(t *rapid.T) {
+				first := earliest(waiting)
+				if q.next() != first {
+					t.Fatalf("next is %v, want %v", q.next(), first)
+				}
+				if first != nil {
+					underway = append(underway, q.take())
+					without(&waiting, func(x *entry) bool { return x == first })
+				}
+			},
+			"put back or finish": func(t *rapid.T) {
+				if len(underway) == 0 {
+					return
+				}
+				e := underway[0]
+				underway = underway[1:]
+				if e.replaced || rapid.Bool().Draw(t, "finish") {
+					q.finish(e)
+				} else {
+					q.putBack(e)
+					waiting = append(waiting, e)
+				}
+			},
+			"sweep": func(t *rapid.T) {
+				before := year(2000 + rapid.IntRange(0, 5).Draw(t, "before"))
+				gone := func(e *entry) bool { return e.due.Before(before) }
+				if got, want := len(q.sweep(gone)), without(&waiting, gone); got != want {
+					t.Fatalf("swept %d, want %d", got, want)
+				}
+			},
+			"": func(t *rapid.T) {
+				if q.size() != len(waiting)+len(underway) || len(q.latest) > q.size() {
+					t.Fatalf("size %d with %d addresses, want %d", q.size(), len(q.latest), len(waiting)+len(underway))
+				}
+			},
+		})
+	})
+}
+
+// without takes out what gone names and counts it.
+func without(list *[]*entry, gone func(*entry) bool) (count int) {
+	var kept []*entry
+	for _, e := range *list {
+		if gone(e) {
+			count++
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	*list = kept
+	return count
+}
+
+func earliest(list []*entry) (first *entry) {
+	for _, e := range list {
+		if first == nil || e.due.Before(first.due) || e.due.Equal(first.due) && e.number < first.number {
+			first = e
+		}
+	}
+	return first
+}

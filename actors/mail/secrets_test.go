@@ -1,0 +1,121 @@
+package mail
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestS5_NothingLeaks runs every kind of outcome against a server that repeats in its answers all that it knows, and looks for
+// codes, password and addresses in everything that the mailer says: raw, hex, base64, for URLs, reversed.
+func TestS5_NothingLeaks(t *testing.T) {
+	trusted := newAuthority(t)
+	synctest.Test(t, func(t *testing.T) {
+		logins := 0
+		server := &catcher{tls: trusted.server(t, serverName, year(2200)), mechanisms: []string{"PLAIN"}}
+		server.onLogin = func(user, password string) error {
+			if logins++; logins%5 == 0 {
+				return refusal(535, "not you, "+user+" with "+password+" "+hex.EncodeToString([]byte(password)))
+			}
+			return nil
+		}
+		tries := 0
+		server.onRcpt = func(to string) error {
+			switch tries++; tries % 4 {
+			case 0:
+				return refusal(550, "no mailbox "+to+" here, "+testPassword)
+			case 1:
+				return refusal(450, "later for "+to)
+			}
+			return nil
+		}
+		datas := 0
+		server.onData = func(text []byte, conn net.Conn) error {
+			switch datas++; datas % 3 {
+			case 0:
+				return refusal(554, "I do not like "+strings.Join(strings.Fields(string(text)), " "))
+			case 1:
+				_ = conn.Close()
+			}
+			return nil
+		}
+		b := newBed(t, server, func(c *Config) {
+			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, trusted.roots(), testUser, engine.SecretOf(testPassword)
+			c.Attempts, c.QueueMax = 3, 30
+		})
+		secrets := []string{testPassword}
+		var said strings.Builder
+		for i := range 40 {
+			to, code := fmt.Sprintf("canary.%d@leaks.example.do", i), fmt.Sprintf("%08d", 73518264+i*7919)
+			letter := letterTo(t, to, code)
+			secrets = append(secrets, to, code)
+			fmt.Fprintf(&said, "%v %+v %#v\n", b.Send(letter), b.Stats(), letter.Code)
+		}
+		pass(11 * time.Minute)
+		fmt.Fprintf(&said, "%v %+v %+v %#v", b.Close(t.Context()), b.Stats(), b.config.Password, b.config.Password)
+		stats := b.Stats()
+		t.Logf("%+v, %d bytes of log", stats, len(b.logs.String()))
+		if stats.Sent == 0 || stats.Refused == 0 || stats.Exhausted == 0 || stats.Overflown == 0 || !strings.Contains(b.logs.String(), "login") {
+			t.Errorf("the run did not meet every outcome: %+v", stats)
+		}
+		for _, leak := range leaks(b.logs.String()+said.String(), secrets) {
+			t.Error(leak)
+		}
+	})
+}
+
+// leaks names the secrets that can be found in a text in any of their shapes.
+func leaks(text string, secrets []string) []string {
+	var found []string
+	for _, secret := range secrets {
+		for shape, trace := range traces(secret) {
+			if strings.Contains(text, trace) {
+				found = append(found, fmt.Sprintf("%q is in what was said, %s", secret, shape))
+			}
+		}
+	}
+	return found
+}
+
+// traces are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
+func traces(secret string) map[string]string {
+	raw := []byte(secret)
+	reversed := bytes.Clone(raw)
+	slices.Reverse(reversed)
+	out := map[string]string{
+		"raw": secret, "hex": hex.EncodeToString(raw), "HEX": strings.ToUpper(hex.EncodeToString(raw)),
+		"for URLs": url.QueryEscape(secret), "reversed": string(reversed),
+	}
+	for shift := range 3 {
+		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
+			text := encoding.EncodeToString(append(make([]byte, shift), raw...))
+			out[fmt.Sprintf("%s %d", name, shift)] = text[(shift*8+5)/6 : (shift+len(raw))*8/6]
+		}
+	}
+	return out
+}
+
+// TestS5_ControlLeaks plants each shape.
+func TestS5_ControlLeaks(t *testing.T) {
+	for _, planted := range []string{
+		testPassword, hex.EncodeToString([]byte("\x00tasard\x00" + testPassword)), base64.StdEncoding.EncodeToString([]byte("\x00tasard\x00" + testPassword)),
+		base64.StdEncoding.EncodeToString([]byte("1" + testPassword + "x")), base64.URLEncoding.EncodeToString([]byte("12" + testPassword)), url.QueryEscape(testPassword),
+	} {
+		if len(leaks("a log with "+planted+" in it", []string{testPassword})) == 0 {
+			t.Errorf("%q is not found", planted)
+		}
+	}
+	if found := leaks("a log with c4n4ry-Pa55 in it", []string{testPassword}); len(found) > 0 {
+		t.Errorf("reported without reason: %q", found)
+	}
+}
