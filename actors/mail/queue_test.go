@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,12 +89,13 @@ func TestQueue_FullOfExpired(t *testing.T) {
 	})
 }
 
-// TestQueue_Replaced: of two letters to an address only the newer is sent, for a new code voids the old one (K2).
+// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2).
 func TestK2_NewerLetterReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusing := true
+		var refusing atomic.Bool
+		refusing.Store(true)
 		server := &catcher{onRcpt: func(string) error {
-			if refusing {
+			if refusing.Load() {
 				return refusal(451, "later")
 			}
 			return nil
@@ -101,7 +103,7 @@ func TestK2_NewerLetterReplaces(t *testing.T) {
 		b := newBed(t, server, nil)
 		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
 		pass(time.Second)
-		refusing = false
+		refusing.Store(false)
 		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
 		pass(10 * time.Minute)
 		mails := server.taken()
@@ -145,11 +147,11 @@ func TestK2_NewerLetterReplacesOnItsWay(t *testing.T) {
 // TestQueue_Expired: a code that has run out is not sent, and not tried in vain once more.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := false
+		var up atomic.Bool
 		lines := newPipes()
 		(&catcher{}).serve(t, lines)
 		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if !up {
+			if !up.Load() {
 				return noServer(ctx, network, addr)
 			}
 			return lines.dial(ctx, network, addr)
@@ -162,7 +164,7 @@ func TestQueue_Expired(t *testing.T) {
 			}
 		}
 		pass(10 * time.Minute)
-		up = true
+		up.Store(true)
 		pass(10 * time.Minute)
 		if stats := m.Stats(); stats.Expired != 2 || stats.Sent != 0 || lines.dialled() != 0 || !stats.sums(2) {
 			t.Errorf("got %+v and %d connections, want both expired", stats, lines.dialled())
@@ -175,12 +177,13 @@ func TestQueue_Expired(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried []time.Duration
-		began, up := clock(), false
+		var up atomic.Bool
+		began := clock()
 		server, lines, logs := &catcher{}, newPipes(), &logged{}
 		server.serve(t, lines)
 		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
 			tried = append(tried, clock().Sub(began))
-			if !up {
+			if !up.Load() {
 				return noServer(ctx, network, addr)
 			}
 			return lines.dial(ctx, network, addr)
@@ -200,7 +203,7 @@ func TestBreaker(t *testing.T) {
 		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
 			t.Errorf("want the breaker open and said once: %+v", m.Stats())
 		}
-		up = true
+		up.Store(true)
 		pass(time.Minute)
 		stats := m.Stats()
 		if stats.Sent != 20 || stats.Open || len(server.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
