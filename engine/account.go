@@ -43,7 +43,7 @@ type AccountRecord struct {
 // Danger: what was spent of the leases is in no event and no state; whoever lets go of the Account without Return forfeits it.
 type Account struct {
 	record AccountRecord // without keys
-	keys   []accountKey     // oldest first
+	keys   []accountKey  // oldest first
 	days   days
 	leases []leaseMark // see mark
 
