@@ -220,6 +220,9 @@ func TestMail_Answers(t *testing.T) {
 				pass(5 * time.Minute)
 				got := b.Stats()
 				got.LastSent = time.Time{}
+				if quits := strings.Count(b.pipes.written(), "QUIT\r\n"); quits != b.pipes.dialled() {
+					t.Errorf("%d connections, %d farewells", b.pipes.dialled(), quits)
+				}
 				if got != tt.want || len(server.taken()) != int(tt.want.Sent) || b.pipes.dialled() != int(got.Failures+got.Sent) {
 					t.Errorf("got %+v with %d connections, want %+v", got, b.pipes.dialled(), tt.want)
 				}
@@ -309,6 +312,34 @@ func TestMail_Cut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMail_HalfText: a letter that fails in the middle of its text, on a connection that is whole, is not taken half. The control
+// takes leave as the library does, and the server keeps the half.
+func TestMail_HalfText(t *testing.T) {
+	for _, control := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, &catcher{}, nil)
+			line, failed := b.Mailer.server.open(t.Context())
+			if failed != nil {
+				t.Fatalf("open: %+v", failed)
+			}
+			message := compose(letterTo(t, "ana@example.do", testCode), stamp{id: "x", boundary: "y"}, b.config)
+			message.AddAlternativeWriter("text/x-broken", func(io.Writer) (int64, error) { return 0, io.ErrNoProgress })
+			if failed = line.send(t.Context(), message); failed == nil || failed.code != 0 {
+				t.Fatalf("got %+v, want a failure without an answer", failed)
+			}
+			if control {
+				line.quit(t.Context())
+			} else {
+				line.end(t.Context(), failed)
+			}
+			synctest.Wait()
+			if half := len(b.server.taken()) > 0; half != control {
+				t.Errorf("the server keeps half a letter: %v, want %v", half, control)
+			}
+		})
+	}
 }
 
 // mortal is a connection that dies after so many bytes written.

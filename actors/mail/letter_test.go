@@ -113,8 +113,8 @@ func TestS9_HostileAddresses(t *testing.T) {
 		pass(time.Second)
 		mails := b.server.taken()
 		t.Logf("%d addresses, %d pass the grammar, %d letters arrived", len(addresses), len(passed), len(mails))
-		if len(addresses) < 500 || len(passed) < 40 || len(mails) != len(passed) {
-			t.Fatalf("want 500 addresses, 40 that pass, and a letter for each of these")
+		if len(addresses) < 500 || len(passed) < 30 || len(mails) != len(passed) {
+			t.Fatalf("want 500 addresses, 30 that pass, and a letter for each of these")
 		}
 		for i, mail := range mails {
 			if !slices.Equal(mail.to, passed[i:i+1]) || mail.from != "no-reply@tasard.example" {

@@ -144,10 +144,12 @@ func TestK2_NewerLetterReplacesOnItsWay(t *testing.T) {
 	})
 }
 
-// TestQueue_Expired: a code that has run out is not sent, and not tried in vain once more.
+// TestQueue_Expired: a code that has run out is not sent: not when it was late, not after a long silence of the server, and not
+// when only its next try would come too late.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
+		up.Store(true)
 		lines := newPipes()
 		(&catcher{}).serve(t, lines)
 		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -155,19 +157,31 @@ func TestQueue_Expired(t *testing.T) {
 				return noServer(ctx, network, addr)
 			}
 			return lines.dial(ctx, network, addr)
-		}, io.Discard, func(c *Config) { c.Attempts = 100 })
+		}, io.Discard, func(c *Config) {
+			c.Breaker, c.Backoff.First, c.Backoff.Max = Breaker{Failures: 2, Pause: time.Hour}, time.Second, 8*time.Minute
+		})
 		late := letterTo(t, "late@example.do", testCode)
 		late.Expires = clock()
-		for _, letter := range []engine.Letter{late, letterTo(t, "ana@example.do", testCode)} {
+		short := letterTo(t, "short@example.do", testCode)
+		short.Expires = clock().Add(time.Millisecond)
+		for i, letter := range []engine.Letter{late, short, letterTo(t, "ana@example.do", testCode)} {
 			if err := m.Send(letter); err != nil {
 				t.Fatal(err)
 			}
+			pass(0)
+			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
+				t.Errorf("letter %d: got %+v, want it expired", i, stats)
+			}
+			up.Store(false)
 		}
-		pass(10 * time.Minute)
+		pass(9 * time.Minute)
+		if stats := m.Stats(); !stats.Open || stats.Waiting != 1 {
+			t.Errorf("got %+v, want ana's letter waiting for the breaker", stats)
+		}
 		up.Store(true)
-		pass(10 * time.Minute)
-		if stats := m.Stats(); stats.Expired != 2 || stats.Sent != 0 || lines.dialled() != 0 || !stats.sums(2) {
-			t.Errorf("got %+v and %d connections, want both expired", stats, lines.dialled())
+		pass(2 * time.Hour)
+		if stats := m.Stats(); stats.Expired != 3 || lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
+			t.Errorf("got %+v and %d connections, want all expired", stats, lines.dialled())
 		}
 	})
 }

@@ -141,7 +141,17 @@ func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	return explain(ctx, stageLetter, err)
 }
 
-// quit takes leave and closes. Only for a session without failure: QUIT would end the text of a letter that was cut.
+// end is the end of a session after a failure, or nil. Without an answer of the server the text of the letter may be half said,
+// and QUIT would end it properly: the server would keep half a letter. Then the connection is closed without a word.
+func (s *session) end(ctx context.Context, failed *failure) {
+	if failed != nil && failed.code == 0 {
+		s.drop()
+		return
+	}
+	s.quit(ctx)
+}
+
+// quit takes leave and closes.
 func (s *session) quit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ func (m *Mailer) work() {
 			continue
 		}
 		if line != nil {
-			line.quit(m.ctx)
+			line.end(m.ctx, nil)
 			line = nil
 			continue // a letter may have come meanwhile
 		}
@@ -121,14 +121,9 @@ func (m *Mailer) try(line *session, e *entry) *session {
 		failed = line.send(m.ctx, compose(e.letter, e.stamp, m.config))
 	}
 	m.settle(e, failed)
-	switch {
-	case line == nil:
-	case failed != nil:
-		line.drop()
-		line = nil
-	case line.letters >= sessionLetters:
-		line.quit(m.ctx)
-		line = nil
+	if line != nil && (failed != nil || line.letters >= sessionLetters) {
+		line.end(m.ctx, failed)
+		return nil
 	}
 	return line
 }
