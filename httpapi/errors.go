@@ -22,7 +22,7 @@ const (
 	bodyMessage     = "The request body is too long. The connection is closed."
 )
 
-// retryAfterDefault goes with a 503 that names no time.
+// retryAfterDefault goes with a 429 or 503 that names no time.
 const retryAfterDefault = time.Second
 
 // status is the one place where codes become statuses (E1). False for a code that is not an answer's.
@@ -30,14 +30,23 @@ func status(code engine.Code) (int, bool) {
 	switch code {
 	case engine.CodeInvalidParameters, engine.CodeMalformedRequest:
 		return fasthttp.StatusBadRequest, true
+	case engine.CodeMissingKey, engine.CodeInvalidKey, engine.CodeRevokedKey, engine.CodeAccountSuspended, engine.CodeInvalidCode,
+		engine.CodeInvalidSession:
+		return fasthttp.StatusUnauthorized, true
 	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
 		return fasthttp.StatusNotFound, true
 	case engine.CodeMethodNotAllowed:
 		return fasthttp.StatusMethodNotAllowed, true
 	case engine.CodeRequestTimeout:
 		return fasthttp.StatusRequestTimeout, true
+	case engine.CodeKeyLimitReached:
+		return fasthttp.StatusConflict, true
 	case engine.CodePayloadTooLarge:
 		return fasthttp.StatusRequestEntityTooLarge, true
+	case engine.CodeUnsupportedMediaType:
+		return fasthttp.StatusUnsupportedMediaType, true
+	case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
+		return fasthttp.StatusTooManyRequests, true
 	case engine.CodeHeadersTooLarge:
 		return fasthttp.StatusRequestHeaderFieldsTooLarge, true
 	case engine.CodeInternalError:
@@ -63,8 +72,11 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 		s.log.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
-	if answered == fasthttp.StatusServiceUnavailable {
+	switch answered {
+	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(named.RetryAfter))
+	case fasthttp.StatusUnauthorized:
+		s.challenge(ctx, code)
 	}
 	s.refuse(ctx, code, message)
 }

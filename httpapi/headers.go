@@ -27,6 +27,8 @@ const (
 // headerNames are the names that are set on each answer, in the form in which the library compares them.
 type headerNames struct {
 	requestID, cacheControl, etag, contentEncoding, ifNoneMatch, acceptEncoding []byte
+
+	authorization, deprecation, sunset, link, limit, remaining, reset, policy, state []byte
 }
 
 func newHeaderNames() headerNames {
@@ -37,18 +39,33 @@ func newHeaderNames() headerNames {
 		contentEncoding: []byte(fasthttp.HeaderContentEncoding),
 		ifNoneMatch:     []byte(fasthttp.HeaderIfNoneMatch),
 		acceptEncoding:  []byte(fasthttp.HeaderAcceptEncoding),
+
+		authorization: []byte(fasthttp.HeaderAuthorization),
+		deprecation:   []byte("Deprecation"),
+		sunset:        []byte("Sunset"),
+		link:          []byte(fasthttp.HeaderLink),
+		limit:         []byte("X-RateLimit-Limit"),
+		remaining:     []byte("X-RateLimit-Remaining"),
+		reset:         []byte("X-RateLimit-Reset"),
+		policy:        []byte("RateLimit-Policy"),
+		state:         []byte("RateLimit"),
 	}
 }
 
 // fillTemplate makes the headers that every answer begins with: those of an error. The two that each answer replaces come
 // first, because the library searches from the front.
-func fillTemplate(header *fasthttp.ResponseHeader) {
+// With a gate an answer depends on the key as well.
+func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
+	vary := fasthttp.HeaderAcceptEncoding
+	if gated {
+		vary += ", " + fasthttp.HeaderAuthorization
+	}
 	header.SetNoDefaultContentType(true)
 	header.SetContentType(contentTypeJSON)
 	for _, line := range [][2]string{
 		{"X-Request-Id", ""},
 		{fasthttp.HeaderCacheControl, noStore},
-		{fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding},
+		{fasthttp.HeaderVary, vary},
 		{fasthttp.HeaderAccessControlAllowOrigin, "*"},
 		{fasthttp.HeaderAccessControlExposeHeaders, exposedHeaders},
 		{fasthttp.HeaderXContentTypeOptions, "nosniff"},
@@ -58,6 +75,14 @@ func fillTemplate(header *fasthttp.ResponseHeader) {
 	} {
 		header.SetCanonical([]byte(line[0]), []byte(line[1]))
 	}
+}
+
+// fillPrivateTemplate is the template for account routes: no page of another origin may read them (Q15).
+func fillPrivateTemplate(header, template *fasthttp.ResponseHeader) {
+	template.CopyTo(header)
+	header.Del(fasthttp.HeaderAccessControlAllowOrigin)
+	header.Del(fasthttp.HeaderAccessControlExposeHeaders)
+	header.SetCanonical([]byte("Cross-Origin-Resource-Policy"), []byte("same-origin"))
 }
 
 // bytesOf is the bytes of a text without a copy. Danger: they must only be read.

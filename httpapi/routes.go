@@ -42,6 +42,9 @@ func (s *Server) newRouter() *router.Router {
 	for _, route := range routes() {
 		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) { s.answer(ctx, &route) })
 	}
+	if s.accounts != nil {
+		s.addAccountRoutes(r)
+	}
 	return r
 }
 
@@ -80,8 +83,8 @@ func splitTarget(target []byte) (path, query []byte) {
 	return target, nil
 }
 
-// answer takes a request through the checks that follow the route (L7): method, then authentication, readiness, limits and
-// parameters. Authentication and limits stand between the method and the parameters.
+// answer takes a request through the checks that follow the route (L7): method, then authentication, readiness and limits where
+// there is a gate, and parameters.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
@@ -93,7 +96,15 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route) {
 		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+methodsAllowed+".")
 		return
 	}
-	now := s.instant()
+	if s.gate == nil {
+		s.answerData(ctx, r, s.instant())
+		return
+	}
+	s.answerInTurn(ctx, r)
+}
+
+// answerData reads the parameters and answers.
+func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, now instant) {
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
 	q, problems := s.params.read(r.operation, path, text, readOptions{
 		catalogue: s.catalogue, today: now.today, allowUnknown: s.allowUnknown,
@@ -125,11 +136,18 @@ func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 // refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters (L7). A good request learns
 // it from the answer itself, so only a bad one asks.
 func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []detail) {
-	if !r.fromCatalogue {
-		if _, err := s.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}); err != nil {
-			s.fail(ctx, err)
-			return
-		}
+	if err := s.unready(r); err != nil {
+		s.fail(ctx, err)
+		return
 	}
 	s.refuseWith(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
+}
+
+// unready is the error of an operation that can't be answered yet, whatever the parameters.
+func (s *Server) unready(r *route) error {
+	if r.fromCatalogue {
+		return nil
+	}
+	_, err := s.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
+	return err
 }

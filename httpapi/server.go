@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,18 @@ type Config struct {
 	Clock func() time.Time
 	// RequestID names each request. It must be safe for concurrent use and give text that fits a header. See RequestIDs.
 	RequestID func() string
+	// Gate admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
+	Gate engine.Gate
+	// Accounts answers the account operations (K1). Nil means that there are none: 404.
+	Accounts engine.Accounts
+	// Proxies are the networks of the proxies in front, whose X-Forwarded-For is believed (L8). Danger: a network with other
+	// hosts in it lets those choose whose quota they use up.
+	Proxies []netip.Prefix
+	// Realm is named by a 401; "" means tasard.
+	Realm string
+	// DeprecationLink and SunsetLink are the URLs of the pages that explain the end of anonymous access; answers link to them while it
+	// is announced (K7). "" leaves a link out.
+	DeprecationLink, SunsetLink string
 	// FeeNotice is the sentence that goes with each conversion (S10); "" means engine.FeeNotice.
 	FeeNotice string
 	// AllowUnknownParameters ignores unknown query parameters instead of refusing them (Q1). A key in the URL stays
@@ -101,16 +115,24 @@ type Server struct {
 	allowUnknown bool
 	log          *slog.Logger
 	limits       Limits
+	gate         engine.Gate
+	accounts     engine.Accounts
+	proxies      proxies
 
 	http      *fasthttp.Server
 	router    *router.Router
 	params    parameterTable
 	template  fasthttp.ResponseHeader // the headers of every answer; read only
 	names     headerNames
+	private   fasthttp.ResponseHeader // the same for account routes
+	noticed   atomic.Pointer[notice]
 	preflight string // value of Access-Control-Allow-Headers
 	maxAges   [maxAgeSeconds + 1][]byte
 	present   atomic.Pointer[moment]
 	packers   sync.Pool
+
+	challenges challenges
+	noticeLink []byte
 
 	mu        sync.Mutex
 	stopped   bool
@@ -131,13 +153,16 @@ func New(c Config) *Server {
 	s := &Server{
 		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
-		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
+		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
+		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink),
+		params:     parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders,
 	}
 	if c.AllowAuthorizationHeader {
 		s.preflight = preflightHeadersWithAuth
 	}
-	fillTemplate(&s.template)
+	fillTemplate(&s.template, c.Gate != nil)
+	fillPrivateTemplate(&s.private, &s.template)
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
@@ -217,8 +242,15 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 // begin puts the headers on that every answer has; what comes later changes them.
 func (s *Server) begin(ctx *fasthttp.RequestCtx, id string) {
 	header := &ctx.Response.Header
-	s.template.CopyTo(header)
+	if s.accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
+		s.private.CopyTo(header)
+	} else {
+		s.template.CopyTo(header)
+	}
 	header.SetCanonical(s.names.requestID, bytesOf(id))
+	if s.gate != nil {
+		s.announce(header)
+	}
 }
 
 // refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5).

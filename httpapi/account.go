@@ -1,0 +1,217 @@
+package httpapi
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Paths of the account operations (K1).
+const (
+	accountPrefix     = "/v1/account/"
+	codesPath         = accountPrefix + "codes"
+	sessionsPath      = accountPrefix + "sessions"
+	keysPath          = accountPrefix + "keys"
+	keyPath           = keysPath + "/{id}"
+	usagePath         = accountPrefix + "usage"
+	accountBodyMax    = 4 << 10 // bytes
+	parametersMessage = "The request is not valid; details has every problem."
+)
+
+// identity is what an account operation wants in the Authorization header.
+type identity uint8
+
+const (
+	nobody identity = iota
+	session
+	sessionOrKey
+)
+
+// accountOperation is one row of the table of account operations.
+type accountOperation struct {
+	pattern, method string
+	identity        identity
+	fields          []bodyField // of the JSON object in the body; nil = no body
+	answer          func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
+}
+
+// accountRequest is what an account operation was sent, in its own memory.
+type accountRequest struct {
+	credential
+	id    string // of the key in the path
+	email engine.Email
+	code  string
+	name  string // of a new key
+}
+
+// accountOperations is the table of K1. A new operation is a row here and a function in account_answers.go.
+func accountOperations() []accountOperation {
+	const post, get, del = fasthttp.MethodPost, fasthttp.MethodGet, fasthttp.MethodDelete
+	return []accountOperation{
+		{codesPath, post, nobody, []bodyField{emailField()}, (*Server).requestCode},
+		{sessionsPath, post, nobody, []bodyField{emailField(), codeField()}, (*Server).openSession},
+		{sessionsPath, del, session, nil, (*Server).closeSession},
+		{keysPath, get, session, nil, (*Server).listKeys},
+		{keysPath, post, session, []bodyField{nameField()}, (*Server).createKey},
+		{keyPath, del, session, nil, (*Server).revokeKey},
+		{usagePath, get, sessionOrKey, nil, (*Server).usage},
+	}
+}
+
+// accountPath is a path with its operations.
+type accountPath struct {
+	operations []accountOperation
+	allow      string
+}
+
+// addAccountRoutes registers each path once, under GET, like those of the data operations.
+func (s *Server) addAccountRoutes(r *router.Router) {
+	paths := map[string]*accountPath{}
+	for _, op := range accountOperations() {
+		path := paths[op.pattern]
+		if path == nil {
+			path = &accountPath{}
+			paths[op.pattern] = path
+			r.GET(op.pattern, func(ctx *fasthttp.RequestCtx) { s.answerAccount(ctx, path) })
+		}
+		path.operations = append(path.operations, op)
+	}
+	for _, path := range paths {
+		path.allow = allowed(path.operations)
+	}
+}
+
+// allowed is the value of Allow for the operations of a path.
+func allowed(operations []accountOperation) string {
+	var methods []string
+	for _, op := range operations {
+		methods = append(methods, op.method)
+		if op.method == fasthttp.MethodGet {
+			methods = append(methods, fasthttp.MethodHead)
+		}
+	}
+	return strings.Join(append(methods, fasthttp.MethodOptions), ", ")
+}
+
+// isAccountTarget tells requests whose answers no page of another origin may read. It runs on every request.
+func isAccountTarget(target []byte) bool {
+	path, _ := splitTarget(target)
+	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
+}
+
+// answerAccount takes an account request through the checks that follow the route: method, origin, credential, content (L7). It is
+// never charged.
+func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
+	method := string(ctx.Method())
+	if method == fasthttp.MethodOptions {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
+		s.answerEmpty(ctx, fasthttp.StatusNoContent)
+		return
+	}
+	if method == fasthttp.MethodHead {
+		method = fasthttp.MethodGet
+	}
+	at := slices.IndexFunc(path.operations, func(op accountOperation) bool { return op.method == method })
+	if at < 0 {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
+		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+path.allow+".")
+		return
+	}
+	op := &path.operations[at]
+	if method != fasthttp.MethodGet && s.fromElsewhere(ctx) {
+		return
+	}
+	request := &accountRequest{}
+	if op.identity != nobody {
+		request.credential = s.credential(ctx)
+		if err := op.refuseCredential(request.credential); err != nil {
+			s.failAccount(ctx, op, err)
+			return
+		}
+	}
+	if content := s.readAccount(ctx, op, request); content != nil {
+		s.refuseContent(ctx, op, request, content)
+		return
+	}
+	if err := op.answer(s, ctx, request); err != nil {
+		s.failAccount(ctx, op, err)
+		return
+	}
+	s.logAccount(ctx, op, "")
+}
+
+// refuseCredential wants a token of the right form. Which account it opens, or that it opens none, is found by its digest alone.
+func (op *accountOperation) refuseCredential(c credential) error {
+	switch {
+	case op.identity == session && !c.sent:
+		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This operation needs a session: send its token as 'Authorization: Bearer TOKEN'."}
+	case op.identity == session && (!c.known || c.isKey):
+		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This is no session token; an API key does not open this operation."}
+	case op.identity == sessionOrKey && !c.sent:
+		return &engine.Error{Code: engine.CodeMissingKey, Message: "This operation needs a key or a session: send it as 'Authorization: Bearer KEY'."}
+	case op.identity == sessionOrKey && !c.known:
+		return &engine.Error{Code: engine.CodeInvalidKey, Message: "This is neither a key nor a session token."}
+	}
+	return nil
+}
+
+// contentRefusal is what is wrong with a request besides who sends it.
+type contentRefusal struct {
+	code    engine.Code
+	message string
+	details []detail
+}
+
+// refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first (L7). A good request learns it
+// from the answer itself, so only a bad one asks.
+func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentRefusal) {
+	if op.identity != nobody {
+		if _, err := s.windows(r); err != nil {
+			s.failAccount(ctx, op, err)
+			return
+		}
+	}
+	if c.code == engine.CodeMalformedRequest {
+		ctx.SetConnectionClose()
+	}
+	s.refuseWith(ctx, c.code, c.message, c.details)
+}
+
+func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
+	s.fail(ctx, err)
+	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
+		s.logAccount(ctx, op, codeOf(err))
+	}
+}
+
+// originRefusal says why a request that a page of another site made is not carried out.
+const originRefusal = "must be this server's own: account operations are not for pages of other sites"
+
+// fromElsewhere refuses what a browser sends for a page of another site (S11). Nothing here reads cookies, so such a page could do
+// nothing anyway; this is a second door. Programs send neither header.
+func (s *Server) fromElsewhere(ctx *fasthttp.RequestCtx) bool {
+	header := &ctx.Request.Header
+	origin := header.Peek(fasthttp.HeaderOrigin)
+	foreign := ""
+	switch site := header.Peek("Sec-Fetch-Site"); {
+	case len(site) > 0:
+		if string(site) != "same-origin" && string(site) != "none" {
+			foreign = "Sec-Fetch-Site"
+		}
+	case len(origin) > 0:
+		_, host, found := bytes.Cut(origin, []byte("://"))
+		if !found || !bytes.EqualFold(host, header.Host()) {
+			foreign = fasthttp.HeaderOrigin
+		}
+	}
+	if foreign == "" {
+		return false
+	}
+	s.refuseWith(ctx, engine.CodeInvalidParameters, parametersMessage, []detail{{foreign, 0, originRefusal}})
+	return true
+}

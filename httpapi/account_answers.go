@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer with. Nothing in
+// here looks at a secret or at whether an account is there, so what they take to answer tells neither.
+
+func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := s.accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
+		return err
+	}
+	body := appendWhole([]byte(`{"data":{`), "expiresInSeconds", int64(engine.CodeLifetime/time.Second))
+	body = appendWhole(body, "resendAfterSeconds", int64(engine.CodeResendAfter/time.Second))
+	s.writeAccount(ctx, fasthttp.StatusAccepted, append(body, `}}`...))
+	return nil
+}
+
+func (s *Server) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	token, expires, err := s.accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))
+	if err != nil {
+		return err
+	}
+	body := appendField([]byte(`{"data":{`), "token", token.Reveal())
+	body = appendTime(body, "expiresAt", expires)
+	s.writeAccount(ctx, fasthttp.StatusOK, append(body, `}}`...))
+	return nil
+}
+
+func (s *Server) closeSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := s.accounts.CloseSession(r.digest); err != nil {
+		return err
+	}
+	s.answerEmpty(ctx, fasthttp.StatusNoContent)
+	return nil
+}
+
+func (s *Server) listKeys(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	keys, err := s.accounts.Keys(r.digest)
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"data":[`)
+	for i := range keys {
+		body = append(appendKey(appendComma(body), &keys[i]), '}')
+	}
+	s.writeAccount(ctx, fasthttp.StatusOK, append(body, `]}`...))
+	return nil
+}
+
+func (s *Server) createKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	key, secret, err := s.accounts.CreateKey(r.digest, r.name)
+	if err != nil {
+		return err
+	}
+	body := appendKey([]byte(`{"data":`), &key)
+	body = appendField(body, "secret", secret.Reveal())
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, keysPath+"/"+key.ID)
+	s.writeAccount(ctx, fasthttp.StatusCreated, append(body, `}}`...))
+	return nil
+}
+
+func (s *Server) revokeKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := s.accounts.RevokeKey(r.digest, r.id); err != nil {
+		return err
+	}
+	s.answerEmpty(ctx, fasthttp.StatusNoContent)
+	return nil
+}
+
+func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	v, err := s.windows(r)
+	if err != nil {
+		return err
+	}
+	body := appendUsage([]byte(`{"data":{`), "day", v.Day)
+	body = appendUsage(body, "minute", v.Minute)
+	s.writeAccount(ctx, fasthttp.StatusOK, append(body, `}}`...))
+	return nil
+}
+
+// windows are both windows of whoever the credential belongs to, or the error that it belongs to nobody.
+func (s *Server) windows(r *accountRequest) (engine.Verdict, error) {
+	if r.isKey {
+		return s.accounts.KeyUsage(r.digest)
+	}
+	return s.accounts.Usage(r.digest)
+}
+
+// writeAccount answers with a body. It is never compressed: what is secret and what a caller chose stand side by side in it.
+func (s *Server) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
+	ctx.SetStatusCode(status)
+	ctx.Response.SetBodyRaw(body)
+}
+
+// appendKey appends a key as it is listed, and leaves the object open.
+func appendKey(dst []byte, key *engine.KeyRecord) []byte {
+	state := "active"
+	if !key.Active() {
+		state = "revoked"
+	}
+	dst = appendField(append(dst, '{'), "id", key.ID)
+	dst = appendField(dst, "name", key.Name)
+	dst = appendField(dst, "hint", key.Hint)
+	dst = appendField(dst, "status", state)
+	dst = appendTime(dst, "createdAt", key.CreatedAt)
+	dst = appendTime(dst, "revokedAt", key.RevokedAt)
+	return appendTime(dst, "lastUsedAt", key.LastUsed)
+}
+
+// appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers (L4).
+func appendUsage(dst []byte, name string, w engine.Window) []byte {
+	dst = append(appendName(dst, name), '{')
+	dst = appendWhole(dst, "limit", int64(w.Limit))
+	dst = appendWhole(dst, "remaining", int64(w.Remaining))
+	return append(appendTime(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
+}
+
+// logAccount writes down what happened on the way to a key: the operation, never who or what it was asked with. Refusals for load or
+// for a limit are left out, so that a flood is no flood of lines.
+func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refused engine.Code) {
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
+		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
+		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(refused)),
+		slog.String("network", networkOf(s.clientAddress(ctx))))
+}
+
+// networkOf is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one.
+func networkOf(addr netip.Addr) string {
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil || !addr.IsValid() {
+		return "unknown"
+	}
+	return network.String()
+}
+
+// codeOf is the code of an error of the rules, "" for another.
+func codeOf(err error) engine.Code {
+	var named *engine.Error
+	if errors.As(err, &named) {
+		return named.Code
+	}
+	return ""
+}

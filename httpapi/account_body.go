@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Messages of bodies that are refused as a whole.
+const (
+	bodyNotJSON  = "The body must be one JSON object in UTF-8 and nothing else. The connection is closed."
+	bodyNotTaken = "This operation takes no body. The connection is closed."
+	bodyMedia    = "The body must be JSON, sent as Content-Type: application/json in UTF-8, not compressed."
+	bodyLong     = "The body must be at most 4096 bytes long."
+)
+
+// bodyField is one field of a body: a text. set tells whether its grammar takes it.
+type bodyField struct {
+	name    string
+	needed  bool
+	grammar string
+	set     func(r *accountRequest, value string) bool
+}
+
+func emailField() bodyField {
+	return bodyField{"email", true, "must be an e-mail address, as name@example.com", func(r *accountRequest, value string) bool {
+		email, err := engine.ParseEmail(value)
+		r.email = email
+		return err == nil
+	}}
+}
+
+func codeField() bodyField {
+	return bodyField{"code", true, "must be the eight digits of the letter, as a text", func(r *accountRequest, value string) bool {
+		r.code = value
+		return len(value) == engine.CodeDigits && !strings.ContainsFunc(value, func(c rune) bool { return c < '0' || c > '9' })
+	}}
+}
+
+// nameField refuses what would not stay on the line on which a list or a log shows it.
+func nameField() bodyField {
+	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters", func(r *accountRequest, value string) bool {
+		r.name = value
+		return utf8.RuneCountInString(value) <= engine.KeyNameMax &&
+			!strings.ContainsFunc(value, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
+	}}
+}
+
+// compile-time: the sentence above names this limit.
+var (
+	_ [engine.KeyNameMax - 80]struct{}
+	_ [80 - engine.KeyNameMax]struct{}
+)
+
+// readAccount fills in the request, or tells what is wrong with it: all problems of URL and body at once.
+func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentRefusal {
+	body := ctx.Request.Body()
+	switch {
+	case len(body) > accountBodyMax:
+		return &contentRefusal{code: engine.CodePayloadTooLarge, message: bodyLong}
+	case op.fields == nil && len(body) > 0:
+		return &contentRefusal{code: engine.CodeMalformedRequest, message: bodyNotTaken}
+	case op.fields != nil && !isJSON(&ctx.Request.Header):
+		return &contentRefusal{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
+	}
+	path, text := splitTarget(ctx.Request.Header.RequestURI())
+	_, problems := s.params.read(opNone, path, text, readOptions{catalogue: s.catalogue, allowUnknown: s.allowUnknown})
+	if op.pattern == keyPath {
+		id, ok := pathID(path[len(keysPath)+1:])
+		if !ok {
+			problems = append(problems, detail{"id", 0, problemID})
+		}
+		r.id = string(id)
+	}
+	if op.fields != nil {
+		found, ok := readBody(body, op.fields, r)
+		if !ok {
+			return &contentRefusal{code: engine.CodeMalformedRequest, message: bodyNotJSON}
+		}
+		problems = append(problems, found...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &contentRefusal{engine.CodeInvalidParameters, parametersMessage, problems}
+}
+
+// isJSON wants the media type of JSON. Another charset than UTF-8, or a compressed body, is not read.
+func isJSON(header *fasthttp.RequestHeader) bool {
+	media, parameters, err := mime.ParseMediaType(string(header.ContentType()))
+	if err != nil || media != "application/json" || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
+		return false
+	}
+	charset, named := parameters["charset"]
+	return !named || strings.EqualFold(charset, "utf-8")
+}
+
+// readBody reads one JSON object strictly: each field once, under its exact name, none that the operation does not know, nothing
+// before or behind. False when it is no JSON object at all. Values are copies; no problem repeats one.
+func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []detail, ok bool) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, false
+	}
+	// What follows can't fail: the body is well-formed.
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {
+		return nil, false
+	}
+	seen := map[string]int{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		name, isText := token.(string)
+		var value json.RawMessage
+		if err != nil || !isText || decoder.Decode(&value) != nil {
+			return nil, false
+		}
+		if d := readField(fields, name, value, seen, r); d != nil && len(problems) < problemsMax {
+			problems = append(problems, *d)
+		}
+	}
+	for _, field := range fields {
+		if field.needed && seen[field.name] == 0 {
+			problems = append(problems, detail{field.name, 0, problemMissing + field.grammar})
+		}
+	}
+	return problems, true
+}
+
+// readField reads one field; nil when it is right, or when its name was refused before.
+func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *detail {
+	index := seen[name]
+	seen[name]++
+	at := slices.IndexFunc(fields, func(f bodyField) bool { return f.name == name })
+	switch {
+	case at < 0 && index > 0:
+		return nil
+	case at < 0 && keyName(name):
+		return &detail{namePart([]byte(name)), 0, problemBodyKey}
+	case at < 0:
+		return &detail{namePart([]byte(name)), 0, "is not known; this operation knows " + fieldNames(fields)}
+	case index > 0:
+		return &detail{name, index, problemRepeated}
+	}
+	var text *string
+	if json.Unmarshal(value, &text) != nil || text == nil || !fields[at].set(r, *text) {
+		return &detail{name, 0, fields[at].grammar}
+	}
+	return nil
+}
+
+// problemBodyKey is problemKey for a body (Q4).
+const problemBodyKey = "is not known: keys and session tokens go in the Authorization header, as 'Bearer KEY', and never in a body"
+
+func fieldNames(fields []bodyField) string {
+	names := make([]string, 0, len(fields))
+	for _, field := range fields {
+		names = append(names, field.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The Authorization header (interface §5.1, E3). A key or a session authenticates from there alone: never from the URL, a
+// cookie or a body (Q4).
+
+const (
+	bearerScheme = "bearer"
+	// realmDefault names what a key opens.
+	realmDefault = "tasard"
+)
+
+// challenges are the values of WWW-Authenticate (E3).
+type challenges struct {
+	plain   string // nothing was sent
+	refused string // what was sent does not open
+}
+
+func newChallenges(realm string) challenges {
+	if realm == "" {
+		realm = realmDefault
+	}
+	plain := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`
+	return challenges{plain, plain + `, error="invalid_token"`}
+}
+
+// bearerToken is the token of the one Authorization header that a request may have, borrowed from it. False unless there is
+// exactly one line of the form scheme, one blank, token68 (RFC 9110, section 11.4), whose scheme is Bearer in any case.
+func bearerToken(lines [][]byte) ([]byte, bool) {
+	if len(lines) != 1 {
+		return nil, false
+	}
+	line := lines[0]
+	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !equalFold(line[:len(bearerScheme)], bearerScheme) {
+		return nil, false
+	}
+	token := line[len(bearerScheme)+1:]
+	return token, isToken68(token)
+}
+
+// isToken68: letters, digits and -._~+/ at least once, then any number of '='.
+func isToken68(text []byte) bool {
+	end := len(text)
+	for end > 0 && text[end-1] == '=' {
+		end--
+	}
+	for _, c := range text[:end] {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9':
+		case c == '-', c == '.', c == '_', c == '~', c == '+', c == '/':
+		default:
+			return false
+		}
+	}
+	return end > 0
+}
+
+// caller tells in whose name a data operation is asked for. It keeps nothing of the request.
+func (s *Server) caller(ctx *fasthttp.RequestCtx) engine.Caller {
+	c := engine.Caller{Address: s.clientAddress(ctx)}
+	if ctx.Request.Header.PeekCanonical(s.names.authorization) == nil {
+		return c
+	}
+	if token, ok := bearerToken(ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)); ok {
+		c.Key, c.HasKey = engine.ReadKey(token)
+	}
+	c.Refused = !c.HasKey
+	return c
+}
+
+// credential is what an account operation was sent: the digest of a session or of a key, or something that is neither.
+type credential struct {
+	digest engine.Digest
+	isKey  bool
+	sent   bool // there is an Authorization header
+	known  bool // it has the form of a session or of a key
+}
+
+func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
+	lines := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+	c := credential{sent: len(lines) > 0}
+	token, ok := bearerToken(lines)
+	if !ok {
+		return c
+	}
+	if c.digest, c.isKey = engine.ReadKey(token); c.isKey {
+		c.known = true
+		return c
+	}
+	if len(token) > len(engine.SessionPrefix) && string(token[:len(engine.SessionPrefix)]) == engine.SessionPrefix {
+		c.digest, c.known = sha256.Sum256(token), true
+	}
+	return c
+}
+
+// challenge puts WWW-Authenticate on a 401. A login code is not a token: where it is refused, none was.
+func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
+	value := s.challenges.plain
+	if code != engine.CodeInvalidCode && ctx.Request.Header.PeekCanonical(s.names.authorization) != nil {
+		value = s.challenges.refused
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
+}

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// notice is the announced end of anonymous access as headers say it (K7), made once for each announcement.
+type notice struct {
+	of                  engine.Transition
+	deprecation, sunset []byte
+}
+
+func newNotice(t engine.Transition) *notice {
+	return &notice{
+		of: t,
+		// RFC 9745: a structured field of type Date. RFC 8594: an HTTP date.
+		deprecation: strconv.AppendInt([]byte("@"), t.AnnouncedAt.Unix(), 10),
+		sunset:      fasthttp.AppendHTTPDate(nil, t.RequiredAt),
+	}
+}
+
+// newNoticeLink is the value of Link beside it; "" without a page to link to.
+func newNoticeLink(deprecation, sunset string) []byte {
+	var link []byte
+	for _, page := range [][2]string{{deprecation, "deprecation"}, {sunset, "sunset"}} {
+		if page[0] == "" {
+			continue
+		}
+		if len(link) > 0 {
+			link = append(link, ", "...)
+		}
+		link = append(append(link, '<'), page[0]...)
+		link = append(append(link, `>; rel="`...), page[1]...)
+		link = append(link, '"')
+	}
+	return link
+}
+
+// announce puts the announcement on an answer, whatever it will be, from the moment it is made until the instant it names.
+func (s *Server) announce(header *fasthttp.ResponseHeader) {
+	t := s.gate.Transition()
+	if t.RequiredAt.IsZero() || !t.Pending(s.clock()) {
+		return
+	}
+	n := s.noticed.Load()
+	if n == nil || n.of != t {
+		n = newNotice(t)
+		s.noticed.Store(n)
+	}
+	header.SetCanonical(s.names.deprecation, n.deprecation)
+	header.SetCanonical(s.names.sunset, n.sunset)
+	if len(s.noticeLink) > 0 {
+		header.SetCanonical(s.names.link, s.noticeLink)
+	}
+}
+
+// endNotice takes the announcement off a 401 that says that the instant has come: the two never go together.
+func (s *Server) endNotice(header *fasthttp.ResponseHeader) {
+	header.DelBytes(s.names.deprecation)
+	header.DelBytes(s.names.sunset)
+	header.DelBytes(s.names.link)
+}
