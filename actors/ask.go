@@ -33,10 +33,10 @@ type question[Q, A any] struct {
 }
 
 // reply completes the question with the actor's answer. It must be the last thing that an actor does
-// with it: the asker may be using it for the next question already.
-func (q *question[Q, A]) reply(answer A, err error) {
+// with it: the asker may be using it for the next question already. False: nobody will read the answer.
+func (q *question[Q, A]) reply(answer A, err error) bool {
 	if q.home == nil && q.settled.Swap(true) {
-		return
+		return false
 	}
 	q.answer, q.err = answer, err
 	switch q.state.Swap(answered) {
@@ -44,7 +44,9 @@ func (q *question[Q, A]) reply(answer A, err error) {
 		q.done <- struct{}{}
 	case abandoned:
 		q.free()
+		return false
 	}
+	return true
 }
 
 // settle completes the question without an answer.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -93,11 +94,14 @@ func (h *host) guard(l letter) {
 
 // stage is what actors stand on: the library's system, relief, and the way to stop the node.
 type stage struct {
-	system *actor.ActorSystem
-	root   *actor.RootContext
-	relief *relief
-	fail   func(error)
-	limit  int // of each mailbox
+	system   *actor.ActorSystem
+	root     *actor.RootContext
+	relief   *relief
+	fail     func(error)
+	guardian *failStop // one for all: the library keeps each that it sees for ever
+	limit    int       // of each mailbox
+
+	spawning sync.Mutex // the library's own book of guardians is not made for two at a time
 }
 
 // newStage makes an actor system that logs nothing by itself: the library's own logger writes in colour
@@ -106,7 +110,9 @@ func newStage(limit, workers int, fail func(error)) *stage {
 	quiet := slog.New(slog.DiscardHandler)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	system.EventStream.Subscribe(settleDeadLetter)
-	return &stage{system: system, root: system.Root, relief: startRelief(workers), fail: fail, limit: limit}
+	return &stage{
+		system: system, root: system.Root, relief: startRelief(workers), fail: fail, guardian: &failStop{fail}, limit: limit,
+	}
 }
 
 // settleDeadLetter answers what was sent to an actor that is no more.
@@ -118,14 +124,22 @@ func settleDeadLetter(event any) {
 	}
 }
 
-// spawn starts an actor. All actors are spawned by one goroutine before the first letter is sent.
+// spawn starts an actor.
 func (s *stage) spawn(name string, r resident) (*ref, error) {
+	return s.spawnBusy(name, r, factsMax)
+}
+
+// spawnBusy starts an actor that keeps places for so many facts.
+func (s *stage) spawnBusy(name string, r resident, facts int) (*ref, error) {
 	box := newMailbox(s.limit, s.relief, s.fail)
+	box.facts = facts
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return &host{resident: r, stage: s} },
 		actor.WithMailbox(func() actor.Mailbox { return box }),
-		actor.WithGuardian(&failStop{s.fail}),
+		actor.WithGuardian(s.guardian),
 	)
+	s.spawning.Lock()
+	defer s.spawning.Unlock()
 	pid, err := s.root.SpawnNamed(props, name)
 	if err != nil {
 		return nil, fmt.Errorf("spawn actor %s: %w", name, err)

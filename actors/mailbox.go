@@ -37,7 +37,7 @@ func (fact) settle(*engine.Error) {}
 func (fact) IgnoreDeadLetterLogging() {}
 
 const (
-	factsMax       = 1024 // places kept for facts beside the questions: more than there are actors
+	factsMax       = 1024 // places kept for facts beside the questions: more than there are owners of state
 	systemMax      = 16   // lifecycle messages that may wait; an actor gets three in its life
 	turnMax        = 64   // letters that an asker serves for others after its own
 	reliefTurnMax  = 256  // letters that relief serves before other actors get a turn
@@ -49,6 +49,7 @@ const (
 // is settled.
 type mailbox struct {
 	limit    int // questions are refused when this many letters wait
+	facts    int // places kept for facts beside them
 	relief   *relief
 	fault    func(error) // what must never happen did: stops the node
 	invoker  actor.MessageInvoker
@@ -67,7 +68,7 @@ type mailbox struct {
 }
 
 func newMailbox(limit int, r *relief, fault func(error)) *mailbox {
-	return &mailbox{limit: limit, relief: r, fault: fault, finished: make(chan struct{}), ring: make([]any, mailboxRingMin)}
+	return &mailbox{limit: limit, facts: factsMax, relief: r, fault: fault, finished: make(chan struct{}), ring: make([]any, mailboxRingMin)}
 }
 
 // RegisterHandlers is the library's; its dispatcher is not used.
@@ -120,12 +121,20 @@ func (m *mailbox) PostUserMessage(message any) {
 	}
 }
 
+// quiet reports that the actor has done all that was sent to it and does nothing now. Whoever alone sends
+// to it, lifecycle included, may then look at its state: nobody touches that before the next letter.
+func (m *mailbox) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.running && m.waiting == 0 && len(m.system) == 0
+}
+
 // refusal is why a letter cannot be taken in, nil when it can.
 func (m *mailbox) refusal(asked bool) *engine.Error {
 	switch {
 	case m.closed:
 		return errStopped
-	case asked && m.waiting >= m.limit, m.waiting >= m.limit+factsMax:
+	case asked && m.waiting >= m.limit, m.waiting >= m.limit+m.facts:
 		return errOverflow
 	}
 	return nil
@@ -134,7 +143,7 @@ func (m *mailbox) refusal(asked bool) *engine.Error {
 // push stores a letter; the caller has checked that there is room.
 func (m *mailbox) push(message any) {
 	if m.waiting == len(m.ring) {
-		larger := make([]any, min(2*len(m.ring), m.limit+factsMax))
+		larger := make([]any, min(2*len(m.ring), m.limit+m.facts))
 		n := copy(larger, m.ring[m.head:])
 		copy(larger[n:], m.ring[:m.head])
 		m.ring, m.head = larger, 0

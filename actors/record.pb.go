@@ -1,6 +1,8 @@
 // What the log and its snapshots hold. Old logs must stay readable for ever: never change the number or
 // the meaning of a field, only add new ones. Regenerate with "make proto".
 //
+// Steady times and spans are nanoseconds. Digests are the 32 bytes of a SHA-256.
+//
 // Instants are two fields: whole seconds since 0001-01-01T00:00:00Z and the nanoseconds within; both
 // absent is no instant. Dates count days from 1 (0001-01-01); 0 is no date. Decimals are the text that
 // was published, verbatim; "" is null.
@@ -189,7 +191,8 @@ func (RecordPrecision) EnumDescriptor() ([]byte, []int) {
 	return file_actors_record_proto_rawDescGZIP(), []int{2}
 }
 
-// Record is one record of the log: one event of one currency.
+// Record is one record of the log: one event of one currency, of one account, of logins or of the
+// transition to required keys.
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The oldest version of the format that a reader must know; 0 reads as 1. A writer raises it only for
@@ -201,6 +204,21 @@ type Record struct {
 	//	*Record_Withdrawn
 	//	*Record_Released
 	//	*Record_Rejected
+	//	*Record_AccountCreated
+	//	*Record_KeyCreated
+	//	*Record_KeyRevoked
+	//	*Record_Leased
+	//	*Record_Returned
+	//	*Record_Suspended
+	//	*Record_Restored
+	//	*Record_AllowanceSet
+	//	*Record_CodeIssued
+	//	*Record_CodeFailed
+	//	*Record_CodeRefused
+	//	*Record_SessionOpened
+	//	*Record_SessionClosed
+	//	*Record_Announced
+	//	*Record_AnnouncementWithdrawn
 	Event         isRecord_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -286,6 +304,141 @@ func (x *Record) GetRejected() *RecordRejected {
 	return nil
 }
 
+func (x *Record) GetAccountCreated() *RecordAccountCreated {
+	if x != nil {
+		if x, ok := x.Event.(*Record_AccountCreated); ok {
+			return x.AccountCreated
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetKeyCreated() *RecordKeyCreated {
+	if x != nil {
+		if x, ok := x.Event.(*Record_KeyCreated); ok {
+			return x.KeyCreated
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetKeyRevoked() *RecordKeyRevoked {
+	if x != nil {
+		if x, ok := x.Event.(*Record_KeyRevoked); ok {
+			return x.KeyRevoked
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetLeased() *RecordLeased {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Leased); ok {
+			return x.Leased
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetReturned() *RecordReturned {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Returned); ok {
+			return x.Returned
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetSuspended() *RecordSuspended {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Suspended); ok {
+			return x.Suspended
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetRestored() *RecordRestored {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Restored); ok {
+			return x.Restored
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetAllowanceSet() *RecordAllowanceSet {
+	if x != nil {
+		if x, ok := x.Event.(*Record_AllowanceSet); ok {
+			return x.AllowanceSet
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetCodeIssued() *RecordCodeIssued {
+	if x != nil {
+		if x, ok := x.Event.(*Record_CodeIssued); ok {
+			return x.CodeIssued
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetCodeFailed() *RecordCodeFailed {
+	if x != nil {
+		if x, ok := x.Event.(*Record_CodeFailed); ok {
+			return x.CodeFailed
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetCodeRefused() *RecordCodeRefused {
+	if x != nil {
+		if x, ok := x.Event.(*Record_CodeRefused); ok {
+			return x.CodeRefused
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetSessionOpened() *RecordSessionOpened {
+	if x != nil {
+		if x, ok := x.Event.(*Record_SessionOpened); ok {
+			return x.SessionOpened
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetSessionClosed() *RecordSessionClosed {
+	if x != nil {
+		if x, ok := x.Event.(*Record_SessionClosed); ok {
+			return x.SessionClosed
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetAnnounced() *RecordAnnounced {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Announced); ok {
+			return x.Announced
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetAnnouncementWithdrawn() *RecordAnnouncementWithdrawn {
+	if x != nil {
+		if x, ok := x.Event.(*Record_AnnouncementWithdrawn); ok {
+			return x.AnnouncementWithdrawn
+		}
+	}
+	return nil
+}
+
 type isRecord_Event interface {
 	isRecord_Event()
 }
@@ -306,6 +459,66 @@ type Record_Rejected struct {
 	Rejected *RecordRejected `protobuf:"bytes,5,opt,name=rejected,proto3,oneof"`
 }
 
+type Record_AccountCreated struct {
+	AccountCreated *RecordAccountCreated `protobuf:"bytes,6,opt,name=account_created,json=accountCreated,proto3,oneof"`
+}
+
+type Record_KeyCreated struct {
+	KeyCreated *RecordKeyCreated `protobuf:"bytes,7,opt,name=key_created,json=keyCreated,proto3,oneof"`
+}
+
+type Record_KeyRevoked struct {
+	KeyRevoked *RecordKeyRevoked `protobuf:"bytes,8,opt,name=key_revoked,json=keyRevoked,proto3,oneof"`
+}
+
+type Record_Leased struct {
+	Leased *RecordLeased `protobuf:"bytes,9,opt,name=leased,proto3,oneof"`
+}
+
+type Record_Returned struct {
+	Returned *RecordReturned `protobuf:"bytes,10,opt,name=returned,proto3,oneof"`
+}
+
+type Record_Suspended struct {
+	Suspended *RecordSuspended `protobuf:"bytes,11,opt,name=suspended,proto3,oneof"`
+}
+
+type Record_Restored struct {
+	Restored *RecordRestored `protobuf:"bytes,12,opt,name=restored,proto3,oneof"`
+}
+
+type Record_AllowanceSet struct {
+	AllowanceSet *RecordAllowanceSet `protobuf:"bytes,13,opt,name=allowance_set,json=allowanceSet,proto3,oneof"`
+}
+
+type Record_CodeIssued struct {
+	CodeIssued *RecordCodeIssued `protobuf:"bytes,14,opt,name=code_issued,json=codeIssued,proto3,oneof"`
+}
+
+type Record_CodeFailed struct {
+	CodeFailed *RecordCodeFailed `protobuf:"bytes,15,opt,name=code_failed,json=codeFailed,proto3,oneof"`
+}
+
+type Record_CodeRefused struct {
+	CodeRefused *RecordCodeRefused `protobuf:"bytes,16,opt,name=code_refused,json=codeRefused,proto3,oneof"`
+}
+
+type Record_SessionOpened struct {
+	SessionOpened *RecordSessionOpened `protobuf:"bytes,17,opt,name=session_opened,json=sessionOpened,proto3,oneof"`
+}
+
+type Record_SessionClosed struct {
+	SessionClosed *RecordSessionClosed `protobuf:"bytes,18,opt,name=session_closed,json=sessionClosed,proto3,oneof"`
+}
+
+type Record_Announced struct {
+	Announced *RecordAnnounced `protobuf:"bytes,19,opt,name=announced,proto3,oneof"`
+}
+
+type Record_AnnouncementWithdrawn struct {
+	AnnouncementWithdrawn *RecordAnnouncementWithdrawn `protobuf:"bytes,20,opt,name=announcement_withdrawn,json=announcementWithdrawn,proto3,oneof"`
+}
+
 func (*Record_Refreshed) isRecord_Event() {}
 
 func (*Record_Withdrawn) isRecord_Event() {}
@@ -313,6 +526,36 @@ func (*Record_Withdrawn) isRecord_Event() {}
 func (*Record_Released) isRecord_Event() {}
 
 func (*Record_Rejected) isRecord_Event() {}
+
+func (*Record_AccountCreated) isRecord_Event() {}
+
+func (*Record_KeyCreated) isRecord_Event() {}
+
+func (*Record_KeyRevoked) isRecord_Event() {}
+
+func (*Record_Leased) isRecord_Event() {}
+
+func (*Record_Returned) isRecord_Event() {}
+
+func (*Record_Suspended) isRecord_Event() {}
+
+func (*Record_Restored) isRecord_Event() {}
+
+func (*Record_AllowanceSet) isRecord_Event() {}
+
+func (*Record_CodeIssued) isRecord_Event() {}
+
+func (*Record_CodeFailed) isRecord_Event() {}
+
+func (*Record_CodeRefused) isRecord_Event() {}
+
+func (*Record_SessionOpened) isRecord_Event() {}
+
+func (*Record_SessionClosed) isRecord_Event() {}
+
+func (*Record_Announced) isRecord_Event() {}
+
+func (*Record_AnnouncementWithdrawn) isRecord_Event() {}
 
 // RecordRefreshed is engine.Refreshed.
 type RecordRefreshed struct {
@@ -1032,8 +1275,1311 @@ func (x *RecordRejected) GetBy() string {
 	return ""
 }
 
-// SnapshotPart is a piece of one engine.BookState. A snapshot is parts, each after its length as a
-// uvarint; the parts of one book follow each other, and the last part holds only their number.
+// RecordAccountCreated is engine.AccountCreated.
+type RecordAccountCreated struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Email         string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,4,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordAccountCreated) Reset() {
+	*x = RecordAccountCreated{}
+	mi := &file_actors_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordAccountCreated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordAccountCreated) ProtoMessage() {}
+
+func (x *RecordAccountCreated) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordAccountCreated.ProtoReflect.Descriptor instead.
+func (*RecordAccountCreated) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RecordAccountCreated) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordAccountCreated) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RecordAccountCreated) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordAccountCreated) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+// RecordKey is engine.KeyRecord.
+type RecordKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Hint          string                 `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Created       int64                  `protobuf:"varint,5,opt,name=created,proto3" json:"created,omitempty"`
+	CreatedNanos  uint32                 `protobuf:"varint,6,opt,name=created_nanos,json=createdNanos,proto3" json:"created_nanos,omitempty"`
+	Revoked       int64                  `protobuf:"varint,7,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	RevokedNanos  uint32                 `protobuf:"varint,8,opt,name=revoked_nanos,json=revokedNanos,proto3" json:"revoked_nanos,omitempty"`
+	Used          int64                  `protobuf:"varint,9,opt,name=used,proto3" json:"used,omitempty"`
+	UsedNanos     uint32                 `protobuf:"varint,10,opt,name=used_nanos,json=usedNanos,proto3" json:"used_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordKey) Reset() {
+	*x = RecordKey{}
+	mi := &file_actors_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordKey) ProtoMessage() {}
+
+func (x *RecordKey) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordKey.ProtoReflect.Descriptor instead.
+func (*RecordKey) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RecordKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecordKey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RecordKey) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
+func (x *RecordKey) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *RecordKey) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *RecordKey) GetCreatedNanos() uint32 {
+	if x != nil {
+		return x.CreatedNanos
+	}
+	return 0
+}
+
+func (x *RecordKey) GetRevoked() int64 {
+	if x != nil {
+		return x.Revoked
+	}
+	return 0
+}
+
+func (x *RecordKey) GetRevokedNanos() uint32 {
+	if x != nil {
+		return x.RevokedNanos
+	}
+	return 0
+}
+
+func (x *RecordKey) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *RecordKey) GetUsedNanos() uint32 {
+	if x != nil {
+		return x.UsedNanos
+	}
+	return 0
+}
+
+// RecordKeyCreated is engine.KeyCreated.
+type RecordKeyCreated struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Key           *RecordKey             `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordKeyCreated) Reset() {
+	*x = RecordKeyCreated{}
+	mi := &file_actors_record_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordKeyCreated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordKeyCreated) ProtoMessage() {}
+
+func (x *RecordKeyCreated) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordKeyCreated.ProtoReflect.Descriptor instead.
+func (*RecordKeyCreated) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RecordKeyCreated) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordKeyCreated) GetKey() *RecordKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// RecordKeyRevoked is engine.KeyRevoked.
+type RecordKeyRevoked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	KeyId         string                 `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,4,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordKeyRevoked) Reset() {
+	*x = RecordKeyRevoked{}
+	mi := &file_actors_record_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordKeyRevoked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordKeyRevoked) ProtoMessage() {}
+
+func (x *RecordKeyRevoked) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordKeyRevoked.ProtoReflect.Descriptor instead.
+func (*RecordKeyRevoked) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RecordKeyRevoked) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordKeyRevoked) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *RecordKeyRevoked) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordKeyRevoked) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordKeyRevoked) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RecordLeased is engine.Leased.
+type RecordLeased struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Day           int32                  `protobuf:"varint,2,opt,name=day,proto3" json:"day,omitempty"`
+	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Refunded      int64                  `protobuf:"varint,4,opt,name=refunded,proto3" json:"refunded,omitempty"`
+	Unspent       int64                  `protobuf:"varint,5,opt,name=unspent,proto3" json:"unspent,omitempty"`
+	Steady        int64                  `protobuf:"varint,6,opt,name=steady,proto3" json:"steady,omitempty"`
+	KeyId         string                 `protobuf:"bytes,7,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	At            int64                  `protobuf:"varint,8,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,9,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordLeased) Reset() {
+	*x = RecordLeased{}
+	mi := &file_actors_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordLeased) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordLeased) ProtoMessage() {}
+
+func (x *RecordLeased) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordLeased.ProtoReflect.Descriptor instead.
+func (*RecordLeased) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RecordLeased) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetDay() int32 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetRefunded() int64 {
+	if x != nil {
+		return x.Refunded
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetUnspent() int64 {
+	if x != nil {
+		return x.Unspent
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *RecordLeased) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+// RecordReturned is engine.Returned.
+type RecordReturned struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Day           int32                  `protobuf:"varint,2,opt,name=day,proto3" json:"day,omitempty"`
+	Unspent       int64                  `protobuf:"varint,3,opt,name=unspent,proto3" json:"unspent,omitempty"`
+	Recent        int64                  `protobuf:"varint,4,opt,name=recent,proto3" json:"recent,omitempty"`
+	Steady        int64                  `protobuf:"varint,5,opt,name=steady,proto3" json:"steady,omitempty"`
+	Uses          []*RecordKeyUse        `protobuf:"bytes,6,rep,name=uses,proto3" json:"uses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordReturned) Reset() {
+	*x = RecordReturned{}
+	mi := &file_actors_record_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordReturned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordReturned) ProtoMessage() {}
+
+func (x *RecordReturned) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordReturned.ProtoReflect.Descriptor instead.
+func (*RecordReturned) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RecordReturned) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordReturned) GetDay() int32 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *RecordReturned) GetUnspent() int64 {
+	if x != nil {
+		return x.Unspent
+	}
+	return 0
+}
+
+func (x *RecordReturned) GetRecent() int64 {
+	if x != nil {
+		return x.Recent
+	}
+	return 0
+}
+
+func (x *RecordReturned) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+func (x *RecordReturned) GetUses() []*RecordKeyUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// RecordKeyUse is engine.KeyUse.
+type RecordKeyUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	KeyId         string                 `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordKeyUse) Reset() {
+	*x = RecordKeyUse{}
+	mi := &file_actors_record_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordKeyUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordKeyUse) ProtoMessage() {}
+
+func (x *RecordKeyUse) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordKeyUse.ProtoReflect.Descriptor instead.
+func (*RecordKeyUse) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RecordKeyUse) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *RecordKeyUse) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordKeyUse) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+// RecordSuspended is engine.Suspended.
+type RecordSuspended struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,4,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordSuspended) Reset() {
+	*x = RecordSuspended{}
+	mi := &file_actors_record_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordSuspended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordSuspended) ProtoMessage() {}
+
+func (x *RecordSuspended) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordSuspended.ProtoReflect.Descriptor instead.
+func (*RecordSuspended) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RecordSuspended) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordSuspended) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RecordSuspended) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordSuspended) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordSuspended) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RecordRestored is engine.Restored.
+type RecordRestored struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordRestored) Reset() {
+	*x = RecordRestored{}
+	mi := &file_actors_record_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordRestored) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordRestored) ProtoMessage() {}
+
+func (x *RecordRestored) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordRestored.ProtoReflect.Descriptor instead.
+func (*RecordRestored) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RecordRestored) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordRestored) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordRestored) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordRestored) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RecordAllowanceSet is engine.AllowanceSet.
+type RecordAllowanceSet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	Day           int64                  `protobuf:"varint,2,opt,name=day,proto3" json:"day,omitempty"`
+	Minute        int64                  `protobuf:"varint,3,opt,name=minute,proto3" json:"minute,omitempty"`
+	At            int64                  `protobuf:"varint,4,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,5,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordAllowanceSet) Reset() {
+	*x = RecordAllowanceSet{}
+	mi := &file_actors_record_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordAllowanceSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordAllowanceSet) ProtoMessage() {}
+
+func (x *RecordAllowanceSet) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordAllowanceSet.ProtoReflect.Descriptor instead.
+func (*RecordAllowanceSet) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RecordAllowanceSet) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordAllowanceSet) GetDay() int64 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *RecordAllowanceSet) GetMinute() int64 {
+	if x != nil {
+		return x.Minute
+	}
+	return 0
+}
+
+func (x *RecordAllowanceSet) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordAllowanceSet) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordAllowanceSet) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RecordCodeIssued is engine.CodeIssued. The code is in no record.
+type RecordCodeIssued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	Steady        int64                  `protobuf:"varint,4,opt,name=steady,proto3" json:"steady,omitempty"`
+	Mailed        bool                   `protobuf:"varint,5,opt,name=mailed,proto3" json:"mailed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordCodeIssued) Reset() {
+	*x = RecordCodeIssued{}
+	mi := &file_actors_record_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordCodeIssued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordCodeIssued) ProtoMessage() {}
+
+func (x *RecordCodeIssued) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordCodeIssued.ProtoReflect.Descriptor instead.
+func (*RecordCodeIssued) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RecordCodeIssued) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RecordCodeIssued) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordCodeIssued) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordCodeIssued) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+func (x *RecordCodeIssued) GetMailed() bool {
+	if x != nil {
+		return x.Mailed
+	}
+	return false
+}
+
+// RecordCodeFailed is engine.CodeFailed.
+type RecordCodeFailed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	Steady        int64                  `protobuf:"varint,4,opt,name=steady,proto3" json:"steady,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordCodeFailed) Reset() {
+	*x = RecordCodeFailed{}
+	mi := &file_actors_record_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordCodeFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordCodeFailed) ProtoMessage() {}
+
+func (x *RecordCodeFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordCodeFailed.ProtoReflect.Descriptor instead.
+func (*RecordCodeFailed) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RecordCodeFailed) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RecordCodeFailed) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordCodeFailed) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordCodeFailed) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+// RecordCodeRefused says that a limit against guessing refused a try. It changes nothing; it is there so
+// that a refused try takes as long as a wrong one.
+type RecordCodeRefused struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordCodeRefused) Reset() {
+	*x = RecordCodeRefused{}
+	mi := &file_actors_record_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordCodeRefused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordCodeRefused) ProtoMessage() {}
+
+func (x *RecordCodeRefused) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordCodeRefused.ProtoReflect.Descriptor instead.
+func (*RecordCodeRefused) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RecordCodeRefused) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RecordCodeRefused) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordCodeRefused) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+// RecordSessionOpened is engine.SessionOpened.
+type RecordSessionOpened struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
+	New           bool                   `protobuf:"varint,2,opt,name=new,proto3" json:"new,omitempty"`
+	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	Token         []byte                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	ExpiresNanos  uint32                 `protobuf:"varint,6,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
+	At            int64                  `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,8,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	Steady        int64                  `protobuf:"varint,9,opt,name=steady,proto3" json:"steady,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordSessionOpened) Reset() {
+	*x = RecordSessionOpened{}
+	mi := &file_actors_record_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordSessionOpened) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordSessionOpened) ProtoMessage() {}
+
+func (x *RecordSessionOpened) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordSessionOpened.ProtoReflect.Descriptor instead.
+func (*RecordSessionOpened) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RecordSessionOpened) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *RecordSessionOpened) GetNew() bool {
+	if x != nil {
+		return x.New
+	}
+	return false
+}
+
+func (x *RecordSessionOpened) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RecordSessionOpened) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *RecordSessionOpened) GetExpires() int64 {
+	if x != nil {
+		return x.Expires
+	}
+	return 0
+}
+
+func (x *RecordSessionOpened) GetExpiresNanos() uint32 {
+	if x != nil {
+		return x.ExpiresNanos
+	}
+	return 0
+}
+
+func (x *RecordSessionOpened) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordSessionOpened) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordSessionOpened) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+// RecordSessionClosed is engine.SessionClosed.
+type RecordSessionClosed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordSessionClosed) Reset() {
+	*x = RecordSessionClosed{}
+	mi := &file_actors_record_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordSessionClosed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordSessionClosed) ProtoMessage() {}
+
+func (x *RecordSessionClosed) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordSessionClosed.ProtoReflect.Descriptor instead.
+func (*RecordSessionClosed) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RecordSessionClosed) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+// RecordAnnounced is engine.Announced.
+type RecordAnnounced struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,2,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	Required      int64                  `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
+	RequiredNanos uint32                 `protobuf:"varint,4,opt,name=required_nanos,json=requiredNanos,proto3" json:"required_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordAnnounced) Reset() {
+	*x = RecordAnnounced{}
+	mi := &file_actors_record_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordAnnounced) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordAnnounced) ProtoMessage() {}
+
+func (x *RecordAnnounced) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordAnnounced.ProtoReflect.Descriptor instead.
+func (*RecordAnnounced) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RecordAnnounced) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordAnnounced) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordAnnounced) GetRequired() int64 {
+	if x != nil {
+		return x.Required
+	}
+	return 0
+}
+
+func (x *RecordAnnounced) GetRequiredNanos() uint32 {
+	if x != nil {
+		return x.RequiredNanos
+	}
+	return 0
+}
+
+func (x *RecordAnnounced) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RecordAnnouncementWithdrawn is engine.AnnouncementWithdrawn.
+type RecordAnnouncementWithdrawn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	AtNanos       uint32                 `protobuf:"varint,2,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordAnnouncementWithdrawn) Reset() {
+	*x = RecordAnnouncementWithdrawn{}
+	mi := &file_actors_record_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordAnnouncementWithdrawn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordAnnouncementWithdrawn) ProtoMessage() {}
+
+func (x *RecordAnnouncementWithdrawn) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordAnnouncementWithdrawn.ProtoReflect.Descriptor instead.
+func (*RecordAnnouncementWithdrawn) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RecordAnnouncementWithdrawn) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *RecordAnnouncementWithdrawn) GetAtNanos() uint32 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *RecordAnnouncementWithdrawn) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// SnapshotPart is a piece of one engine.BookState, of the accounts, or of the registry. A snapshot is
+// parts, each after its length as a uvarint; the parts of one book follow each other, and the last part
+// holds only their number.
 type SnapshotPart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requires      uint32                 `protobuf:"varint,1,opt,name=requires,proto3" json:"requires,omitempty"` // as in Record
@@ -1045,13 +2591,17 @@ type SnapshotPart struct {
 	Held          []*RecordHeld          `protobuf:"bytes,7,rep,name=held,proto3" json:"held,omitempty"`
 	Parts         uint64                 `protobuf:"varint,8,opt,name=parts,proto3" json:"parts,omitempty"` // in the last part: how many came before it
 	Last          bool                   `protobuf:"varint,9,opt,name=last,proto3" json:"last,omitempty"`
+	Accounts      [][]byte               `protobuf:"bytes,10,rep,name=accounts,proto3" json:"accounts,omitempty"` // each a SnapshotAccount
+	Addresses     []*SnapshotAddress     `protobuf:"bytes,11,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Sessions      []*SnapshotSession     `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"` // in the order of their opening
+	Registry      *SnapshotRegistry      `protobuf:"bytes,13,opt,name=registry,proto3" json:"registry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotPart) Reset() {
 	*x = SnapshotPart{}
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +2613,7 @@ func (x *SnapshotPart) String() string {
 func (*SnapshotPart) ProtoMessage() {}
 
 func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +2626,7 @@ func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotPart.ProtoReflect.Descriptor instead.
 func (*SnapshotPart) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{7}
+	return file_actors_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SnapshotPart) GetRequires() uint32 {
@@ -1142,6 +2692,737 @@ func (x *SnapshotPart) GetLast() bool {
 	return false
 }
 
+func (x *SnapshotPart) GetAccounts() [][]byte {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetAddresses() []*SnapshotAddress {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetSessions() []*SnapshotSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetRegistry() *SnapshotRegistry {
+	if x != nil {
+		return x.Registry
+	}
+	return nil
+}
+
+// SnapshotAccount is engine.AccountState.
+type SnapshotAccount struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Email           string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	Created         int64                  `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
+	CreatedNanos    uint32                 `protobuf:"varint,4,opt,name=created_nanos,json=createdNanos,proto3" json:"created_nanos,omitempty"`
+	Keys            []*RecordKey           `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
+	Suspended       int64                  `protobuf:"varint,6,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	SuspendedNanos  uint32                 `protobuf:"varint,7,opt,name=suspended_nanos,json=suspendedNanos,proto3" json:"suspended_nanos,omitempty"`
+	Reason          string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	AllowanceDay    int64                  `protobuf:"varint,9,opt,name=allowance_day,json=allowanceDay,proto3" json:"allowance_day,omitempty"`
+	AllowanceMinute int64                  `protobuf:"varint,10,opt,name=allowance_minute,json=allowanceMinute,proto3" json:"allowance_minute,omitempty"`
+	Days            []*SnapshotDay         `protobuf:"bytes,11,rep,name=days,proto3" json:"days,omitempty"`
+	Floor           int32                  `protobuf:"varint,12,opt,name=floor,proto3" json:"floor,omitempty"`
+	Leases          []*SnapshotLease       `protobuf:"bytes,13,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SnapshotAccount) Reset() {
+	*x = SnapshotAccount{}
+	mi := &file_actors_record_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotAccount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotAccount) ProtoMessage() {}
+
+func (x *SnapshotAccount) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotAccount.ProtoReflect.Descriptor instead.
+func (*SnapshotAccount) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SnapshotAccount) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *SnapshotAccount) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetCreatedNanos() uint32 {
+	if x != nil {
+		return x.CreatedNanos
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetKeys() []*RecordKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *SnapshotAccount) GetSuspended() int64 {
+	if x != nil {
+		return x.Suspended
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetSuspendedNanos() uint32 {
+	if x != nil {
+		return x.SuspendedNanos
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SnapshotAccount) GetAllowanceDay() int64 {
+	if x != nil {
+		return x.AllowanceDay
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetAllowanceMinute() int64 {
+	if x != nil {
+		return x.AllowanceMinute
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetDays() []*SnapshotDay {
+	if x != nil {
+		return x.Days
+	}
+	return nil
+}
+
+func (x *SnapshotAccount) GetFloor() int32 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
+}
+
+func (x *SnapshotAccount) GetLeases() []*SnapshotLease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// SnapshotDay is engine.DayState.
+type SnapshotDay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Day           int32                  `protobuf:"varint,1,opt,name=day,proto3" json:"day,omitempty"`
+	Leased        int64                  `protobuf:"varint,2,opt,name=leased,proto3" json:"leased,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotDay) Reset() {
+	*x = SnapshotDay{}
+	mi := &file_actors_record_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotDay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotDay) ProtoMessage() {}
+
+func (x *SnapshotDay) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotDay.ProtoReflect.Descriptor instead.
+func (*SnapshotDay) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SnapshotDay) GetDay() int32 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *SnapshotDay) GetLeased() int64 {
+	if x != nil {
+		return x.Leased
+	}
+	return 0
+}
+
+// SnapshotLease is engine.LeaseState.
+type SnapshotLease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steady        int64                  `protobuf:"varint,1,opt,name=steady,proto3" json:"steady,omitempty"`
+	Unspent       int64                  `protobuf:"varint,2,opt,name=unspent,proto3" json:"unspent,omitempty"`
+	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotLease) Reset() {
+	*x = SnapshotLease{}
+	mi := &file_actors_record_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotLease) ProtoMessage() {}
+
+func (x *SnapshotLease) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotLease.ProtoReflect.Descriptor instead.
+func (*SnapshotLease) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SnapshotLease) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+func (x *SnapshotLease) GetUnspent() int64 {
+	if x != nil {
+		return x.Unspent
+	}
+	return 0
+}
+
+func (x *SnapshotLease) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// SnapshotAddress is engine.AddressState.
+type SnapshotAddress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Account       uint64                 `protobuf:"varint,2,opt,name=account,proto3" json:"account,omitempty"`
+	Again         int64                  `protobuf:"varint,3,opt,name=again,proto3" json:"again,omitempty"`
+	Touched       int64                  `protobuf:"varint,4,opt,name=touched,proto3" json:"touched,omitempty"`
+	MailsDay      int32                  `protobuf:"varint,5,opt,name=mails_day,json=mailsDay,proto3" json:"mails_day,omitempty"`
+	Mails         int64                  `protobuf:"varint,6,opt,name=mails,proto3" json:"mails,omitempty"`
+	WrongDay      int32                  `protobuf:"varint,7,opt,name=wrong_day,json=wrongDay,proto3" json:"wrong_day,omitempty"`
+	Wrong         int64                  `protobuf:"varint,8,opt,name=wrong,proto3" json:"wrong,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotAddress) Reset() {
+	*x = SnapshotAddress{}
+	mi := &file_actors_record_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotAddress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotAddress) ProtoMessage() {}
+
+func (x *SnapshotAddress) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotAddress.ProtoReflect.Descriptor instead.
+func (*SnapshotAddress) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SnapshotAddress) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *SnapshotAddress) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetAgain() int64 {
+	if x != nil {
+		return x.Again
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetTouched() int64 {
+	if x != nil {
+		return x.Touched
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetMailsDay() int32 {
+	if x != nil {
+		return x.MailsDay
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetMails() int64 {
+	if x != nil {
+		return x.Mails
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetWrongDay() int32 {
+	if x != nil {
+		return x.WrongDay
+	}
+	return 0
+}
+
+func (x *SnapshotAddress) GetWrong() int64 {
+	if x != nil {
+		return x.Wrong
+	}
+	return 0
+}
+
+// SnapshotSession is engine.SessionState.
+type SnapshotSession struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Account       uint64                 `protobuf:"varint,2,opt,name=account,proto3" json:"account,omitempty"`
+	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	Expires       int64                  `protobuf:"varint,4,opt,name=expires,proto3" json:"expires,omitempty"`
+	ExpiresNanos  uint32                 `protobuf:"varint,5,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
+	Until         int64                  `protobuf:"varint,6,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotSession) Reset() {
+	*x = SnapshotSession{}
+	mi := &file_actors_record_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotSession) ProtoMessage() {}
+
+func (x *SnapshotSession) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotSession.ProtoReflect.Descriptor instead.
+func (*SnapshotSession) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SnapshotSession) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *SnapshotSession) GetAccount() uint64 {
+	if x != nil {
+		return x.Account
+	}
+	return 0
+}
+
+func (x *SnapshotSession) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *SnapshotSession) GetExpires() int64 {
+	if x != nil {
+		return x.Expires
+	}
+	return 0
+}
+
+func (x *SnapshotSession) GetExpiresNanos() uint32 {
+	if x != nil {
+		return x.ExpiresNanos
+	}
+	return 0
+}
+
+func (x *SnapshotSession) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+// SnapshotRolling is engine.RollingState.
+type SnapshotRolling struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint32               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Newest        int64                  `protobuf:"varint,2,opt,name=newest,proto3" json:"newest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRolling) Reset() {
+	*x = SnapshotRolling{}
+	mi := &file_actors_record_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRolling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRolling) ProtoMessage() {}
+
+func (x *SnapshotRolling) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRolling.ProtoReflect.Descriptor instead.
+func (*SnapshotRolling) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SnapshotRolling) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SnapshotRolling) GetNewest() int64 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+// SnapshotRegistry is engine.RegistryState without its addresses and sessions, the transition, and the
+// steady time of the snapshot.
+type SnapshotRegistry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Wrong         *SnapshotRolling       `protobuf:"bytes,1,opt,name=wrong,proto3" json:"wrong,omitempty"`
+	Codes         *SnapshotRolling       `protobuf:"bytes,2,opt,name=codes,proto3" json:"codes,omitempty"`
+	Swept         int64                  `protobuf:"varint,3,opt,name=swept,proto3" json:"swept,omitempty"`
+	LastId        uint64                 `protobuf:"varint,4,opt,name=last_id,json=lastId,proto3" json:"last_id,omitempty"`
+	Transition    *RecordAnnounced       `protobuf:"bytes,5,opt,name=transition,proto3" json:"transition,omitempty"`
+	Steady        int64                  `protobuf:"varint,6,opt,name=steady,proto3" json:"steady,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRegistry) Reset() {
+	*x = SnapshotRegistry{}
+	mi := &file_actors_record_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRegistry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRegistry) ProtoMessage() {}
+
+func (x *SnapshotRegistry) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRegistry.ProtoReflect.Descriptor instead.
+func (*SnapshotRegistry) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SnapshotRegistry) GetWrong() *SnapshotRolling {
+	if x != nil {
+		return x.Wrong
+	}
+	return nil
+}
+
+func (x *SnapshotRegistry) GetCodes() *SnapshotRolling {
+	if x != nil {
+		return x.Codes
+	}
+	return nil
+}
+
+func (x *SnapshotRegistry) GetSwept() int64 {
+	if x != nil {
+		return x.Swept
+	}
+	return 0
+}
+
+func (x *SnapshotRegistry) GetLastId() uint64 {
+	if x != nil {
+		return x.LastId
+	}
+	return 0
+}
+
+func (x *SnapshotRegistry) GetTransition() *RecordAnnounced {
+	if x != nil {
+		return x.Transition
+	}
+	return nil
+}
+
+func (x *SnapshotRegistry) GetSteady() int64 {
+	if x != nil {
+		return x.Steady
+	}
+	return 0
+}
+
+// AsideAccount is engine.Aside: what a process remembers of an account that it put aside. It is in no
+// log and no snapshot.
+type AsideAccount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Days          []*AsideDay            `protobuf:"bytes,1,rep,name=days,proto3" json:"days,omitempty"`
+	Fence         int64                  `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	Uses          []*RecordKeyUse        `protobuf:"bytes,3,rep,name=uses,proto3" json:"uses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsideAccount) Reset() {
+	*x = AsideAccount{}
+	mi := &file_actors_record_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsideAccount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsideAccount) ProtoMessage() {}
+
+func (x *AsideAccount) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsideAccount.ProtoReflect.Descriptor instead.
+func (*AsideAccount) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *AsideAccount) GetDays() []*AsideDay {
+	if x != nil {
+		return x.Days
+	}
+	return nil
+}
+
+func (x *AsideAccount) GetFence() int64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *AsideAccount) GetUses() []*RecordKeyUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// AsideDay is engine.AsideDay.
+type AsideDay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Day           int32                  `protobuf:"varint,1,opt,name=day,proto3" json:"day,omitempty"`
+	Spent         int64                  `protobuf:"varint,2,opt,name=spent,proto3" json:"spent,omitempty"`
+	Refunded      int64                  `protobuf:"varint,3,opt,name=refunded,proto3" json:"refunded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsideDay) Reset() {
+	*x = AsideDay{}
+	mi := &file_actors_record_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsideDay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsideDay) ProtoMessage() {}
+
+func (x *AsideDay) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsideDay.ProtoReflect.Descriptor instead.
+func (*AsideDay) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *AsideDay) GetDay() int32 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *AsideDay) GetSpent() int64 {
+	if x != nil {
+		return x.Spent
+	}
+	return 0
+}
+
+func (x *AsideDay) GetRefunded() int64 {
+	if x != nil {
+		return x.Refunded
+	}
+	return 0
+}
+
 // SnapshotOffer is engine.Offer.
 type SnapshotOffer struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1169,7 +3450,7 @@ type SnapshotOffer struct {
 
 func (x *SnapshotOffer) Reset() {
 	*x = SnapshotOffer{}
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +3462,7 @@ func (x *SnapshotOffer) String() string {
 func (*SnapshotOffer) ProtoMessage() {}
 
 func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +3475,7 @@ func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOffer.ProtoReflect.Descriptor instead.
 func (*SnapshotOffer) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{8}
+	return file_actors_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SnapshotOffer) GetInstitution() string {
@@ -1340,7 +3621,7 @@ type SnapshotSuspect struct {
 
 func (x *SnapshotSuspect) Reset() {
 	*x = SnapshotSuspect{}
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +3633,7 @@ func (x *SnapshotSuspect) String() string {
 func (*SnapshotSuspect) ProtoMessage() {}
 
 func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +3646,7 @@ func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSuspect.ProtoReflect.Descriptor instead.
 func (*SnapshotSuspect) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{9}
+	return file_actors_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SnapshotSuspect) GetInstitution() string {
@@ -1444,7 +3725,7 @@ type SnapshotRow struct {
 
 func (x *SnapshotRow) Reset() {
 	*x = SnapshotRow{}
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +3737,7 @@ func (x *SnapshotRow) String() string {
 func (*SnapshotRow) ProtoMessage() {}
 
 func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +3750,7 @@ func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRow.ProtoReflect.Descriptor instead.
 func (*SnapshotRow) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{10}
+	return file_actors_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SnapshotRow) GetDate() int32 {
@@ -1553,13 +3834,34 @@ var File_actors_record_proto protoreflect.FileDescriptor
 
 const file_actors_record_proto_rawDesc = "" +
 	"\n" +
-	"\x13actors/record.proto\x12\rtasard.record\"\xa7\x02\n" +
+	"\x13actors/record.proto\x12\rtasard.record\"\xc8\n" +
+	"\n" +
 	"\x06Record\x12\x1a\n" +
 	"\brequires\x18\x01 \x01(\rR\brequires\x12>\n" +
 	"\trefreshed\x18\x02 \x01(\v2\x1e.tasard.record.RecordRefreshedH\x00R\trefreshed\x12>\n" +
 	"\twithdrawn\x18\x03 \x01(\v2\x1e.tasard.record.RecordWithdrawnH\x00R\twithdrawn\x12;\n" +
 	"\breleased\x18\x04 \x01(\v2\x1d.tasard.record.RecordReleasedH\x00R\breleased\x12;\n" +
-	"\brejected\x18\x05 \x01(\v2\x1d.tasard.record.RecordRejectedH\x00R\brejectedB\a\n" +
+	"\brejected\x18\x05 \x01(\v2\x1d.tasard.record.RecordRejectedH\x00R\brejected\x12N\n" +
+	"\x0faccount_created\x18\x06 \x01(\v2#.tasard.record.RecordAccountCreatedH\x00R\x0eaccountCreated\x12B\n" +
+	"\vkey_created\x18\a \x01(\v2\x1f.tasard.record.RecordKeyCreatedH\x00R\n" +
+	"keyCreated\x12B\n" +
+	"\vkey_revoked\x18\b \x01(\v2\x1f.tasard.record.RecordKeyRevokedH\x00R\n" +
+	"keyRevoked\x125\n" +
+	"\x06leased\x18\t \x01(\v2\x1b.tasard.record.RecordLeasedH\x00R\x06leased\x12;\n" +
+	"\breturned\x18\n" +
+	" \x01(\v2\x1d.tasard.record.RecordReturnedH\x00R\breturned\x12>\n" +
+	"\tsuspended\x18\v \x01(\v2\x1e.tasard.record.RecordSuspendedH\x00R\tsuspended\x12;\n" +
+	"\brestored\x18\f \x01(\v2\x1d.tasard.record.RecordRestoredH\x00R\brestored\x12H\n" +
+	"\rallowance_set\x18\r \x01(\v2!.tasard.record.RecordAllowanceSetH\x00R\fallowanceSet\x12B\n" +
+	"\vcode_issued\x18\x0e \x01(\v2\x1f.tasard.record.RecordCodeIssuedH\x00R\n" +
+	"codeIssued\x12B\n" +
+	"\vcode_failed\x18\x0f \x01(\v2\x1f.tasard.record.RecordCodeFailedH\x00R\n" +
+	"codeFailed\x12E\n" +
+	"\fcode_refused\x18\x10 \x01(\v2 .tasard.record.RecordCodeRefusedH\x00R\vcodeRefused\x12K\n" +
+	"\x0esession_opened\x18\x11 \x01(\v2\".tasard.record.RecordSessionOpenedH\x00R\rsessionOpened\x12K\n" +
+	"\x0esession_closed\x18\x12 \x01(\v2\".tasard.record.RecordSessionClosedH\x00R\rsessionClosed\x12>\n" +
+	"\tannounced\x18\x13 \x01(\v2\x1e.tasard.record.RecordAnnouncedH\x00R\tannounced\x12c\n" +
+	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawnB\a\n" +
 	"\x05event\"\xce\x02\n" +
 	"\x0fRecordRefreshed\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
@@ -1632,7 +3934,110 @@ const file_actors_record_proto_rawDesc = "" +
 	"\aheld_id\x18\x02 \x01(\x04R\x06heldId\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x05 \x01(\tR\x02by\"\xe3\x02\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"q\n" +
+	"\x14RecordAccountCreated\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\"\x8c\x02\n" +
+	"\tRecordKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04hint\x18\x03 \x01(\tR\x04hint\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\fR\x06digest\x12\x18\n" +
+	"\acreated\x18\x05 \x01(\x03R\acreated\x12#\n" +
+	"\rcreated_nanos\x18\x06 \x01(\rR\fcreatedNanos\x12\x18\n" +
+	"\arevoked\x18\a \x01(\x03R\arevoked\x12#\n" +
+	"\rrevoked_nanos\x18\b \x01(\rR\frevokedNanos\x12\x12\n" +
+	"\x04used\x18\t \x01(\x03R\x04used\x12\x1d\n" +
+	"\n" +
+	"used_nanos\x18\n" +
+	" \x01(\rR\tusedNanos\"X\n" +
+	"\x10RecordKeyCreated\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12*\n" +
+	"\x03key\x18\x02 \x01(\v2\x18.tasard.record.RecordKeyR\x03key\"~\n" +
+	"\x10RecordKeyRevoked\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x15\n" +
+	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\xe0\x01\n" +
+	"\fRecordLeased\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
+	"\x03day\x18\x02 \x01(\x05R\x03day\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x1a\n" +
+	"\brefunded\x18\x04 \x01(\x03R\brefunded\x12\x18\n" +
+	"\aunspent\x18\x05 \x01(\x03R\aunspent\x12\x16\n" +
+	"\x06steady\x18\x06 \x01(\x03R\x06steady\x12\x15\n" +
+	"\x06key_id\x18\a \x01(\tR\x05keyId\x12\x0e\n" +
+	"\x02at\x18\b \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\t \x01(\rR\aatNanos\"\xb7\x01\n" +
+	"\x0eRecordReturned\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
+	"\x03day\x18\x02 \x01(\x05R\x03day\x12\x18\n" +
+	"\aunspent\x18\x03 \x01(\x03R\aunspent\x12\x16\n" +
+	"\x06recent\x18\x04 \x01(\x03R\x06recent\x12\x16\n" +
+	"\x06steady\x18\x05 \x01(\x03R\x06steady\x12/\n" +
+	"\x04uses\x18\x06 \x03(\v2\x1b.tasard.record.RecordKeyUseR\x04uses\"P\n" +
+	"\fRecordKeyUse\x12\x15\n" +
+	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\"~\n" +
+	"\x0fRecordSuspended\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"e\n" +
+	"\x0eRecordRestored\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x93\x01\n" +
+	"\x12RecordAllowanceSet\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
+	"\x03day\x18\x02 \x01(\x03R\x03day\x12\x16\n" +
+	"\x06minute\x18\x03 \x01(\x03R\x06minute\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x05 \x01(\rR\aatNanos\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x83\x01\n" +
+	"\x10RecordCodeIssued\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x16\n" +
+	"\x06steady\x18\x04 \x01(\x03R\x06steady\x12\x16\n" +
+	"\x06mailed\x18\x05 \x01(\bR\x06mailed\"k\n" +
+	"\x10RecordCodeFailed\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x16\n" +
+	"\x06steady\x18\x04 \x01(\x03R\x06steady\"T\n" +
+	"\x11RecordCodeRefused\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\"\xef\x01\n" +
+	"\x13RecordSessionOpened\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
+	"\x03new\x18\x02 \x01(\bR\x03new\x12\x14\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\fR\x05token\x12\x18\n" +
+	"\aexpires\x18\x05 \x01(\x03R\aexpires\x12#\n" +
+	"\rexpires_nanos\x18\x06 \x01(\rR\fexpiresNanos\x12\x0e\n" +
+	"\x02at\x18\a \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\b \x01(\rR\aatNanos\x12\x16\n" +
+	"\x06steady\x18\t \x01(\x03R\x06steady\"+\n" +
+	"\x13RecordSessionClosed\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\fR\x05token\"\x8f\x01\n" +
+	"\x0fRecordAnnounced\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x02 \x01(\rR\aatNanos\x12\x1a\n" +
+	"\brequired\x18\x03 \x01(\x03R\brequired\x12%\n" +
+	"\x0erequired_nanos\x18\x04 \x01(\rR\rrequiredNanos\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"X\n" +
+	"\x1bRecordAnnouncementWithdrawn\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x19\n" +
+	"\bat_nanos\x18\x02 \x01(\rR\aatNanos\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\xb6\x04\n" +
 	"\fSnapshotPart\x12\x1a\n" +
 	"\brequires\x18\x01 \x01(\rR\brequires\x12\x1a\n" +
 	"\bcurrency\x18\x02 \x01(\tR\bcurrency\x12 \n" +
@@ -1643,7 +4048,70 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x04rows\x18\x06 \x03(\v2\x1a.tasard.record.SnapshotRowR\x04rows\x12-\n" +
 	"\x04held\x18\a \x03(\v2\x19.tasard.record.RecordHeldR\x04held\x12\x14\n" +
 	"\x05parts\x18\b \x01(\x04R\x05parts\x12\x12\n" +
-	"\x04last\x18\t \x01(\bR\x04last\"\xeb\x04\n" +
+	"\x04last\x18\t \x01(\bR\x04last\x12\x1a\n" +
+	"\baccounts\x18\n" +
+	" \x03(\fR\baccounts\x12<\n" +
+	"\taddresses\x18\v \x03(\v2\x1e.tasard.record.SnapshotAddressR\taddresses\x12:\n" +
+	"\bsessions\x18\f \x03(\v2\x1e.tasard.record.SnapshotSessionR\bsessions\x12;\n" +
+	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\"\xcf\x03\n" +
+	"\x0fSnapshotAccount\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12\x18\n" +
+	"\acreated\x18\x03 \x01(\x03R\acreated\x12#\n" +
+	"\rcreated_nanos\x18\x04 \x01(\rR\fcreatedNanos\x12,\n" +
+	"\x04keys\x18\x05 \x03(\v2\x18.tasard.record.RecordKeyR\x04keys\x12\x1c\n" +
+	"\tsuspended\x18\x06 \x01(\x03R\tsuspended\x12'\n" +
+	"\x0fsuspended_nanos\x18\a \x01(\rR\x0esuspendedNanos\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12#\n" +
+	"\rallowance_day\x18\t \x01(\x03R\fallowanceDay\x12)\n" +
+	"\x10allowance_minute\x18\n" +
+	" \x01(\x03R\x0fallowanceMinute\x12.\n" +
+	"\x04days\x18\v \x03(\v2\x1a.tasard.record.SnapshotDayR\x04days\x12\x14\n" +
+	"\x05floor\x18\f \x01(\x05R\x05floor\x124\n" +
+	"\x06leases\x18\r \x03(\v2\x1c.tasard.record.SnapshotLeaseR\x06leases\"7\n" +
+	"\vSnapshotDay\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\x05R\x03day\x12\x16\n" +
+	"\x06leased\x18\x02 \x01(\x03R\x06leased\"W\n" +
+	"\rSnapshotLease\x12\x16\n" +
+	"\x06steady\x18\x01 \x01(\x03R\x06steady\x12\x18\n" +
+	"\aunspent\x18\x02 \x01(\x03R\aunspent\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"\xd7\x01\n" +
+	"\x0fSnapshotAddress\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\x12\x18\n" +
+	"\aaccount\x18\x02 \x01(\x04R\aaccount\x12\x14\n" +
+	"\x05again\x18\x03 \x01(\x03R\x05again\x12\x18\n" +
+	"\atouched\x18\x04 \x01(\x03R\atouched\x12\x1b\n" +
+	"\tmails_day\x18\x05 \x01(\x05R\bmailsDay\x12\x14\n" +
+	"\x05mails\x18\x06 \x01(\x03R\x05mails\x12\x1b\n" +
+	"\twrong_day\x18\a \x01(\x05R\bwrongDay\x12\x14\n" +
+	"\x05wrong\x18\b \x01(\x03R\x05wrong\"\xac\x01\n" +
+	"\x0fSnapshotSession\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\fR\x05token\x12\x18\n" +
+	"\aaccount\x18\x02 \x01(\x04R\aaccount\x12\x14\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x12\x18\n" +
+	"\aexpires\x18\x04 \x01(\x03R\aexpires\x12#\n" +
+	"\rexpires_nanos\x18\x05 \x01(\rR\fexpiresNanos\x12\x14\n" +
+	"\x05until\x18\x06 \x01(\x03R\x05until\"A\n" +
+	"\x0fSnapshotRolling\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x16\n" +
+	"\x06newest\x18\x02 \x01(\x03R\x06newest\"\x85\x02\n" +
+	"\x10SnapshotRegistry\x124\n" +
+	"\x05wrong\x18\x01 \x01(\v2\x1e.tasard.record.SnapshotRollingR\x05wrong\x124\n" +
+	"\x05codes\x18\x02 \x01(\v2\x1e.tasard.record.SnapshotRollingR\x05codes\x12\x14\n" +
+	"\x05swept\x18\x03 \x01(\x03R\x05swept\x12\x17\n" +
+	"\alast_id\x18\x04 \x01(\x04R\x06lastId\x12>\n" +
+	"\n" +
+	"transition\x18\x05 \x01(\v2\x1e.tasard.record.RecordAnnouncedR\n" +
+	"transition\x12\x16\n" +
+	"\x06steady\x18\x06 \x01(\x03R\x06steady\"\x82\x01\n" +
+	"\fAsideAccount\x12+\n" +
+	"\x04days\x18\x01 \x03(\v2\x17.tasard.record.AsideDayR\x04days\x12\x14\n" +
+	"\x05fence\x18\x02 \x01(\x03R\x05fence\x12/\n" +
+	"\x04uses\x18\x03 \x03(\v2\x1b.tasard.record.RecordKeyUseR\x04uses\"N\n" +
+	"\bAsideDay\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\x05R\x03day\x12\x14\n" +
+	"\x05spent\x18\x02 \x01(\x03R\x05spent\x12\x1a\n" +
+	"\brefunded\x18\x03 \x01(\x03R\brefunded\"\xeb\x04\n" +
 	"\rSnapshotOffer\x12 \n" +
 	"\vinstitution\x18\x01 \x01(\tR\vinstitution\x126\n" +
 	"\achannel\x18\x02 \x01(\x0e2\x1c.tasard.record.RecordChannelR\achannel\x12-\n" +
@@ -1717,53 +4185,107 @@ func file_actors_record_proto_rawDescGZIP() []byte {
 }
 
 var file_actors_record_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_actors_record_proto_goTypes = []any{
-	(RecordChannel)(0),      // 0: tasard.record.RecordChannel
-	(RecordKind)(0),         // 1: tasard.record.RecordKind
-	(RecordPrecision)(0),    // 2: tasard.record.RecordPrecision
-	(*Record)(nil),          // 3: tasard.record.Record
-	(*RecordRefreshed)(nil), // 4: tasard.record.RecordRefreshed
-	(*RecordQuoted)(nil),    // 5: tasard.record.RecordQuoted
-	(*RecordHeld)(nil),      // 6: tasard.record.RecordHeld
-	(*RecordWithdrawn)(nil), // 7: tasard.record.RecordWithdrawn
-	(*RecordReleased)(nil),  // 8: tasard.record.RecordReleased
-	(*RecordRejected)(nil),  // 9: tasard.record.RecordRejected
-	(*SnapshotPart)(nil),    // 10: tasard.record.SnapshotPart
-	(*SnapshotOffer)(nil),   // 11: tasard.record.SnapshotOffer
-	(*SnapshotSuspect)(nil), // 12: tasard.record.SnapshotSuspect
-	(*SnapshotRow)(nil),     // 13: tasard.record.SnapshotRow
+	(RecordChannel)(0),                  // 0: tasard.record.RecordChannel
+	(RecordKind)(0),                     // 1: tasard.record.RecordKind
+	(RecordPrecision)(0),                // 2: tasard.record.RecordPrecision
+	(*Record)(nil),                      // 3: tasard.record.Record
+	(*RecordRefreshed)(nil),             // 4: tasard.record.RecordRefreshed
+	(*RecordQuoted)(nil),                // 5: tasard.record.RecordQuoted
+	(*RecordHeld)(nil),                  // 6: tasard.record.RecordHeld
+	(*RecordWithdrawn)(nil),             // 7: tasard.record.RecordWithdrawn
+	(*RecordReleased)(nil),              // 8: tasard.record.RecordReleased
+	(*RecordRejected)(nil),              // 9: tasard.record.RecordRejected
+	(*RecordAccountCreated)(nil),        // 10: tasard.record.RecordAccountCreated
+	(*RecordKey)(nil),                   // 11: tasard.record.RecordKey
+	(*RecordKeyCreated)(nil),            // 12: tasard.record.RecordKeyCreated
+	(*RecordKeyRevoked)(nil),            // 13: tasard.record.RecordKeyRevoked
+	(*RecordLeased)(nil),                // 14: tasard.record.RecordLeased
+	(*RecordReturned)(nil),              // 15: tasard.record.RecordReturned
+	(*RecordKeyUse)(nil),                // 16: tasard.record.RecordKeyUse
+	(*RecordSuspended)(nil),             // 17: tasard.record.RecordSuspended
+	(*RecordRestored)(nil),              // 18: tasard.record.RecordRestored
+	(*RecordAllowanceSet)(nil),          // 19: tasard.record.RecordAllowanceSet
+	(*RecordCodeIssued)(nil),            // 20: tasard.record.RecordCodeIssued
+	(*RecordCodeFailed)(nil),            // 21: tasard.record.RecordCodeFailed
+	(*RecordCodeRefused)(nil),           // 22: tasard.record.RecordCodeRefused
+	(*RecordSessionOpened)(nil),         // 23: tasard.record.RecordSessionOpened
+	(*RecordSessionClosed)(nil),         // 24: tasard.record.RecordSessionClosed
+	(*RecordAnnounced)(nil),             // 25: tasard.record.RecordAnnounced
+	(*RecordAnnouncementWithdrawn)(nil), // 26: tasard.record.RecordAnnouncementWithdrawn
+	(*SnapshotPart)(nil),                // 27: tasard.record.SnapshotPart
+	(*SnapshotAccount)(nil),             // 28: tasard.record.SnapshotAccount
+	(*SnapshotDay)(nil),                 // 29: tasard.record.SnapshotDay
+	(*SnapshotLease)(nil),               // 30: tasard.record.SnapshotLease
+	(*SnapshotAddress)(nil),             // 31: tasard.record.SnapshotAddress
+	(*SnapshotSession)(nil),             // 32: tasard.record.SnapshotSession
+	(*SnapshotRolling)(nil),             // 33: tasard.record.SnapshotRolling
+	(*SnapshotRegistry)(nil),            // 34: tasard.record.SnapshotRegistry
+	(*AsideAccount)(nil),                // 35: tasard.record.AsideAccount
+	(*AsideDay)(nil),                    // 36: tasard.record.AsideDay
+	(*SnapshotOffer)(nil),               // 37: tasard.record.SnapshotOffer
+	(*SnapshotSuspect)(nil),             // 38: tasard.record.SnapshotSuspect
+	(*SnapshotRow)(nil),                 // 39: tasard.record.SnapshotRow
 }
 var file_actors_record_proto_depIdxs = []int32{
 	4,  // 0: tasard.record.Record.refreshed:type_name -> tasard.record.RecordRefreshed
 	7,  // 1: tasard.record.Record.withdrawn:type_name -> tasard.record.RecordWithdrawn
 	8,  // 2: tasard.record.Record.released:type_name -> tasard.record.RecordReleased
 	9,  // 3: tasard.record.Record.rejected:type_name -> tasard.record.RecordRejected
-	5,  // 4: tasard.record.RecordRefreshed.quotes:type_name -> tasard.record.RecordQuoted
-	6,  // 5: tasard.record.RecordRefreshed.held:type_name -> tasard.record.RecordHeld
-	0,  // 6: tasard.record.RecordQuoted.channel:type_name -> tasard.record.RecordChannel
-	1,  // 7: tasard.record.RecordQuoted.kind:type_name -> tasard.record.RecordKind
-	0,  // 8: tasard.record.RecordHeld.channel:type_name -> tasard.record.RecordChannel
-	1,  // 9: tasard.record.RecordHeld.kind:type_name -> tasard.record.RecordKind
-	0,  // 10: tasard.record.RecordWithdrawn.channel:type_name -> tasard.record.RecordChannel
-	1,  // 11: tasard.record.RecordWithdrawn.kind:type_name -> tasard.record.RecordKind
-	5,  // 12: tasard.record.RecordReleased.quote:type_name -> tasard.record.RecordQuoted
-	11, // 13: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
-	12, // 14: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
-	13, // 15: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
-	6,  // 16: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
-	0,  // 17: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
-	1,  // 18: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
-	0,  // 19: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
-	1,  // 20: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
-	0,  // 21: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
-	1,  // 22: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
-	2,  // 23: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	10, // 4: tasard.record.Record.account_created:type_name -> tasard.record.RecordAccountCreated
+	12, // 5: tasard.record.Record.key_created:type_name -> tasard.record.RecordKeyCreated
+	13, // 6: tasard.record.Record.key_revoked:type_name -> tasard.record.RecordKeyRevoked
+	14, // 7: tasard.record.Record.leased:type_name -> tasard.record.RecordLeased
+	15, // 8: tasard.record.Record.returned:type_name -> tasard.record.RecordReturned
+	17, // 9: tasard.record.Record.suspended:type_name -> tasard.record.RecordSuspended
+	18, // 10: tasard.record.Record.restored:type_name -> tasard.record.RecordRestored
+	19, // 11: tasard.record.Record.allowance_set:type_name -> tasard.record.RecordAllowanceSet
+	20, // 12: tasard.record.Record.code_issued:type_name -> tasard.record.RecordCodeIssued
+	21, // 13: tasard.record.Record.code_failed:type_name -> tasard.record.RecordCodeFailed
+	22, // 14: tasard.record.Record.code_refused:type_name -> tasard.record.RecordCodeRefused
+	23, // 15: tasard.record.Record.session_opened:type_name -> tasard.record.RecordSessionOpened
+	24, // 16: tasard.record.Record.session_closed:type_name -> tasard.record.RecordSessionClosed
+	25, // 17: tasard.record.Record.announced:type_name -> tasard.record.RecordAnnounced
+	26, // 18: tasard.record.Record.announcement_withdrawn:type_name -> tasard.record.RecordAnnouncementWithdrawn
+	5,  // 19: tasard.record.RecordRefreshed.quotes:type_name -> tasard.record.RecordQuoted
+	6,  // 20: tasard.record.RecordRefreshed.held:type_name -> tasard.record.RecordHeld
+	0,  // 21: tasard.record.RecordQuoted.channel:type_name -> tasard.record.RecordChannel
+	1,  // 22: tasard.record.RecordQuoted.kind:type_name -> tasard.record.RecordKind
+	0,  // 23: tasard.record.RecordHeld.channel:type_name -> tasard.record.RecordChannel
+	1,  // 24: tasard.record.RecordHeld.kind:type_name -> tasard.record.RecordKind
+	0,  // 25: tasard.record.RecordWithdrawn.channel:type_name -> tasard.record.RecordChannel
+	1,  // 26: tasard.record.RecordWithdrawn.kind:type_name -> tasard.record.RecordKind
+	5,  // 27: tasard.record.RecordReleased.quote:type_name -> tasard.record.RecordQuoted
+	11, // 28: tasard.record.RecordKeyCreated.key:type_name -> tasard.record.RecordKey
+	16, // 29: tasard.record.RecordReturned.uses:type_name -> tasard.record.RecordKeyUse
+	37, // 30: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
+	38, // 31: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
+	39, // 32: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
+	6,  // 33: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
+	31, // 34: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
+	32, // 35: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
+	34, // 36: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
+	11, // 37: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
+	29, // 38: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
+	30, // 39: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
+	33, // 40: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
+	33, // 41: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
+	25, // 42: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
+	36, // 43: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
+	16, // 44: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
+	0,  // 45: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
+	1,  // 46: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
+	0,  // 47: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
+	1,  // 48: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
+	0,  // 49: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
+	1,  // 50: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
+	2,  // 51: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_actors_record_proto_init() }
@@ -1776,6 +4298,21 @@ func file_actors_record_proto_init() {
 		(*Record_Withdrawn)(nil),
 		(*Record_Released)(nil),
 		(*Record_Rejected)(nil),
+		(*Record_AccountCreated)(nil),
+		(*Record_KeyCreated)(nil),
+		(*Record_KeyRevoked)(nil),
+		(*Record_Leased)(nil),
+		(*Record_Returned)(nil),
+		(*Record_Suspended)(nil),
+		(*Record_Restored)(nil),
+		(*Record_AllowanceSet)(nil),
+		(*Record_CodeIssued)(nil),
+		(*Record_CodeFailed)(nil),
+		(*Record_CodeRefused)(nil),
+		(*Record_SessionOpened)(nil),
+		(*Record_SessionClosed)(nil),
+		(*Record_Announced)(nil),
+		(*Record_AnnouncementWithdrawn)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1783,7 +4320,7 @@ func file_actors_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actors_record_proto_rawDesc), len(file_actors_record_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   11,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
