@@ -63,7 +63,7 @@ func verdictOf(day, minute Window, now time.Time) Verdict {
 	if minute.Remaining == 0 {
 		v.Admitted, v.Violated, v.RetryAfter = false, CodeRateLimited, minute.Reset.Sub(now)
 	}
-	if wait := day.Reset.Sub(now); day.Remaining == 0 && wait >= v.RetryAfter {
+	if wait := max(0, day.Reset.Sub(now)); day.Remaining == 0 && wait >= v.RetryAfter {
 		v.Admitted, v.Violated, v.RetryAfter = false, CodeQuotaExceeded, wait
 	}
 	return v
