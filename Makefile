@@ -71,6 +71,10 @@ bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with 
 	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
 
 # Only the packages that define the flag: the others would refuse it.
+.PHONY: bench-instructions
+bench-instructions: ## instructions per request of the hot path against the bare server (valgrind, 25 s a request)
+	.ci/instructions $(REQUESTS)
+
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \
