@@ -28,6 +28,7 @@ const (
 func goroutineFiles() map[string]string {
 	return map[string]string{
 		"main.go": "none is waited for: it gives the second signal its usual effect, then ends",
+		"node.go": "front.stop: the server's accept loop",
 	}
 }
 
