@@ -44,6 +44,8 @@ func (q *question[Q, A]) reply(answer A, err error) {
 		q.done <- struct{}{}
 	case abandoned:
 		q.free()
+	case answered:
+		panic("actors: a question was answered twice") // its next asker would get the wrong answer
 	}
 }
 
