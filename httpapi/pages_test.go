@@ -213,3 +213,24 @@ func TestRendering_PackedEqualsPlain(t *testing.T) {
 		}
 	})
 }
+
+// TestRendering_EditionsAreImmutable: a connection may still write the last second's body while the next is made.
+func TestRendering_EditionsAreImmutable(t *testing.T) {
+	f := newFixture(t, nil)
+	page, err := f.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := instant{moment: newMoment(fakeNow())}, instant{moment: newMoment(fakeNow().Add(time.Second))}
+	rendering := newRendering(ratesBody(page, "", first), first)
+	for name, body := range map[string]func(instant) []byte{"plain": rendering.plainBody, "gzip": rendering.gzipBody} {
+		inFlight := body(first)
+		before := bytes.Clone(inFlight)
+		if next := body(second); bytes.Equal(next, before) {
+			t.Errorf("%s: the second does not turn", name)
+		}
+		if !bytes.Equal(inFlight, before) {
+			t.Errorf("%s: a body in flight was changed", name)
+		}
+	}
+}
