@@ -25,7 +25,7 @@ const (
 	demoSource      = "demo-" // what ids of the demo market's sources begin with
 	demoDays        = 365     // of history
 	demoStepDefault = 5 * time.Second
-	demoStepMin     = 100 * time.Millisecond
+	demoStepMin     = time.Second
 	demoStepMax     = time.Hour
 )
 
@@ -139,7 +139,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	market := collectors.NewMarket(o.seed)
 	today := engine.DateOf(began)
 	past := market.History(max(last, today.AddDays(-demoDays))+1, today-1)
-	taken, err := publish(s.node, append(past, market.Refreshes(began)...))
+	taken, err := publish(s.node, append(past, market.Refreshes(began.Truncate(time.Second))...))
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p *process) keepPublishing(ctx context.Context, s *service, market *collec
 		if ticked, err := await(ctx, s, ticker.C); !ticked {
 			return err
 		}
-		taken, err := publish(s.node, market.Refreshes(p.clock()))
+		taken, err := publish(s.node, market.Refreshes(p.clock().Truncate(time.Second)))
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func TestDemo_LinesToTry(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "100ms").listening()
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s").listening()
 	p.await("Ctrl-C stops it.")
 	t.Log(p.output())
 	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.output(), -1)
@@ -42,7 +42,7 @@ func TestDemo_LinesToTry(t *testing.T) {
 
 // TestDemo_Moves wants new rates with each step.
 func TestDemo_Moves(t *testing.T) {
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "100ms", "--log-format", "text", "--log-level", "info").listening()
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s", "--log-format", "text", "--log-level", "info").listening()
 	p.await("Ctrl-C stops it.")
 	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
 	p.await("published")
