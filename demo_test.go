@@ -42,6 +42,7 @@ func TestDemo_LinesToTry(t *testing.T) {
 
 // TestDemo_Moves wants new rates with each step.
 func TestDemo_Moves(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s", "--log-format", "text", "--log-level", "info").listening()
 	p.await("Ctrl-C stops it.")
 	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
@@ -56,6 +57,7 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	if err == nil {
 		defer taken.Close()
 	}
+	t.Setenv("TMPDIR", t.TempDir())
 	p := start(t, "now", "demo").listening()
 	p.await(listenDefault + " is taken by another program")
 	if strings.HasSuffix(p.url, ":8080") {
