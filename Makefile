@@ -25,8 +25,8 @@ help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 18
 
 .PHONY: run
-run: ## start the demo: a whole node, fed by a simulated market
-	$(GO) run . demo
+run: build ## start the demo: a whole node, fed by a simulated market
+	./tasard demo
 
 .PHONY: build
 build: ## build ./tasard
