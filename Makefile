@@ -25,8 +25,8 @@ help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 18
 
 .PHONY: run
-run: ## start the demo: a whole node, fed by a simulated market
-	$(GO) run . demo
+run: build ## start the demo: a whole node, fed by a simulated market
+	./tasard demo
 
 .PHONY: build
 build: ## build ./tasard
@@ -71,6 +71,10 @@ bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with 
 	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
 
 # Only the packages that define the flag: the others would refuse it.
+.PHONY: bench-instructions
+bench-instructions: ## instructions per request of the hot path against the bare server (valgrind, 25 s a request)
+	.ci/instructions $(REQUESTS)
+
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \

@@ -45,6 +45,8 @@ func (q *question[Q, A]) reply(answer A, err error) bool {
 	case abandoned:
 		q.free()
 		return false
+	case answered:
+		panic("actors: a question was answered twice") // its next asker would get the wrong answer
 	}
 	return true
 }

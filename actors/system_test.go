@@ -1,37 +1,372 @@
 package actors
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
-func TestSmoke(t *testing.T) {
-	dir := t.TempDir()
-	now := time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
-	s, err := Open(Config{Dir: dir, Clock: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
+func TestObservedIsServedAndSurvives(t *testing.T) {
+	c := Config{Dir: t.TempDir()}
+	s := start(t, c)
+	receipt := observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"), saying("a", noon, "EUR", "63", "68", "popular"))
+	if receipt.Accepted != 3 || receipt.Changed != 3 || len(receipt.Refused) != 0 {
+		t.Errorf("receipt %+v", receipt)
 	}
-	<-s.Ready()
-	r, err := s.Observe([]engine.Refresh{{SourceID: "a", ObservedAt: now, Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "57", Sell: "60"}}}})
-	t.Log(r, err)
-	p, err := s.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: 10}, Operation: engine.Buy})
-	if err != nil {
-		t.Fatal(err)
+	if got := best(t, s); got != "60" {
+		t.Errorf("best is %q, want 60", got)
 	}
-	t.Log(p.Items[0])
-	a, _ := s.States()
+	before := states(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err = Open(Config{Dir: dir, Clock: func() time.Time { return now }})
-	if err != nil {
+	again := start(t, c)
+	if r := again.Recovery(); r.Last != 2 || r.SnapshotSequence != 2 {
+		t.Errorf("recovery %+v, want 2 records and a snapshot of them", r)
+	}
+	if !reflect.DeepEqual(states(t, again), before) {
+		t.Error("the state after a restart is another one")
+	}
+}
+
+// While nothing is loaded: 2 s while the log replays, 60 s when it is empty, and the catalogue answers
+// once it is known that it is.
+func TestE4_NothingLoadedYet(t *testing.T) {
+	journal := newHeldJournal()
+	s := open(t, Config{Journal: journal})
+	<-journal.reading
+	for name, ask := range everyQuestion(s) {
+		unavailable(t, "while replaying: "+name, ask(), 2*time.Second)
+	}
+	_, err := s.Observe(nil)
+	unavailable(t, "while replaying: Observe", err, 2*time.Second)
+	close(journal.gate)
+	<-s.Ready()
+	for name, ask := range everyQuestion(s) {
+		switch err := ask(); name {
+		case "Rates", "Ranking", "History":
+			unavailable(t, "empty: "+name, err, time.Minute)
+		default:
+			if err != nil {
+				t.Errorf("empty: %s: %v, want an answer from the catalogue", name, err)
+			}
+		}
+	}
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	for name, ask := range everyQuestion(s) {
+		if err := ask(); err != nil {
+			t.Errorf("with one rate: %s: %v", name, err)
+		}
+	}
+}
+
+func TestE4_RetryAfterFollowsThePace(t *testing.T) {
+	p := &progress{began: noon}
+	p.total.Store(1000)
+	for _, c := range []struct {
+		done  uint64
+		spent time.Duration
+		want  time.Duration
+	}{
+		{0, time.Second, 2 * time.Second}, {10, 0, 2 * time.Second}, {500, 7 * time.Second, 7 * time.Second},
+		{999, time.Minute, time.Second}, {1, time.Minute, 30 * time.Second},
+	} {
+		p.done.Store(c.done)
+		if got := p.retryAfter(noon.Add(c.spent)); got != c.want {
+			t.Errorf("%d of 1000 after %s: %s, want %s", c.done, c.spent, got, c.want)
+		}
+	}
+}
+
+// newHeldJournal is an empty journal whose snapshot is not found before the test opens the gate.
+func newHeldJournal() *heldJournal {
+	return &heldJournal{memoryJournal: &memoryJournal{}, reading: make(chan struct{}), gate: make(chan struct{})}
+}
+
+type heldJournal struct {
+	*memoryJournal
+	reading, gate chan struct{}
+}
+
+func (h *heldJournal) Read(from uint64, visit func(uint64, []byte) error) error {
+	close(h.reading)
+	<-h.gate
+	return h.memoryJournal.Read(from, visit)
+}
+
+func everyQuestion(s *System) map[string]func() error {
+	cut := engine.Cut{Limit: 10}
+	return map[string]func() error{
+		"Currencies":   func() error { _, err := s.Currencies(); return err },
+		"Institutions": func() error { _, err := s.Institutions(engine.InstitutionsQuery{Cut: cut}); return err },
+		"Institution":  func() error { _, err := s.Institution("popular"); return err },
+		"Rates":        func() error { _, err := s.Rates(engine.RatesQuery{Cut: cut}); return err },
+		"Ranking":      func() error { _, err := s.Ranking(usdRanking()); return err },
+		"History": func() error {
+			_, err := s.History(engine.HistoryQuery{Cut: cut, From: 1, To: engine.DateOf(noon)})
+			return err
+		},
+		"Held": func() error { _, err := s.Held(""); return err },
+	}
+}
+
+func unavailable(t *testing.T, what string, err error, retryAfter time.Duration) {
+	t.Helper()
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Code != engine.CodeDataUnavailable || e.RetryAfter != retryAfter {
+		t.Errorf("%s: %v, want %s and Retry-After %s", what, err, engine.CodeDataUnavailable, retryAfter)
+	}
+}
+
+func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	filter, cut := engine.Filter{Currency: "XXX"}, engine.Cut{Limit: 10}
+	ranking, err := s.Ranking(engine.RankingQuery{Filter: filter, Cut: cut, Operation: engine.Sell})
+	if err != nil || ranking.Total != 0 {
+		t.Errorf("ranking: %+v, %v", ranking, err)
+	}
+	rates, err := s.Rates(engine.RatesQuery{Filter: filter, Cut: cut})
+	if err != nil || rates.Total != 0 {
+		t.Errorf("rates: %+v, %v", rates, err)
+	}
+	history, err := s.History(engine.HistoryQuery{Filter: filter, Cut: cut, From: 1, To: engine.DateOf(noon)})
+	if err != nil || history.Total != 0 {
+		t.Errorf("history: %+v, %v", history, err)
+	}
+	if _, err := s.Institution("nobody"); !isCode(err, engine.CodeInstitutionNotFound) {
+		t.Errorf("institution: %v", err)
+	}
+}
+
+// Whoever has been told that a change is done sees it, in every answer.
+func TestOwnWritesAreRead(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}})
+	codes := []string{"USD", "EUR", "CHF"}
+	bands := map[string]int{"USD": 57, "EUR": 63, "CHF": 68}
+	var group sync.WaitGroup
+	for _, code := range codes {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := range 150 {
+				at := noon.Add(time.Duration(i-200) * time.Minute)
+				sell := fmt.Sprintf("%d.%02d", bands[code]+2, i%90)
+				observe(t, s, saying("a", at, code, fmt.Sprint(bands[code]), sell, "popular"))
+				all, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Institution: "popular"}, Cut: engine.Cut{Limit: 200}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !quotes(all.Items, code, sell) {
+					t.Errorf("%s: the list of all currencies has no %s after it was taken in", code, sell)
+				}
+			}
+		}()
+	}
+	group.Wait()
+}
+
+func quotes(rates []*engine.Rate, code, sell string) bool {
+	for _, rate := range rates {
+		if rate.Currency == code && rate.Sell.String() == sell {
+			return true
+		}
+	}
+	return false
+}
+
+// The same question gets the same page until something changes; then another one.
+func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
+	clock := &testClock{now: noon}
+	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
+	page := func() *engine.Page[*engine.Rate] {
+		p, err := s.Ranking(usdRanking())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := page()
+	clock.advance(time.Hour)
+	if page() != first {
+		t.Error("an hour later, nothing has changed: another page")
+	}
+	observe(t, s, saying("a", noon.Add(time.Hour), "USD", "57", "61", "popular"))
+	second := page()
+	if second == first || second.Items[0].InstitutionID != "bhd" {
+		t.Error("after a change: the same page")
+	}
+	clock.advance(26 * time.Hour)
+	if stale := page(); stale == second || stale.Total != 0 {
+		t.Errorf("after the expiry of all: %d items", stale.Total)
+	}
+	clock.advance(-26 * time.Hour)
+	if back := page(); back.Total != 2 {
+		t.Errorf("after the clock was set back: %d items, want 2", back.Total)
+	}
+}
+
+func TestPagesAreBounded(t *testing.T) {
+	var p pages[int, int]
+	for i := range 10 * pageRowsMax {
+		p.put(i, i, 100)
+		if n := len(p.young) + len(p.old); n*(100+pageRowsBase) > 2*pageRowsMax {
+			t.Fatalf("%d pages of 100 rows are kept", n)
+		}
+		if got, ok := p.get(i); !ok || got != i {
+			t.Fatalf("page %d is not kept", i)
+		}
+	}
+}
+
+func TestWarmRankingDoesNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	s := start(t, Config{Journal: &memoryJournal{}})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
+	if n := testing.AllocsPerRun(1000, func() { _ = best(t, s) }); n > 1 { // the text of the decimal is the test's own
+		t.Errorf("%v allocations", n)
+	}
+	q := usdRanking()
+	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Ranking(q) }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func TestWorksInABubble(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		clock := time.Now //nolint:forbidigo // the bubble's clock
+		s := start(t, Config{Dir: dir, Clock: clock})
+		observe(t, s, saying("a", clock(), "USD", "57", "60", "popular"))
+		timer := time.NewTimer(27 * time.Hour)
+		<-timer.C
+		page, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 10}})
+		if err != nil || len(page.Items) != 1 || !page.Items[0].Stale {
+			t.Errorf("%+v, %v; want one stale rate", page, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	clock := func() time.Time { return noon }
+	for name, c := range map[string]Config{
+		"no clock": {Dir: "x"}, "no place": {Clock: clock}, "negative": {Dir: "x", Clock: clock, MailboxMax: -1},
+		"negative wait": {Dir: "x", Clock: clock, AskTimeout: -1}, "negative limit": {Dir: "x", Clock: clock, SnapshotRecords: -1},
+	} {
+		if _, err := Open(c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	c := Config{Dir: t.TempDir(), Clock: clock}
+	start(t, c)
+	if _, err := Open(c); !errors.Is(err, wal.ErrLocked) {
+		t.Errorf("a second system on the directory: %v, want %v", err, wal.ErrLocked)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Run("again", func(t *testing.T) {
+		s := start(t, Config{Dir: t.TempDir()})
+		for range 3 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-s.Done()
+		if s.Err() != nil {
+			t.Errorf("Err after an orderly end: %v", s.Err())
+		}
+		for name, ask := range everyQuestion(s) {
+			unavailable(t, "after Close: "+name, ask(), retryStopping)
+		}
+		_, err := s.Observe(nil)
+		unavailable(t, "after Close: Observe", err, retryStopping)
+	})
+	t.Run("while replaying", func(t *testing.T) {
+		journal := newHeldJournal()
+		s := open(t, Config{Journal: journal})
+		<-journal.reading
+		var group sync.WaitGroup
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		close(journal.gate)
+		group.Wait()
+		<-s.Done()
+	})
+	t.Run("under load", func(t *testing.T) { closeUnderLoad(t) })
+}
+
+// closeUnderLoad: what was acknowledged before or during Close is there afterwards.
+func closeUnderLoad(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	began := make(chan struct{}, 8)
+	acknowledged := make([]int, 4)
+	var group sync.WaitGroup
+	for writer := range acknowledged {
+		group.Add(2)
+		go func() {
+			defer group.Done()
+			for i := 1; ; i++ {
+				at := noon.Add(time.Duration(i) * time.Millisecond)
+				if _, err := s.Observe([]engine.Refresh{saying(fmt.Sprintf("s%d", writer), at, "USD", "57", fmt.Sprintf("60.%02d", i%100), "popular")}); err != nil {
+					return
+				}
+				if acknowledged[writer] = i; i == 5 {
+					began <- struct{}{}
+				}
+			}
+		}()
+		go func() {
+			defer group.Done()
+			for {
+				if _, err := s.Currencies(); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	for range acknowledged {
+		<-began
+	}
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	<-s.Ready()
-	b, err := s.States()
-	t.Log(s.Recovery(), len(a), len(b), err)
-	s.Close()
+	group.Wait()
+	again := start(t, Config{Journal: journal.crashed()})
+	found := 0
+	for _, state := range states(t, again) {
+		for _, offer := range state.Offers {
+			found++
+			var writer int
+			if _, err := fmt.Sscanf(offer.SourceID, "s%d", &writer); err != nil {
+				t.Fatal(err)
+			}
+			if i := int(offer.LastCheckedAt.Sub(noon) / time.Millisecond); i < acknowledged[writer] {
+				t.Errorf("source %d: %d acknowledged, %d kept", writer, acknowledged[writer], i)
+			}
+		}
+	}
+	if found != len(acknowledged) {
+		t.Errorf("%d sources of %d are kept", found, len(acknowledged))
+	}
 }

@@ -195,7 +195,7 @@ func TestX5_ADevaluationMovesAll(t *testing.T) {
 	}
 }
 
-func TestX7_TheMedianCatchesTheFirstValueToo(t *testing.T) {
+func TestX6_TheMedianCatchesTheFirstValueToo(t *testing.T) {
 	f := newFixture(t)
 	receipt := f.say("list", append(goodBanks(), usd("abonap", "47", "48"))...)
 	if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != OffMarket || receipt.Refused[0].Index != 6 {

@@ -255,7 +255,7 @@ func (j *judge) changes(event *Refreshed, quoted *Quoted) bool {
 	}
 	row := historyRow(j.currency, origin{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
 	old, exists := j.state.row(row.Date, quoted.Key)
-	return !exists || row.replaces(&old)
+	return row.Date >= j.state.oldest() && (!exists || row.replaces(&old))
 }
 
 // confirms reports that the source was heard again: a later check of the same value.

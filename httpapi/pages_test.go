@@ -146,7 +146,7 @@ func TestF4_NoAllocations(t *testing.T) {
 		"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21&limit=100": 0,
 		"/v1/currencies":           0,
 		"/v1/institutions?limit=5": 0,
-		"/v1/institutions/bhd":     1, // the router copies a path parameter
+		"/v1/institutions/bhd":     0,
 		"/v1/convert?currency=USD&operation=buy&amount=12.50": 1, // the amount's text
 	} {
 		for _, coding := range []string{"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n"} {
@@ -212,4 +212,25 @@ func TestRendering_PackedEqualsPlain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRendering_EditionsAreImmutable: a connection may still write the last second's body while the next is made.
+func TestRendering_EditionsAreImmutable(t *testing.T) {
+	f := newFixture(t, nil)
+	page, err := f.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := instant{moment: newMoment(fakeNow())}, instant{moment: newMoment(fakeNow().Add(time.Second))}
+	rendering := newRendering(ratesBody(page, "", first), first)
+	for name, body := range map[string]func(instant) []byte{"plain": rendering.plainBody, "gzip": rendering.gzipBody} {
+		inFlight := body(first)
+		before := bytes.Clone(inFlight)
+		if next := body(second); bytes.Equal(next, before) {
+			t.Errorf("%s: the second does not turn", name)
+		}
+		if !bytes.Equal(inFlight, before) {
+			t.Errorf("%s: a body in flight was changed", name)
+		}
+	}
 }

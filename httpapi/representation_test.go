@@ -218,6 +218,18 @@ func TestQ12_ETag(t *testing.T) {
 	}
 }
 
+// TestQ12_TwoLines: the lines of a list header are one list, and "*" is none of its items.
+func TestQ12_TwoLines(t *testing.T) {
+	f := newFixture(t, nil)
+	tag := f.get(t, "/v1/rates").header.Get("ETag")
+	if a := f.get(t, "/v1/rates", `If-None-Match: "x"`, "If-None-Match: "+tag); a.status != http.StatusNotModified {
+		t.Errorf("the tag in the second line: %d", a.status)
+	}
+	if a := f.get(t, "/v1/rates", "If-None-Match: *", `If-None-Match: "x"`); a.status != http.StatusOK {
+		t.Errorf("a star among tags: %d", a.status)
+	}
+}
+
 // TestQ12_ConvertETag: another amount is another answer.
 func TestQ12_ConvertETag(t *testing.T) {
 	f := newFixture(t, nil)

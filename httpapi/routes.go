@@ -26,7 +26,7 @@ func routes() []route {
 	return []route{
 		{"/v1/currencies", opCurrencies, (*Server).currencies, true},
 		{"/v1/institutions", opInstitutions, (*Server).institutions, true},
-		{institutionPrefix + "{id}", opInstitution, (*Server).institution, true},
+		{institutionPrefix + "{id:*}", opInstitution, (*Server).institution, true},
 		{"/v1/rates", opRates, (*Server).rates, false},
 		{"/v1/rates/best", opBest, (*Server).best, false},
 		{"/v1/rates/history", opHistory, (*Server).history, false},
@@ -57,11 +57,18 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx) {
 	}
 	// Without a context the router keeps no path parameter, which would be a copy on the heap.
 	handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil)
-	if handler == nil {
+	if handler == nil || !oneSegment(path) {
 		s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 		return
 	}
 	handler(ctx)
+}
+
+// oneSegment tells whether the id in an institution's path is one segment, and there. The router's own pattern for that would
+// copy the id; the one for the rest of a path does not.
+func oneSegment(path []byte) bool {
+	id, found := bytes.CutPrefix(path, bytesOf(institutionPrefix))
+	return !found || len(id) > 0 && bytes.IndexByte(id, '/') < 0
 }
 
 // splitTarget is path and query of a request target as they were sent, without scheme and host where it has them. The guard

@@ -201,7 +201,9 @@ func TestServer_ShutdownGivesUp(t *testing.T) {
 		t.Error("shutdown says that it is done")
 	}
 	close(gated.gate)
-	<-s.served
+	if err := <-s.served; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestServer_ServeAfterShutdown(t *testing.T) {

@@ -1,0 +1,219 @@
+package actors
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// noon is an ordinary Wednesday in Santo Domingo.
+var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
+
+// memoryJournal is a journal without a disk. What is in records is durable: it is what a crash leaves.
+type memoryJournal struct {
+	mu       sync.Mutex
+	records  [][]byte // from dropped+1 on
+	dropped  uint64
+	appends  int
+	sequence uint64 // of the snapshot
+	snapshot []byte
+
+	before func(records [][]byte) error // of each append, outside the lock; an error refuses it
+	lazy   bool                         // the planted lie: acknowledges, and keeps it only with the next append
+	later  [][]byte
+}
+
+func (m *memoryJournal) Last() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last()
+}
+
+func (m *memoryJournal) last() uint64 { return m.dropped + uint64(len(m.records)+len(m.later)) }
+
+func (m *memoryJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	if m.before != nil {
+		if err := m.before(records); err != nil {
+			return 0, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.appends++
+	if m.last() != expected {
+		return 0, fmt.Errorf("%w: %d, not %d", ErrPosition, m.last(), expected)
+	}
+	var kept [][]byte
+	for _, record := range records {
+		kept = append(kept, bytes.Clone(record))
+	}
+	m.records = append(m.records, m.later...)
+	if m.later = nil; m.lazy {
+		m.later = kept
+	} else {
+		m.records = append(m.records, kept...)
+	}
+	return m.last(), nil
+}
+
+func (m *memoryJournal) Read(from uint64, visit func(uint64, []byte) error) error {
+	m.mu.Lock()
+	records := m.records[from-m.dropped-1:]
+	m.mu.Unlock()
+	for i, record := range records {
+		if err := visit(from+uint64(i), record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryJournal) Snapshot() (uint64, io.ReadCloser, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sequence, io.NopCloser(bytes.NewReader(m.snapshot)), m.snapshot != nil, nil
+}
+
+func (m *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
+	var buffer bytes.Buffer
+	if err := write(&buffer); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sequence, m.snapshot = sequence, buffer.Bytes()
+	return nil
+}
+
+func (m *memoryJournal) DropBefore(sequence uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records, m.dropped = m.records[sequence-1-m.dropped:], sequence-1
+	return nil
+}
+
+func (m *memoryJournal) Close() error { return nil }
+
+// crashed is what a crash at this moment leaves.
+func (m *memoryJournal) crashed() *memoryJournal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
+}
+
+// upTo is the journal without its snapshot, as it was after a record. Nothing may have been dropped.
+func (m *memoryJournal) upTo(sequence uint64) *memoryJournal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &memoryJournal{records: slices.Clone(m.records[:sequence])}
+}
+
+func (m *memoryJournal) appended() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.appends
+}
+
+// testClock is a clock that tests set.
+type testClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *testClock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *testClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// start opens a system and waits until it is ready. It is closed with the test.
+func start(t testing.TB, c Config) *System {
+	t.Helper()
+	s := open(t, c)
+	select {
+	case <-s.Ready():
+	case <-s.Done():
+		t.Fatalf("the system stopped: %v", s.Err())
+	}
+	return s
+}
+
+func open(t testing.TB, c Config) *System {
+	t.Helper()
+	if c.Clock == nil {
+		c.Clock = func() time.Time { return noon }
+	}
+	s, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// fatalist is what tests and properties have in common.
+type fatalist interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+func states(t fatalist, s *System) []engine.BookState {
+	t.Helper()
+	all, err := s.States()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func observe(t fatalist, s *System, refreshes ...engine.Refresh) engine.Receipt {
+	t.Helper()
+	receipt, err := s.Observe(refreshes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return receipt
+}
+
+// saying is a refresh of one source with commercial quotes of institutions in one currency.
+func saying(source string, at time.Time, currency, buy, sell string, institutions ...string) engine.Refresh {
+	r := engine.Refresh{SourceID: source, ObservedAt: at}
+	for _, id := range institutions {
+		r.Observations = append(r.Observations, engine.Observation{InstitutionID: id, Currency: currency, Buy: buy, Sell: sell})
+	}
+	return r
+}
+
+// best is what the first of a ranking asks of a caller who buys dollars.
+func best(t fatalist, s *System) string {
+	t.Helper()
+	page, err := s.Ranking(usdRanking())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Items) == 0 {
+		return ""
+	}
+	return page.Items[0].Sell.String()
+}
+
+func usdRanking() engine.RankingQuery {
+	return engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: 10}, Operation: engine.Buy}
+}

@@ -1,0 +1,377 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// slowJournal lets the test see each append and decide when and how it ends.
+type slowJournal struct {
+	*memoryJournal
+	entered chan int // number of records of an append that waits
+	outcome chan error
+}
+
+func newSlowJournal() *slowJournal {
+	s := &slowJournal{memoryJournal: &memoryJournal{}, entered: make(chan int), outcome: make(chan error)}
+	s.before = func(records [][]byte) error {
+		s.entered <- len(records)
+		return <-s.outcome
+	}
+	return s
+}
+
+// pass lets the next append through.
+func (s *slowJournal) pass() int {
+	n := <-s.entered
+	s.outcome <- nil
+	return n
+}
+
+// calls runs Observe in the background, one call for each refresh, and gathers receipts and errors.
+type calls struct {
+	group    sync.WaitGroup
+	receipts []engine.Receipt
+	errs     []error
+}
+
+func observeEach(s *System, refreshes ...engine.Refresh) *calls {
+	c := &calls{receipts: make([]engine.Receipt, len(refreshes)), errs: make([]error, len(refreshes))}
+	for i, refresh := range refreshes {
+		c.group.Add(1)
+		go func() {
+			defer c.group.Done()
+			c.receipts[i], c.errs[i] = s.Observe([]engine.Refresh{refresh})
+		}()
+	}
+	return c
+}
+
+// whenWaiting returns once so many commands wait in a currency's actor behind the one being written. It
+// looks by way of letters, so it takes its turn with everything else that the actor does.
+func whenWaiting(t *testing.T, s *System, currency string, n int) {
+	t.Helper()
+	owner := s.currencies[currency].mailbox.invoker.(interface{ Actor() actor.Actor }).Actor().(*host).resident.(*currencyActor)
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	for {
+		waiting := make(chan int, 1)
+		look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { waiting <- len(owner.writes.waiting) }}
+		look.missing.Store(1)
+		owner.self.send(&share{cut: look})
+		select {
+		case found := <-waiting:
+			if found >= n {
+				return
+			}
+		case <-timeout.C:
+			t.Fatalf("%d commands never waited", n)
+		}
+	}
+}
+
+// Reads go on while a write waits, and see nothing of it; what waits meanwhile is decided as one.
+func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
+	journal := newSlowJournal()
+	s := start(t, Config{Journal: journal})
+	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	<-journal.entered
+	if _, err := s.Ranking(usdRanking()); !isCode(err, engine.CodeDataUnavailable) {
+		t.Errorf("before anything is durable: %v", err)
+	}
+	journal.outcome <- nil
+	first.group.Wait()
+
+	at := noon.Add(time.Minute)
+	second := observeEach(s, saying("a", at, "USD", "57", "61", "popular"))
+	<-journal.entered
+	third := observeEach(s,
+		saying("b", at, "USD", "57", "60.50", "bhd"), saying("c", at, "USD", "0", "60.50", "caribe"), saying("d", at, "USD", "57", "60.75", "vimenca"))
+	whenWaiting(t, s, "USD", 3)
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is not durable the best is %s", got)
+	}
+	journal.outcome <- nil
+	second.group.Wait()
+	if n := journal.pass(); n != 3 {
+		t.Errorf("%d records in the batch of what waited, want 3", n)
+	}
+	third.group.Wait()
+	if got := best(t, s); got != "60.50" {
+		t.Errorf("best is %s", got)
+	}
+	for i, want := range []engine.Receipt{{Accepted: 1, Changed: 1}, {}, {Accepted: 1, Changed: 1}} {
+		got := third.receipts[i]
+		if got.Accepted != want.Accepted || got.Changed != want.Changed || (len(got.Refused) == 1) != (i == 1) {
+			t.Errorf("receipt %d of a common batch: %+v", i, got)
+		}
+		if len(got.Refused) == 1 && (got.Refused[0].Refresh != 0 || got.Refused[0].Reason != engine.Zero) {
+			t.Errorf("refusal %+v", got.Refused[0])
+		}
+	}
+}
+
+func TestTooManyWritesAreOverload(t *testing.T) {
+	journal := newSlowJournal()
+	s := start(t, Config{Journal: journal, PendingWritesMax: 2})
+	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	<-journal.entered
+	waiting := observeEach(s, saying("b", noon, "USD", "57", "60", "bhd"), saying("c", noon, "USD", "57", "60", "caribe"))
+	whenWaiting(t, s, "USD", 2)
+	if _, err := s.Observe([]engine.Refresh{saying("d", noon, "USD", "57", "60", "vimenca")}); !isCode(err, engine.CodeOverloaded) {
+		t.Errorf("third waiting command: %v, want %s", err, engine.CodeOverloaded)
+	}
+	journal.outcome <- nil
+	journal.pass()
+	first.group.Wait()
+	waiting.group.Wait()
+	if err := errors.Join(append(first.errs, waiting.errs...)...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadOnlyAndBack(t *testing.T) {
+	full := false
+	journal := &memoryJournal{}
+	journal.before = func([][]byte) error {
+		if full {
+			return fmt.Errorf("append: %w", wal.ErrNoSpace)
+		}
+		return nil
+	}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	full = true
+	for range 3 {
+		_, err := s.Observe([]engine.Refresh{saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular")})
+		var e *engine.Error
+		if !errors.As(err, &e) || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
+			t.Fatalf("without space: %v, want %s with a Retry-After", err, engine.CodeReadOnly)
+		}
+		if got := best(t, s); got != "60" {
+			t.Errorf("without space the best is %s", got)
+		}
+	}
+	full = false
+	observe(t, s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
+	if got := best(t, s); got != "61" || s.Err() != nil {
+		t.Errorf("with space again: best %s, %v", got, s.Err())
+	}
+}
+
+func TestFirstFailureStopsTheNode(t *testing.T) {
+	journal := newSlowJournal()
+	broken := errors.New("planted")
+	s := start(t, Config{Journal: journal})
+	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	journal.pass()
+	first.group.Wait()
+	at := noon.Add(time.Minute)
+	flying := observeEach(s, saying("a", at, "USD", "57", "61", "popular"))
+	<-journal.entered
+	waiting := observeEach(s, saying("b", at, "USD", "57", "61", "bhd"), saying("b", at, "EUR", "63", "68", "bhd"))
+	whenWaiting(t, s, "USD", 1)
+	journal.outcome <- broken
+	flying.group.Wait()
+	waiting.group.Wait()
+	<-s.Done()
+	if !errors.Is(s.Err(), broken) {
+		t.Errorf("Err is %v, want the cause", s.Err())
+	}
+	if !isCode(flying.errs[0], engine.CodeInternalError) && !isCode(flying.errs[0], engine.CodeReadOnly) {
+		t.Errorf("the write under way: %v", flying.errs[0])
+	}
+	for _, err := range waiting.errs {
+		if !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("a waiting write: %v, want %s", err, engine.CodeReadOnly)
+		}
+	}
+	appends := journal.appended()
+	if _, err := s.Observe([]engine.Refresh{saying("c", at, "USD", "57", "61", "caribe")}); !isCode(err, engine.CodeReadOnly) {
+		t.Errorf("a later write: %v, want %s", err, engine.CodeReadOnly)
+	}
+	if got := best(t, s); got != "60" {
+		t.Errorf("after the stop the best is %s, want what was durable", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if journal.appended() != appends {
+		t.Error("something was written after the failure")
+	}
+}
+
+// A journal that somebody else writes to stops the node as well.
+func TestForeignWriterStopsTheNode(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if _, err := journal.Append(1, [][]byte{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Observe([]engine.Refresh{saying("a", noon, "USD", "57", "61", "popular")})
+	<-s.Done()
+	if err == nil || !errors.Is(s.Err(), ErrPosition) {
+		t.Errorf("%v, Err %v, want %v", err, s.Err(), ErrPosition)
+	}
+}
+
+// bogus is an event that no rule applies.
+type bogus struct{ engine.Event }
+
+// A panic while applying stops the node; what is served stays what it was, and everybody is answered.
+func TestPanicWhileApplyingStopsTheNode(t *testing.T) {
+	s, failures := toyStage(t, 10)
+	nobody := spawnToy(t, s, &toy{behave: func(letter) {}})
+	book := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	flying, waiting := once[engine.Command, engine.Receipt](engine.Observe{}), once[engine.Command, engine.Receipt](engine.Observe{})
+	owner := &currencyActor{
+		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(),
+		writes: writes{
+			limit: 5, waiting: []*command{waiting},
+			flight: &flight{[]*command{flying}, engine.Decision{Events: []engine.Event{bogus{}}}},
+		},
+	}
+	var err error
+	if owner.self, err = s.spawn("USD", owner); err != nil {
+		t.Fatal(err)
+	}
+	before := owner.board
+	owner.self.send(&committed{})
+	for what, m := range map[string]*command{"flying": flying, "waiting": waiting} {
+		if _, err := m.await(); !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
+		}
+	}
+	late := once[engine.Command, engine.Receipt](engine.Observe{})
+	owner.self.send(late)
+	if _, err := late.await(); !isCode(err, engine.CodeReadOnly) {
+		t.Errorf("later command: %v, want %s", err, engine.CodeReadOnly)
+	}
+	owner.self.stop()
+	nobody.stop()
+	if failures.Load() != 1 || owner.board != before {
+		t.Errorf("%d failures, want 1; the board is another one: %v", failures.Load(), owner.board != before)
+	}
+}
+
+// A panic while reading costs one question its answer and nothing else.
+func TestE5_PanicWhileReading(t *testing.T) {
+	clock := &moodyClock{testClock: testClock{now: noon}}
+	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	for range 3 {
+		clock.set(true)
+		_, err := s.Ranking(usdRanking())
+		_, err2 := s.Currencies()
+		clock.set(false)
+		for _, err := range []error{err, err2} {
+			var e *engine.Error
+			if !errors.As(err, &e) || e.Code != engine.CodeInternalError || strings.Contains(e.Message, "planted") {
+				t.Errorf("%v, want %s without internals", err, engine.CodeInternalError)
+			}
+		}
+		if got := best(t, s); got != "60" {
+			t.Errorf("the next answer is %q", got)
+		}
+	}
+	observe(t, s, saying("a", noon, "USD", "57", "61", "popular"))
+	if s.Err() != nil {
+		t.Errorf("the node stopped: %v", s.Err())
+	}
+}
+
+type moodyClock struct {
+	testClock
+	bad bool
+}
+
+func (m *moodyClock) set(bad bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bad = bad
+}
+
+func (m *moodyClock) read() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bad {
+		panic("planted")
+	}
+	return m.now
+}
+
+func TestRefreshLargerThanARecordIsRefused(t *testing.T) {
+	journal := newSlowJournal()
+	s := start(t, Config{Journal: journal})
+	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	<-journal.entered
+	huge := saying("b", noon, "USD", "57", "60", "bhd")
+	for range 30_000 {
+		huge.Observations = append(huge.Observations, engine.Observation{
+			InstitutionID: "bhd", Currency: "USD", Buy: fmt.Sprint("x", len(huge.Observations)), Sell: "60",
+		})
+	}
+	both := observeEach(s, huge, saying("c", noon, "USD", "57", "60", "caribe"))
+	whenWaiting(t, s, "USD", 2)
+	journal.outcome <- nil
+	journal.pass()
+	first.group.Wait()
+	both.group.Wait()
+	if !isCode(both.errs[0], engine.CodePayloadTooLarge) {
+		t.Errorf("the large one: %v, want %s", both.errs[0], engine.CodePayloadTooLarge)
+	}
+	if both.errs[1] != nil || s.Err() != nil {
+		t.Errorf("the one beside it: %v, Err %v", both.errs[1], s.Err())
+	}
+}
+
+func TestOrders(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	receipt := observe(t, s, saying("a", noon, "USD", "57", "60", "popular"), saying("a", noon.Add(time.Minute), "USD", "40", "45", "popular", "bhd"))
+	if len(receipt.Refused) == 0 {
+		t.Fatal("nothing is in quarantine")
+	}
+	kept, err := s.Held("USD")
+	if err != nil || len(kept) != len(receipt.Refused) {
+		t.Fatalf("%d held, %v", len(kept), err)
+	}
+	all, err := s.Held("")
+	if err != nil || !reflect.DeepEqual(all, kept) {
+		t.Errorf("held in all currencies: %+v, %v", all, err)
+	}
+	key := engine.QuoteKey{Institution: "popular", Channel: engine.Unspecified, Kind: engine.Commercial}
+	for _, one := range []struct {
+		currency string
+		command  engine.Command
+		want     engine.Code
+	}{
+		{"USD", engine.Reject{HeldID: 99}, engine.CodeNotFound},
+		{"XXX", engine.Reject{HeldID: 1}, engine.CodeNotFound},
+		{"USD", engine.Observe{}, engine.CodeInvalidParameters},
+		{"USD", nil, engine.CodeInvalidParameters},
+		{"USD", engine.Reject{HeldID: kept[0].ID, By: "ana"}, ""},
+		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, ""},
+		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, engine.CodeNotFound},
+	} {
+		if _, err := s.Order(one.currency, one.command); one.want == "" && err != nil || one.want != "" && !isCode(err, one.want) {
+			t.Errorf("%s %+v: %v, want %q", one.currency, one.command, err, one.want)
+		}
+	}
+	before := states(t, s)
+	again := start(t, Config{Journal: journal.crashed()})
+	if !reflect.DeepEqual(states(t, again), before) {
+		t.Error("the state after a crash is another one")
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+)
+
+// TestDemo_LinesToTry does what the demo tells people to try.
+func TestDemo_LinesToTry(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s").listening()
+	p.await("Ctrl-C stops it.")
+	t.Log(p.output())
+	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.output(), -1)
+	if len(commands) != 3 {
+		t.Fatalf("%d lines to try in\n%s", len(commands), p.output())
+	}
+	for _, command := range commands {
+		path, ours := strings.CutPrefix(command[1], p.url)
+		if !ours {
+			t.Errorf("%s is not where the demo listens", command[1])
+			continue
+		}
+		if body := p.mustGet(path); strings.Contains(body, `"data":[]`) || strings.Contains(path, "best") && !strings.Contains(body, "Demo") {
+			t.Errorf("GET %s: %s", path, body)
+		}
+	}
+	if code := p.signal(os.Interrupt); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestDemo_Moves wants new rates with each step.
+func TestDemo_Moves(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s", "--log-format", "text", "--log-level", "info").listening()
+	p.await("Ctrl-C stops it.")
+	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
+	p.await("published")
+	if after := withoutMoment(p.mustGet("/v1/rates?limit=200")); after == before {
+		t.Error("nothing has changed")
+	}
+}
+
+func TestDemo_TakesAFreePort(t *testing.T) {
+	taken, err := net.Listen("tcp", listenDefault)
+	if err == nil {
+		defer taken.Close()
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	p := start(t, "now", "demo").listening()
+	p.await(listenDefault + " is taken by another program")
+	if strings.HasSuffix(p.url, ":8080") {
+		t.Errorf("it listens on %s", p.url)
+	}
+	got := run(t, nil, nil, "demo", "--listen", listenDefault)
+	if got.code != exitBusy {
+		t.Errorf("exit code %d when the port was asked for", got.code)
+	}
+	oneLine(t, got.stderr, listenDefault)
+}
+
+// TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, and a directory of real rates refused.
+func TestDemo_KeepsItsDirectory(t *testing.T) {
+	data := t.TempDir()
+	for range 2 {
+		p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--data", data).listening()
+		p.await("Ctrl-C stops it.")
+		if code := p.signal(os.Interrupt); code != exitDone {
+			t.Fatalf("exit code %d:\n%s", code, p.output())
+		}
+	}
+	realData := t.TempDir()
+	mustRun(t, "import", "--data", realData, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
+	if got.code != exitBadData {
+		t.Errorf("exit code %d", got.code)
+	}
+	oneLine(t, got.stderr, realData+": holds rates of popular-site")
+}
+
+// TestDemo_SaysSoEverywhere wants every source of the market to be called a demo.
+func TestDemo_SaysSoEverywhere(t *testing.T) {
+	catalogue, err := demoCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clockFrom(realNow)()
+	market := collectors.NewMarket(1)
+	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)
+	for _, refresh := range refreshes {
+		if source := catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {
+			t.Fatalf("%s is called %q", refresh.SourceID, source.Name)
+		}
+	}
+}

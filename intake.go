@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+)
+
+// intakeBatchMin is how many observations are gathered before they are handed over: one hand-over waits for the disk once
+// or twice, whatever its size.
+const intakeBatchMin = 8192
+
+// intake takes one file of observations into a running system.
+type intake struct {
+	to     engine.Intake
+	clock  func() time.Time
+	report reporter
+	tally  tally
+}
+
+// reporter is told what becomes of a file.
+type reporter interface {
+	untaken(untaken) error // a line that was not published, in the order of the file
+	progress(progress)     // after each batch
+}
+
+// untaken is a line that was not published, and why.
+type untaken struct {
+	File    string        `json:"file"`
+	Line    int           `json:"line"`
+	Outcome outcome       `json:"outcome"`
+	Reason  engine.Reason `json:"reason,omitempty"` // "" for malformed
+	Detail  string        `json:"detail"`
+	Held    uint64        `json:"heldId,omitempty"` // number in the quarantine of its currency
+}
+
+// outcome of a line that was not published.
+type outcome string
+
+const (
+	held      outcome = "held"      // in quarantine, where it stays
+	refused   outcome = "refused"   // nothing is known to file it under
+	malformed outcome = "malformed" // no observation
+)
+
+// String is the line for people.
+func (u untaken) String() string {
+	switch u.Outcome {
+	case held:
+		return fmt.Sprintf("%s:%d: held as number %d: %s: %s", u.File, u.Line, u.Held, u.Reason, u.Detail)
+	case refused:
+		return fmt.Sprintf("%s:%d: refused: %s: %s", u.File, u.Line, u.Reason, u.Detail)
+	}
+	return fmt.Sprintf("%s:%d: malformed: %s", u.File, u.Line, u.Detail)
+}
+
+// tally counts what became of the lines of a file.
+type tally struct {
+	lines     int // observations and malformed lines
+	taken     int // published, or in history, or known already
+	changed   int // of these, the ones with a new value or date
+	held      int
+	refused   int
+	malformed int
+	elapsed   time.Duration
+}
+
+func (t *tally) add(other *tally) {
+	t.lines += other.lines
+	t.taken += other.taken
+	t.changed += other.changed
+	t.held += other.held
+	t.refused += other.refused
+	t.malformed += other.malformed
+	t.elapsed += other.elapsed
+}
+
+// perSecond is how many lines were dealt with each second; 0 when no time passed.
+func (t *tally) perSecond() int {
+	if t.elapsed <= 0 {
+		return 0
+	}
+	return int(int64(t.lines) * int64(time.Second) / int64(t.elapsed))
+}
+
+// progress is how far a file has been taken in.
+type progress struct {
+	tally
+	file  string
+	bytes int64 // read so far
+	size  int64 // of the file; 0 = unknown
+}
+
+// gathered is what is handed over at once.
+type gathered struct {
+	refreshes []engine.Refresh
+	lines     [][]int // lines[i][j] is where refreshes[i].Observations[j] stood
+	malformed []collectors.LineError
+	count     int // observations
+}
+
+// take takes the whole file in. Lines that are not published stop nothing. When ctx ends, everything up to the last batch
+// is in; reading the file again goes on from there.
+func (t *intake) take(ctx context.Context, file *input, format collectors.Format) error {
+	began := t.clock()
+	reader, err := collectors.OpenObservations(file, file.name, format)
+	if err != nil {
+		return openFailure(err)
+	}
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest",
+				file.name, reader.Lines())
+		}
+		batch, err := gather(reader)
+		more = err == nil
+		if err != nil && !errors.Is(err, io.EOF) {
+			return errors.Join(t.hand(batch, file.name), fail(exitBroken, "%w", err))
+		}
+		if err := t.hand(batch, file.name); err != nil {
+			return err
+		}
+		t.tally.elapsed = t.clock().Sub(began)
+		t.report.progress(progress{t.tally, file.name, reader.Bytes(), file.size})
+	}
+	return nil
+}
+
+// openFailure gives the error of a file that is no file of observations its exit code.
+func openFailure(err error) error {
+	var header *collectors.HeaderError
+	var line collectors.LineError
+	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fail(exitBadLines, "%w", err)
+	}
+	return fail(exitBroken, "%w", err)
+}
+
+// gather reads until there is enough for a hand-over. At the end of the file the error is io.EOF, beside what was left.
+func gather(reader *collectors.Reader) (gathered, error) {
+	var g gathered
+	for g.count+len(g.malformed) < intakeBatchMin {
+		batch, err := reader.Next()
+		if err != nil {
+			return g, err
+		}
+		g.malformed = append(g.malformed, batch.Errors...)
+		if len(batch.Lines) > 0 {
+			g.refreshes = append(g.refreshes, batch.Refresh)
+			g.lines = append(g.lines, batch.Lines)
+			g.count += len(batch.Lines)
+		}
+	}
+	return g, nil
+}
+
+// hand gives what was gathered to the system and reports what was not published.
+func (t *intake) hand(g gathered, name string) error {
+	var receipt engine.Receipt
+	if len(g.refreshes) > 0 {
+		var err error
+		if receipt, err = t.to.Observe(g.refreshes); err != nil {
+			return fmt.Errorf("take in %s, lines %d and on: %w", name, g.lines[0][0], err)
+		}
+	}
+	lines := make([]untaken, 0, len(receipt.Refused)+len(g.malformed))
+	for i := range receipt.Refused {
+		lines = append(lines, untakenRefusal(&receipt.Refused[i], &g, name))
+	}
+	for _, problem := range g.malformed {
+		lines = append(lines, untakenLine(problem, name))
+	}
+	slices.SortStableFunc(lines, func(a, b untaken) int { return cmp.Compare(a.Line, b.Line) })
+	t.count(&receipt, lines)
+	for _, line := range lines {
+		if err := t.report.untaken(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func untakenRefusal(r *engine.Refusal, g *gathered, name string) untaken {
+	line := untaken{
+		File: name, Line: g.lines[r.Refresh][r.Index], Outcome: refused, Reason: r.Reason, Detail: r.Detail, Held: r.HeldID,
+	}
+	if r.HeldID != 0 {
+		line.Outcome = held
+	}
+	return line
+}
+
+func untakenLine(problem collectors.LineError, name string) untaken {
+	detail := fmt.Sprintf("found %s, want %s", problem.Found, problem.Want)
+	if problem.Column != "" {
+		detail = problem.Column + ": " + detail
+	}
+	return untaken{File: name, Line: problem.Line, Outcome: malformed, Detail: detail}
+}
+
+func (t *intake) count(receipt *engine.Receipt, lines []untaken) {
+	t.tally.lines += receipt.Accepted + len(lines)
+	t.tally.taken += receipt.Accepted
+	t.tally.changed += receipt.Changed
+	for _, line := range lines {
+		switch line.Outcome {
+		case held:
+			t.tally.held++
+		case refused:
+			t.tally.refused++
+		case malformed:
+			t.tally.malformed++
+		}
+	}
+}

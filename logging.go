@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// logOptions say how a command logs.
+type logOptions struct {
+	format string // auto, text, json
+	level  string // debug, info, warn, error
+}
+
+// newLogger writes to out: lines for people, or JSON for machines; "auto" takes the first on a terminal.
+func newLogger(out io.Writer, o logOptions) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		level = slog.LevelInfo // the flag has refused everything else
+	}
+	if o.format == "json" || o.format == "auto" && !isTerminal(out) {
+		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: publicAttr}))
+	}
+	return slog.New(&lineHandler{out: out, mu: new(sync.Mutex), level: level})
+}
+
+// isTerminal reports whether a person reads along. A device that is no terminal, such as /dev/null, counts as one.
+func isTerminal(out any) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// secretNames are attributes whose value never reaches a log, whoever passes it on.
+func secretNames() []string {
+	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
+}
+
+// publicAttr hides secrets and gives instants in UTC.
+func publicAttr(_ []string, attr slog.Attr) slog.Attr {
+	if slices.Contains(secretNames(), strings.ToLower(attr.Key)) {
+		return slog.String(attr.Key, "(hidden)")
+	}
+	if attr.Value.Kind() == slog.KindTime {
+		return slog.Time(attr.Key, attr.Value.Time().UTC())
+	}
+	return attr
+}
+
+// lineHandler writes one line for each record: instant, level, message, then name=value.
+type lineHandler struct {
+	out   io.Writer
+	mu    *sync.Mutex // one line at a time, also among the handlers made from this one
+	level slog.Level
+	attrs []byte // what WithAttrs added, ready to be written
+	group string // prefix of names, with its dot
+}
+
+// Enabled reports whether lines of the level are written.
+func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// Handle writes the line.
+func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
+	var line bytes.Buffer
+	fmt.Fprintf(&line, "%s %-5s %s", record.Time.UTC().Format("2006-01-02T15:04:05Z"), record.Level, record.Message)
+	line.Write(h.attrs)
+	record.Attrs(func(attr slog.Attr) bool {
+		appendAttr(&line, h.group, attr)
+		return true
+	})
+	line.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.out.Write(line.Bytes())
+	return err
+}
+
+// WithAttrs is a handler whose lines carry the attributes.
+func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	line := bytes.NewBuffer(slices.Clone(h.attrs))
+	for _, attr := range attrs {
+		appendAttr(line, h.group, attr)
+	}
+	with.attrs = line.Bytes()
+	return &with
+}
+
+// WithGroup is a handler that puts the name before the names of attributes.
+func (h *lineHandler) WithGroup(name string) slog.Handler {
+	with := *h
+	if name != "" {
+		with.group += name + "."
+	}
+	return &with
+}
+
+func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
+	attr.Value = attr.Value.Resolve()
+	attr = publicAttr(nil, attr)
+	if attr.Equal(slog.Attr{}) {
+		return
+	}
+	if attr.Value.Kind() == slog.KindGroup {
+		if attr.Key != "" {
+			group += attr.Key + "."
+		}
+		for _, member := range attr.Value.Group() {
+			appendAttr(line, group, member)
+		}
+		return
+	}
+	text := attr.Value.String()
+	if attr.Value.Kind() == slog.KindTime {
+		text = attr.Value.Time().Format(time.RFC3339Nano)
+	}
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }) {
+		text = strconv.Quote(text)
+	}
+	fmt.Fprintf(line, " %s%s=%s", group, attr.Key, text)
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/wal"
+)
+
+// shutdownMax is how long requests in flight may take at the end; the server's own limit for a request is shorter.
+const shutdownMax = 15 * time.Second
+
+// nodeOptions say which data a command works on.
+type nodeOptions struct {
+	data      string
+	catalogue string // file that extends the built-in one, "" = none
+}
+
+// addData declares --data.
+func addData(cmd *cobra.Command, data *string) {
+	cmd.Flags().Var(pathValue(data, "DIR"), "data", "work on the data directory `DIR`")
+}
+
+// addNode declares the flags of nodeOptions.
+func addNode(cmd *cobra.Command, o *nodeOptions) {
+	addData(cmd, &o.data)
+	cmd.Flags().Var(pathValue(&o.catalogue, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
+}
+
+// addLog declares the flags of logOptions, with what o holds as defaults.
+func addLog(cmd *cobra.Command, o *logOptions) {
+	cmd.Flags().Var(wordValue(&o.format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
+	cmd.Flags().Var(wordValue(&o.level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
+}
+
+// node is a system that runs on a data directory.
+type node struct {
+	system    *actors.System
+	catalogue *engine.Catalogue
+}
+
+// startNode opens the data directory; the system replays its log from here on (Ready).
+func (p *process) startNode(o nodeOptions, catalogue *engine.Catalogue, log *slog.Logger) (*node, error) {
+	system, err := actors.Open(actors.Config{
+		Dir: o.data, Catalogue: catalogue, Rules: engine.DefaultRules(), Clock: p.clock, Logger: log,
+	})
+	switch {
+	case errors.Is(err, wal.ErrLocked):
+		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", o.data)
+	case cannotWrite(err) && !errors.Is(err, wal.ErrNoSpace):
+		return nil, fail(exitCannotWrite, "%w; give a directory that this user can write to with --data", err)
+	case err != nil:
+		return nil, logError(o.data, err)
+	}
+	return &node{system, catalogue}, nil
+}
+
+// openNode opens the data directory and waits until its log is replayed.
+func (p *process) openNode(ctx context.Context, o nodeOptions, log *slog.Logger) (*node, error) {
+	catalogue, err := openCatalogue(o.catalogue)
+	if err != nil {
+		return nil, err
+	}
+	node, err := p.startNode(o, catalogue, log)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-node.system.Ready():
+		return node, nil
+	case <-node.system.Done():
+		err = node.failure(nil)
+	case <-ctx.Done():
+		err = fail(exitInterrupted, "interrupted while the log was replayed")
+	}
+	return nil, errors.Join(err, node.close())
+}
+
+// failure is why the system stopped by itself, or err when it did not.
+func (n *node) failure(err error) error {
+	cause := n.system.Err()
+	if cause == nil {
+		return err
+	}
+	if exitCode(cause) == exitBadData {
+		return logError("", cause)
+	}
+	return fail(exitFailStop, "stopped, because going on could lose data: %w; start it again", cause)
+}
+
+// close stops the system in order: what was accepted is on disk when it returns.
+func (n *node) close() error {
+	if err := n.system.Close(); err != nil {
+		return fmt.Errorf("close the data directory: %w", err)
+	}
+	return nil
+}
+
+// rates is how many rates are published.
+func (n *node) rates() int {
+	page, err := n.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
+	if err != nil {
+		return 0 // nothing was ever published
+	}
+	return page.Total
+}
+
+// states are the books of all currencies at one moment.
+func (n *node) states(ctx context.Context) ([]engine.BookState, error) {
+	var states []engine.BookState
+	err := n.system.Export(ctx, func(state engine.BookState) error {
+		states = append(states, state)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the state: %w", err)
+	}
+	return states, nil
+}
+
+// openCatalogue is the built-in catalogue, extended by a file if there is one.
+func openCatalogue(path string) (*engine.Catalogue, error) {
+	if path == "" {
+		return engine.DefaultCatalogue(), nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail(exitBadData, "%s: there is no such catalogue file", path)
+	}
+	if err != nil {
+		return nil, fail(exitBadData, "read catalogue: %w", err)
+	}
+	catalogue, err := engine.DefaultCatalogue().Extend(file, path)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fail(exitBadData, "%w", err)
+	}
+	return catalogue, nil
+}
+
+// frontOptions say how the node answers over HTTP.
+type frontOptions struct {
+	listen            string
+	strict            bool
+	corsAuthorization bool
+	feeNotice         string
+}
+
+// front is the HTTP side of a node.
+type front struct {
+	server *httpapi.Server
+	url    string
+	ended  chan struct{} // closed when the server has ended
+	err    error         // why, nil after stop; to be read when ended is closed
+}
+
+// listen opens the address; the errors say what the operator can do.
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		return listener, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &failure{exitBusy, fmt.Errorf("listen on %s: another program listens there; stop it or choose another address with --listen: %w",
+			address, syscall.EADDRINUSE)}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fail(exitBadData, "listen on %s: not allowed; choose a port from 1024 up with --listen", address)
+	}
+	return nil, fail(exitBadData, "listen on %s: choose an address of this machine with --listen: %w", address, err)
+}
+
+// startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
+func (p *process) startFront(n *node, listener net.Listener, o frontOptions, log *slog.Logger) *front {
+	f := &front{
+		server: httpapi.New(httpapi.Config{
+			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
+			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
+		}),
+		url:   "http://" + listener.Addr().String(),
+		ended: make(chan struct{}),
+	}
+	go func() {
+		defer close(f.ended)
+		f.err = f.server.Serve(listener)
+	}()
+	return f
+}
+
+// stop lets requests in flight finish and waits for the server's end.
+func (f *front) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
+	defer cancel()
+	if err := f.server.Shutdown(ctx); err != nil {
+		return fail(exitFailStop, "stop answering: %w", err)
+	}
+	<-f.ended
+	return nil
+}
+
+// service is a node that answers.
+type service struct {
+	node  *node
+	front *front
+}
+
+// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
+// error tells.
+func await[T any](ctx context.Context, s *service, wanted <-chan T) (bool, error) {
+	select {
+	case <-ctx.Done():
+		return false, nil
+	default:
+	}
+	select {
+	case <-wanted:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	case <-s.node.system.Done():
+		return false, s.node.failure(nil)
+	case <-s.front.ended:
+		return false, fail(exitFailStop, "the listener ended: %w", s.front.err)
+	}
+}
+
+// stop ends the service in order: requests in flight, then the system.
+func (s *service) stop(ctx context.Context) error {
+	return errors.Join(s.front.stop(ctx), s.node.close())
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// asProgram makes the test binary run as the program itself: its arguments are the command line, the value is the
+	// instant at which the clock starts, or "now".
+	asProgram = "RUN_AS_TASARD"
+	// fileBytesMax is a variable that makes the program's writes fail when a file would become larger.
+	fileBytesMax = "RUN_WITH_FILES_UP_TO"
+	// realFile is a file of real observations, which lies beside the repository on machines that have it.
+	realFile = "../shared/data/observations.csv"
+	// realNow is an instant at which the newest real observations are an hour old.
+	realNow = "2026-06-30T15:00:00Z"
+	// patience bounds every wait for another process.
+	patience = 60 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	start, isProgram := os.LookupEnv(asProgram)
+	if !isProgram {
+		os.Exit(m.Run())
+	}
+	if limit, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			panic(err)
+		}
+	}
+	p := &process{
+		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		clock: clockFrom(start), seed: randomSeed,
+	}
+	os.Exit(p.run(untilSignal()))
+}
+
+// clockFrom runs as the real clock does, but from an instant of the test's choice.
+func clockFrom(start string) func() time.Time {
+	base, err := time.Parse(time.RFC3339, start)
+	if err != nil {
+		return time.Now
+	}
+	began := time.Now()
+	return func() time.Time { return base.Add(time.Now().Sub(began)) } //nolint:staticcheck // S1012: time.Since is not allowed here
+}
+
+// needReal skips the test where the real observations are not at hand.
+func needReal(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(realFile); err != nil {
+		t.Skipf("%s is not here", realFile)
+	}
+}
+
+// outcomeOf is what a command that ran to its end left behind.
+type outcomeOf struct {
+	code           int
+	stdout, stderr string
+}
+
+// run carries a command out in this process; stdin may be nil.
+func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcomeOf {
+	t.Helper()
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	var stdout, stderr bytes.Buffer
+	p := &process{
+		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
+		clock: clockFrom(realNow), seed: func() uint64 { return 1 },
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	code := p.run(ctx)
+	return outcomeOf{code, stdout.String(), stderr.String()}
+}
+
+// mustRun is run for a command that must end well; it returns its output.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	got := run(t, nil, nil, args...)
+	if got.code != exitDone {
+		t.Fatalf("tasard %s: exit code %d\n%s%s", strings.Join(args, " "), got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+// program is the command in a process of its own.
+type program struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	url  string // where it listens
+	done chan struct{}
+
+	mu    sync.Mutex
+	lines []string      // of stdout and stderr
+	more  chan struct{} // closed and replaced with each line
+}
+
+// start begins a command in a process of its own; the test ends it.
+func start(t *testing.T, clock string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, done: make(chan struct{}), more: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(os.Environ(), asProgram+"="+clock)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = write, write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close() // the child has its own
+	go p.follow(read)
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may be over
+		<-p.done
+	})
+	return p
+}
+
+// follow gathers the lines until the process is over.
+func (p *program) follow(output *os.File) {
+	defer close(p.done)
+	defer output.Close()
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		p.mu.Lock()
+		p.lines = append(p.lines, scanner.Text())
+		close(p.more)
+		p.more = make(chan struct{})
+		p.mu.Unlock()
+	}
+	_ = p.cmd.Wait() // ProcessState tells
+}
+
+// await returns the first line that contains the text.
+func (p *program) await(text string) string {
+	p.t.Helper()
+	line, found := p.find(text)
+	if !found {
+		p.t.Fatalf("the program has not written %q:\n%s", text, p.output())
+	}
+	return line
+}
+
+// find is await for a line that may not come; false when the program ends or time is up.
+func (p *program) find(text string) (string, bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for from := 0; ; {
+		p.mu.Lock()
+		for ; from < len(p.lines); from++ {
+			if strings.Contains(p.lines[from], text) {
+				defer p.mu.Unlock()
+				return p.lines[from], true
+			}
+		}
+		more := p.more
+		p.mu.Unlock()
+		select {
+		case <-more:
+		case <-p.done:
+			return "", false
+		case <-deadline.C:
+			return "", false
+		}
+	}
+}
+
+// over reports whether the process has ended.
+func (p *program) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// listening waits until the program listens and remembers where.
+func (p *program) listening() *program {
+	p.t.Helper()
+	if !p.listens() {
+		p.t.Fatalf("the program does not listen:\n%s", p.output())
+	}
+	return p
+}
+
+// listens is listening for a program that may end before; false when it does.
+func (p *program) listens() bool {
+	line, found := p.find("listening on http://")
+	_, address, _ := strings.Cut(line, "listening on ")
+	p.url, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
+	return found
+}
+
+func (p *program) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "\n")
+}
+
+// signal sends a signal and waits for the end; it returns the exit code, -1 for a death by signal.
+func (p *program) signal(s os.Signal) int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+	return p.end()
+}
+
+// end waits for the end and returns the exit code.
+func (p *program) end() int {
+	p.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	select {
+	case <-p.done:
+	case <-deadline.C:
+		p.t.Fatalf("the program does not end:\n%s", p.output())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// ask is one request of which only status and headers matter.
+func (p *program) ask(method, path string) (int, http.Header) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	res, err := client.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	return res.StatusCode, res.Header
+}
+
+// get is one request on a connection of its own.
+func (p *program) get(path string) (int, string, error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	res, err := client.Get(p.url + path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(body), err
+}
+
+// mustGet is get for an answer that must be 200.
+func (p *program) mustGet(path string) string {
+	p.t.Helper()
+	status, body, err := p.get(path)
+	if err != nil || status != http.StatusOK {
+		p.t.Fatalf("GET %s: status %d, %v\n%s", path, status, err, body)
+	}
+	return body
+}
+
+// oneLine fails unless the text is one line that contains each of the parts.
+func oneLine(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("want one line, got %q", text)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q does not contain %q", text, part)
+		}
+	}
+}
+
+// serveArgs are the arguments of a node on a free port of this machine.
+func serveArgs(data string, more ...string) []string {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text"}
+	return append(args, more...)
+}
+
+// writeFile makes a file for a test and returns its name.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := t.TempDir() + "/" + name
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// header is the first line of a CSV file of observations.
+const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
+
+// observation is a line of a CSV file that anybody would take.
+func observation(minute int, buy, sell string) string {
+	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
+}

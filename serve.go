@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	listenDefault    = "127.0.0.1:8080"
+	feeNoticeMax     = 300 // characters
+	noCollectorsNote = "this build has no collectors yet; rates come from --import"
+)
+
+// serveOptions are the settings of the serve command.
+type serveOptions struct {
+	node      nodeOptions
+	front     frontOptions
+	log       logOptions
+	imported  string // file to take in at start, "" = none
+	noCollect bool
+}
+
+func (p *process) newServe() *cobra.Command {
+	o := serveOptions{
+		front: frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice},
+		log:   logOptions{format: "auto", level: "info"},
+	}
+	cmd := &cobra.Command{
+		Use:   "serve --data DIR",
+		Short: "Run the node on a data directory",
+		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
+its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight get their answer, everything accepted is
+on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
+
+With --import it takes a file of observations in after the start, while it answers; tasard import --help tells the form.
+This build has no collectors yet: rates come from --import, with or without --no-collect.`,
+		Example: `  tasard serve --data ./data --import observations.csv --no-collect
+  tasard serve --data /var/lib/tasard --listen :8080 --log-format json
+  TASARD_DATA=./data tasard serve`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
+	addListen(cmd, &o.front)
+	addNode(cmd, &o.node)
+	addLog(cmd, &o.log)
+	flags := cmd.Flags()
+	flags.Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+	plainSwitch(flags, &o.noCollect, "no-collect", "fetch nothing from the institutions")
+	flags.Var(switchValue(&o.front.strict), "strict", "refuse unknown query parameters")
+	flags.Var(switchValue(&o.front.corsAuthorization), "cors-authorization", "let browsers send the Authorization header")
+	flags.Var(sentenceValue(&o.front.feeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
+	markSettings(flags)
+	return cmd
+}
+
+func addListen(cmd *cobra.Command, o *frontOptions) {
+	cmd.Flags().Var(addressValue(&o.listen), "listen", "the address to answer on; port 0 takes a free one")
+}
+
+// serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
+// touched.
+func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
+	log := p.logger(o.log)
+	catalogue, err := openCatalogue(o.node.catalogue)
+	if err != nil {
+		return err
+	}
+	var file *input
+	if o.imported != "" {
+		if file, err = openInput(o.imported, p.stdin); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+	}
+	listener, err := listen(o.front.listen)
+	if err != nil {
+		return err
+	}
+	node, err := p.startNode(o.node, catalogue, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s := &service{node, p.startFront(node, listener, o.front, log)}
+	log.Info("tasard is starting", "data", o.node.data)
+	log.Info("listening on " + s.front.url)
+	if !o.noCollect {
+		log.Info(noCollectorsNote)
+	}
+	err = p.runNode(ctx, s, file, log)
+	log.Info("stopping")
+	if err = errors.Join(err, s.stop(ctx)); err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+// runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
+func (p *process) runNode(ctx context.Context, s *service, file *input, log *slog.Logger) error {
+	if ready, err := await(ctx, s, s.node.system.Ready()); !ready {
+		return err
+	}
+	found := s.node.system.Recovery()
+	log.Info(fmt.Sprintf("recovered %s rates", grouped(s.node.rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	if found.TornBytes > 0 {
+		log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
+	}
+	if found.AmbiguousTail {
+		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
+	}
+	if file != nil {
+		if err := p.takeIn(ctx, s.node, file, log); err != nil {
+			return err
+		}
+	}
+	_, err := await[struct{}](ctx, s, nil)
+	return err
+}
+
+// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error.
+func (p *process) takeIn(ctx context.Context, n *node, file *input, log *slog.Logger) error {
+	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}}
+	err := intake.take(ctx, file, collectors.AnyFormat)
+	log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
+	if err = n.failure(err); err != nil && (ctx.Err() != nil || readOnly(err)) {
+		log.Warn(err.Error())
+		return nil
+	}
+	return err
+}
+
+// readOnly tells an error that passes: the disk is full, and reads go on.
+func readOnly(err error) bool {
+	var answer *engine.Error
+	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly
+}

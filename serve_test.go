@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestServe_RealObservations wants the real observations to be answered by every operation, and the same answers after a
+// clean stop.
+func TestServe_RealObservations(t *testing.T) {
+	needReal(t)
+	data := t.TempDir() + "/data"
+	p := start(t, realNow, serveArgs(data, "--import", realFile)...).listening()
+	summary := p.await("imported " + realFile)
+	t.Log(summary)
+	if !strings.Contains(summary, ": 20,575 lines in ") || !strings.Contains(summary, " 0 refused, 0 malformed") {
+		t.Errorf("the import says %q", summary)
+	}
+	want := answers(p)
+	checkReal(t, want)
+	if code := p.signal(syscall.SIGTERM); code != exitDone {
+		t.Fatalf("exit code %d:\n%s", code, p.output())
+	}
+	again := start(t, realNow, serveArgs(data)...).listening()
+	t.Log(again.await("recovered"))
+	sameAnswers(t, answers(again), want)
+	if code := again.signal(os.Interrupt); code != exitDone {
+		t.Errorf("exit code %d after an interrupt", code)
+	}
+}
+
+// checkReal looks at a few facts of the real observations: nothing empty, no zero, none of the known typing errors.
+func checkReal(t *testing.T, bodies map[string]string) {
+	t.Helper()
+	for path, body := range bodies {
+		for _, never := range []string{`"buy":"0"`, `"sell":"0"`, `"6.09"`, `"39.70"`, `"39.7"`, "58.949999"} {
+			if strings.Contains(body, never) {
+				t.Errorf("GET %s has %s", path, never)
+			}
+		}
+		empty := strings.Contains(body, `"data":[]`)
+		if expected := strings.Contains(path, "EUR"); empty != expected { // the file has US dollars only
+			t.Errorf("GET %s: empty is %t", path, empty)
+		}
+	}
+}
+
+// TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, the catalogue all the same, and a say of what the
+// build cannot do.
+func TestE4_UntilReady(t *testing.T) {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir() + "/new/data", "--log-format", "text"}
+	p := start(t, realNow, args...).listening()
+	p.await(noCollectorsNote)
+	p.await("recovered 0 rates")
+	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "60" {
+		t.Errorf("status %d, Retry-After %q", status, headers.Get("Retry-After"))
+	}
+	if !strings.Contains(p.mustGet("/v1/institutions"), `"popular"`) {
+		t.Error("the catalogue is not answered")
+	}
+}
+
+// TestServe_Options wants the switches to reach the HTTP side.
+func TestServe_Options(t *testing.T) {
+	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.",
+		"--cors-authorization=on")...).listening()
+	p.await("imported")
+	if body := p.mustGet("/v1/convert?currency=USD&operation=buy&amount=1&unknown=1"); !strings.Contains(body, `"feeNotice":"Sin cargos."`) {
+		t.Errorf("the notice is missing: %s", body)
+	}
+	_, headers := p.ask(http.MethodOptions, "/v1/rates")
+	if !strings.Contains(headers.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("Authorization is not allowed: %v", headers)
+	}
+}
+
+// TestServe_ReportsLines wants each line of the imported file that is not published in the log, and the node to live.
+func TestServe_ReportsLines(t *testing.T) {
+	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+"x\n"+observation(2, "0", "60"))
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
+	p.await("imported")
+	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: "} {
+		p.await(part)
+	}
+	p.mustGet("/v1/rates")
+}
+
+// TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
+func TestW8_TwoProcesses(t *testing.T) {
+	data := t.TempDir()
+	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	first := start(t, realNow, serveArgs(data, "--import", file)...).listening()
+	first.await("imported")
+	for _, args := range [][]string{
+		serveArgs(data), {"import", "--data", data, file}, {"export", "--data", data},
+		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
+	} {
+		clock := clockFrom("now")
+		began := clock()
+		got := run(t, nil, nil, args...)
+		if took := clock().Sub(began); got.code != exitBusy || took > time.Second {
+			t.Errorf("%s: exit code %d after %s", args[0], got.code, took)
+		}
+		oneLine(t, got.stderr, data, "a running node holds the directory")
+	}
+	first.mustGet("/v1/rates")
+	if code := first.signal(syscall.SIGTERM); code != exitDone {
+		t.Errorf("the first one ends with %d", code)
+	}
+}
+
+func TestServe_AddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	data := t.TempDir() + "/data"
+	got := run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text")
+	if got.code != exitBusy {
+		t.Errorf("exit code %d", got.code)
+	}
+	oneLine(t, got.stderr, "listen on "+taken.Addr().String(), "--listen")
+	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data directory was touched: %v", err)
+	}
+}
+
+// TestServe_TermUnderLoad wants every request that the node has begun to read to be answered in full.
+func TestServe_TermUnderLoad(t *testing.T) {
+	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
+	p.await("imported")
+	half := halfRequests(t, p, "/v1/rates", 20)
+	load := startLoad(t, p)
+	<-load.enough
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.await("stopping")
+	for i, conn := range half {
+		finishRequest(t, i, conn)
+	}
+	if code := p.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("stopped")
+	answered, broken := load.stop()
+	t.Logf("%d answered under load, %d half requests finished after the signal", answered, len(half))
+	if broken > 0 || answered == 0 {
+		t.Errorf("%d answers cut short, %d whole ones", broken, answered)
+	}
+}
+
+// halfRequests are connections on which the node has read half of a request.
+func halfRequests(t *testing.T, p *program, path string, count int) []net.Conn {
+	t.Helper()
+	var conns []net.Conn
+	for range count {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	p.mustGet(path) // a whole round trip later the node has begun to read them
+	return conns
+}
+
+func finishRequest(t *testing.T, number int, conn net.Conn) {
+	t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "\r\n"); err != nil {
+		t.Errorf("request %d: %v", number, err)
+		return
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Errorf("request %d is not answered: %v", number, err)
+		return
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !json.Valid(body) {
+		t.Errorf("request %d: status %d, %v", number, res.StatusCode, err)
+	}
+}
+
+// load asks without pause on a few connections.
+type load struct {
+	cancel   context.CancelFunc
+	clients  sync.WaitGroup
+	enough   chan struct{}
+	answered atomic.Int64
+	broken   atomic.Int64
+	wanted   int64
+}
+
+func startLoad(t *testing.T, p *program) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{cancel: cancel, enough: make(chan struct{}), wanted: 200}
+	for range 4 {
+		l.clients.Go(func() { l.ask(ctx, p.url+"/v1/rates?limit=200") })
+	}
+	return l
+}
+
+// ask counts whole answers and ones that break off; a refused or closed connection is none.
+func (l *load) ask(ctx context.Context, url string) {
+	client := http.Client{Transport: &http.Transport{}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			return // the node is gone
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil && ctx.Err() == nil || err == nil && (res.StatusCode != http.StatusOK || !json.Valid(body)) {
+			l.broken.Add(1)
+		}
+		if l.answered.Add(1) == l.wanted {
+			close(l.enough)
+		}
+	}
+}
+
+func (l *load) stop() (answered, broken int64) {
+	l.clients.Wait()
+	l.cancel()
+	return l.answered.Load(), l.broken.Load()
+}
+
+// TestServe_SecondSignal wants a second signal to end what a client holds up.
+func TestServe_SecondSignal(t *testing.T) {
+	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
+	p.await("recovered")
+	halfRequests(t, p, "/v1/currencies", 1)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.await("stopping")
+	if code := p.signal(syscall.SIGTERM); code != -1 {
+		t.Errorf("exit code %d, want a death by signal", code)
+	}
+}
+
+// TestW6_FailStop wants a node whose log cannot be written to leave with code 70 and one line, and everything that it
+// acknowledged to be there afterwards.
+func TestW6_FailStop(t *testing.T) {
+	data := t.TempDir()
+	var file strings.Builder
+	file.WriteString(header)
+	for i := range 4 * intakeBatchMin {
+		file.WriteString(observation(i%60, fmt.Sprintf("59.%04d", i%997), "60.50"))
+	}
+	t.Setenv(fileBytesMax, "20000")
+	p := start(t, realNow, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)
+	if code := p.end(); code != exitFailStop {
+		t.Fatalf("exit code %d:\n%s", code, p.output())
+	}
+	t.Log(p.await("tasard: stopped, because going on could lose data"))
+	t.Setenv(fileBytesMax, "")
+	again := start(t, realNow, serveArgs(data)...).listening()
+	again.await("recovered 1 rates")
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// settledWith are the settings of serve after the command line, the variables and the file have had their say.
+func settledWith(t *testing.T, args, environ []string) (map[string]string, error) {
+	t.Helper()
+	p := &process{args: append([]string{"serve"}, args...), environ: environ}
+	root := p.newRoot()
+	values := map[string]string{}
+	for _, command := range root.Commands() {
+		if command.Name() == "serve" {
+			command.RunE = p.settledInto(command, values)
+		}
+	}
+	return values, root.ExecuteContext(t.Context())
+}
+
+// settledInto is a command that only tells its settings.
+func (p *process) settledInto(cmd *cobra.Command, values map[string]string) func(*cobra.Command, []string) error {
+	return p.settled(func(context.Context, []string) error {
+		for _, name := range allSettings(cmd.Root()) {
+			if flag := cmd.Flags().Lookup(name); flag != nil {
+				values[name] = flag.Value.String()
+			}
+		}
+		return nil
+	})
+}
+
+func TestSettings_Precedence(t *testing.T) {
+	file := writeFile(t, "tasard.toml", "data = 'file'\nlisten = ':3'\nlog-level = \"debug\"\nno-collect = true\nstrict = false\nseed = 7\n")
+	variables := []string{"PATH=x", "TASARD_CONFIG=" + file, "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=warn", "TASARD_STEP=9s"}
+	values, err := settledWith(t, []string{"--listen", ":1"}, variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"listen": ":1", "log-level": "warn", "data": "file", "no-collect": "true", "strict": "off", "log-format": "auto",
+	}
+	for name, text := range want {
+		if values[name] != text {
+			t.Errorf("%s is %q, want %q", name, values[name], text)
+		}
+	}
+}
+
+func TestSettings_FileOfTheFlagWins(t *testing.T) {
+	one, two := writeFile(t, "1.toml", "data = 'one'\n"), writeFile(t, "2.toml", "data = 'two'\n")
+	values, err := settledWith(t, []string{"--config", one}, []string{"TASARD_CONFIG=" + two})
+	if err != nil || values["data"] != "one" {
+		t.Errorf("data is %q, %v; want one", values["data"], err)
+	}
+}
+
+// TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
+func TestSettings_SameWords(t *testing.T) {
+	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data"} {
+		_, flagErr := settledWith(t, []string{"--" + name + "=\x01"}, nil)
+		_, variableErr := settledWith(t, nil, []string{variableOf(name) + "=\x01"})
+		_, fileErr := settledWith(t, []string{"--config", writeFile(t, "t.toml", name+" = \"\\u0001\"\n")}, nil)
+		if name == "data" {
+			_, flagErr = settledWith(t, []string{"--data="}, nil)
+			_, variableErr = settledWith(t, nil, []string{"TASARD_DATA="})
+			_, fileErr = settledWith(t, []string{"--config", writeFile(t, "t.toml", "data = ''\n")}, nil)
+		}
+		if flagErr == nil || variableErr == nil || fileErr == nil {
+			t.Errorf("%s takes a bad value: %v, %v, %v", name, flagErr, variableErr, fileErr)
+			continue
+		}
+		_, why, _ := strings.Cut(flagErr.Error(), ": ")
+		for _, err := range []error{variableErr, fileErr} {
+			if !strings.HasSuffix(err.Error(), ": "+why) || exitCode(err) != exitBadData {
+				t.Errorf("%s: %v (exit code %d), but the flag says %q", name, err, exitCode(err), why)
+			}
+		}
+	}
+}
+
+func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
+	ofOneCall := "config data format help output refused what yes" // data: of demo, which must not take the one of serve
+	settings := allSettings((&process{}).newRoot())
+	for _, command := range everyCommand((&process{}).newRoot()) {
+		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
+			_, name, found := strings.Cut(usage, "--")
+			if !found {
+				continue
+			}
+			name, _, _ = strings.Cut(name, " ")
+			if flag := command.Flags().Lookup(name); !isSetting(flag) && !strings.Contains(ofOneCall, name) {
+				t.Errorf("%s --%s has no variable", command.CommandPath(), name)
+			}
+		}
+	}
+	if len(settings) < 10 {
+		t.Errorf("only the settings %q", settings)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	known := []string{"serve", "demo", "import", "export"}
+	for word, want := range map[string]string{"srve": "serve", "exprot": "export", "demos": "demo", "zzz": "", "": ""} {
+		got := didYouMean(word, known)
+		if want != "" {
+			want = " (did you mean " + want + "?)"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// FuzzConfig wants every text to be read or refused with a place, never a panic.
+func FuzzConfig(f *testing.F) {
+	f.Add("listen = ':8080'\n[a]\nb = 1\n")
+	f.Add("a.b = [1, 2]\n\"listen\" = true\n")
+	f.Add("listen = '''\nlisten = 1\n'''")
+	known := allSettings((&process{}).newRoot())
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := parseConfig("tasard.toml", text, known)
+		if err != nil && !strings.HasPrefix(err.Error(), "tasard.toml:") {
+			t.Errorf("%q does not begin with the file's name", err)
+		}
+		for name, line := range lines {
+			if line.number < 1 || line.number > strings.Count(text, "\n")+1 {
+				t.Errorf("%s is said to stand in line %d", name, line.number)
+			}
+		}
+	})
+}

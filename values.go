@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// value is what a flag, a variable or a line of the configuration file sets. All three go through Set, so that they take
+// the same texts and refuse the same ones with the same words.
+type value[T any] struct {
+	into  *T
+	kind  string // for the help, where the usage names no other
+	parse func(string) (T, error)
+	show  func(T) string
+}
+
+// Set reads a text; the error quotes it and says what belongs there.
+func (v *value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err == nil {
+		*v.into = parsed
+	}
+	return err
+}
+
+// String is the present value as it would be written.
+func (v *value[T]) String() string {
+	if v.into == nil { // the flag library asks a zero value what its zero looks like
+		return ""
+	}
+	return v.show(*v.into)
+}
+
+// Type is the kind of the value, for the help.
+func (v *value[T]) Type() string { return v.kind }
+
+// textValue is a text for which check returns nil.
+func textValue(into *string, kind string, check func(string) error) pflag.Value {
+	parse := func(text string) (string, error) { return text, check(text) }
+	return &value[string]{into, kind, parse, func(text string) string { return text }}
+}
+
+// pathValue is the name of a file or directory.
+func pathValue(into *string, kind string) pflag.Value {
+	return textValue(into, kind, func(text string) error {
+		if text == "" {
+			return fmt.Errorf("want a name, found nothing")
+		}
+		if strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%q: a name can't hold a zero byte", text)
+		}
+		return nil
+	})
+}
+
+// wordValue is one word of a list.
+func wordValue(into *string, words ...string) pflag.Value {
+	return textValue(into, strings.Join(words, "|"), func(text string) error {
+		if slices.Contains(words, text) {
+			return nil
+		}
+		return fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
+	})
+}
+
+// switchValue is on or off; true and false say the same.
+func switchValue(into *bool) pflag.Value {
+	parse := func(text string) (bool, error) {
+		switch text {
+		case "on", "true":
+			return true, nil
+		case "off", "false":
+			return false, nil
+		}
+		return false, fmt.Errorf("%q is neither on nor off", text)
+	}
+	return &value[bool]{into, "on|off", parse, func(on bool) string {
+		if on {
+			return "on"
+		}
+		return "off"
+	}}
+}
+
+// plainSwitch is a switch that a flag turns on by standing there.
+func plainSwitch(flags *pflag.FlagSet, into *bool, name, usage string) {
+	parse := func(text string) (bool, error) {
+		if text != "true" && text != "false" {
+			return false, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return text == "true", nil
+	}
+	flags.Var(&value[bool]{into, "bool", parse, strconv.FormatBool}, name, usage)
+	flags.Lookup(name).NoOptDefVal = "true"
+}
+
+// addressValue is where to listen: host and port, each may be left to the system (":8080", "127.0.0.1:0").
+func addressValue(into *string) pflag.Value {
+	return textValue(into, "HOST:PORT", func(text string) error {
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
+			return fmt.Errorf("%q is no HOST:PORT, such as 127.0.0.1:8080", text)
+		}
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+			return fmt.Errorf("%q: the port %q is no number from 0 to 65535", text, port)
+		}
+		return nil
+	})
+}
+
+// sentenceValue is one line of text for people.
+func sentenceValue(into *string, charactersMax int) pflag.Value {
+	return textValue(into, "TEXT", func(text string) error {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return fmt.Errorf("want a sentence, found nothing")
+		case len([]rune(text)) > charactersMax:
+			return fmt.Errorf("%d characters, at most %d", len([]rune(text)), charactersMax)
+		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\uFFFD' }):
+			return fmt.Errorf("%q: want one line of UTF-8 without control characters", text)
+		}
+		return nil
+	})
+}
+
+// spanValue is a duration from low to high.
+func spanValue(into *time.Duration, low, high time.Duration) pflag.Value {
+	parse := func(text string) (time.Duration, error) {
+		span, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no span of time, such as 5s or 1m30s", text)
+		}
+		if span < low || span > high {
+			return 0, fmt.Errorf("%q is not between %s and %s", text, low, high)
+		}
+		return span, nil
+	}
+	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
+}
+
+// numberValue is a whole number without sign.
+func numberValue(into *uint64) pflag.Value {
+	parse := func(text string) (uint64, error) {
+		number, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no whole number from 0 to 18446744073709551615", text)
+		}
+		return number, nil
+	}
+	return &value[uint64]{into, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// contractVersion is the version of the contract that /v1 follows.
+const contractVersion = "1.0.0"
+
+func (p *process) newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of program, contract and files",
+		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
+		Example: "  tasard version",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			build, _ := debug.ReadBuildInfo()
+			printVersion(cmd.OutOrStdout(), build)
+			return nil
+		},
+	}
+}
+
+// printVersion tells what is known of the build; build may be nil.
+func printVersion(out io.Writer, build *debug.BuildInfo) {
+	version, commit := "(unknown)", "(unknown)"
+	if build != nil {
+		version = build.Main.Version
+		settings := map[string]string{}
+		for _, setting := range build.Settings {
+			settings[setting.Key] = setting.Value
+		}
+		if revision := settings["vcs.revision"]; revision != "" {
+			commit = revision
+			if settings["vcs.modified"] == "true" {
+				commit += ", with changes"
+			}
+		}
+	}
+	say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
+}
