@@ -104,6 +104,11 @@ func (m *memoryJournal) Close() error { return nil }
 func (m *memoryJournal) crashed() *memoryJournal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.image()
+}
+
+// image is crashed for who holds the lock.
+func (m *memoryJournal) image() *memoryJournal {
 	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
 }
 
