@@ -163,7 +163,7 @@ func lostByCrash(t *testing.T, journal *memoryJournal, random *rand.Rand) int {
 	}()
 	go func() {
 		defer group.Done()
-		for n := random.IntN(400); n > 0; n-- {
+		for target := 1 + random.IntN(40); int(told.Load()) < target; {
 			raise(&told, served(s))
 		}
 		close(end)

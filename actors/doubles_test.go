@@ -94,7 +94,9 @@ func (m *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) err
 func (m *memoryJournal) DropBefore(sequence uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records, m.dropped = m.records[sequence-1-m.dropped:], sequence-1
+	if !m.lazy {
+		m.records, m.dropped = m.records[sequence-1-m.dropped:], sequence-1
+	}
 	return nil
 }
 
