@@ -94,7 +94,9 @@ func (m *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) err
 func (m *memoryJournal) DropBefore(sequence uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records, m.dropped = m.records[sequence-1-m.dropped:], sequence-1
+	if !m.lazy {
+		m.records, m.dropped = m.records[sequence-1-m.dropped:], sequence-1
+	}
 	return nil
 }
 
@@ -104,6 +106,11 @@ func (m *memoryJournal) Close() error { return nil }
 func (m *memoryJournal) crashed() *memoryJournal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.image()
+}
+
+// image is crashed for who holds the lock.
+func (m *memoryJournal) image() *memoryJournal {
 	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
 }
 

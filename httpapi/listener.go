@@ -65,7 +65,7 @@ func Patient(ln net.Listener, p Patience) net.Listener {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
 	if p.After == nil {
-		p.After = time.After
+		p.After = func(d time.Duration) <-chan time.Time { return time.NewTimer(d).C }
 	}
 	return &patient{
 		Listener: ln,

@@ -249,12 +249,12 @@ func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
 	}
 	response, err := http.ReadResponse(br, request)
 	if err != nil {
-		return rawAnswer{}, fmt.Errorf("parse: %v", err)
+		return rawAnswer{}, fmt.Errorf("parse: %w", err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return rawAnswer{}, fmt.Errorf("read body: %v", err)
+		return rawAnswer{}, fmt.Errorf("read body: %w", err)
 	}
 	if response.StatusCode == http.StatusContinue {
 		return readRawAnswer(br, head)

@@ -61,8 +61,8 @@ func TestQ6_OtherMethods(t *testing.T) {
 	}
 }
 
-// TestQ8_ExactPaths proves Q7 as well: whatever is not a path of the contract is 404, with the error body.
-func TestQ8_ExactPaths(t *testing.T) {
+// TestQ7_Q8_ExactPaths: whatever is not a path of the contract, byte for byte, is 404, with the error body.
+func TestQ7_Q8_ExactPaths(t *testing.T) {
 	f := newFixture(t, nil)
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v1/rates/", "/V1/rates", "/v1/Rates", "//v1/rates", "/v1//rates", "/v1/./rates", "/v1/x/../rates",

@@ -1,0 +1,235 @@
+package actors
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// act does something to a system, good or bad.
+func act(t *rapid.T, s *System, now time.Time) {
+	currency := rapid.SampledFrom([]string{"USD", "EUR"})
+	institution := rapid.SampledFrom([]string{"popular", "bhd", "caribe", "vimenca", "bcrd"})
+	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "b"})
+	switch rapid.IntRange(0, 9).Draw(t, "action") {
+	case 0:
+		key := engine.QuoteKey{Institution: institution.Draw(t, "of"), Channel: engine.Branch, Kind: engine.Commercial}
+		_, _ = s.Order(currency.Draw(t, "in"), engine.Withdraw{Key: key, SourceID: source.Draw(t, "from"), By: "ana"})
+		return
+	case 1, 2:
+		all, _ := s.Held("")
+		if len(all) == 0 {
+			return
+		}
+		one := rapid.SampledFrom(all).Draw(t, "held")
+		order := engine.Command(engine.Reject{HeldID: one.ID, By: "ana"})
+		if rapid.Bool().Draw(t, "release") {
+			order = engine.Release{HeldID: one.ID, By: "ana"}
+		}
+		_, _ = s.Order(one.Observation.Currency, order)
+		return
+	}
+	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "64", "6.09", "x\xff"})
+	var refreshes []engine.Refresh
+	for range rapid.IntRange(1, 3).Draw(t, "refreshes") {
+		refresh := engine.Refresh{
+			SourceID:   source.Draw(t, "source"),
+			ObservedAt: now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "age")) * time.Hour),
+			Complete:   rapid.Bool().Draw(t, "complete"),
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "observations") {
+			refresh.Observations = append(refresh.Observations, engine.Observation{
+				InstitutionID: institution.Draw(t, "institution"), Currency: currency.Draw(t, "currency"),
+				Channel: rapid.SampledFrom([]engine.Channel{"", engine.Branch, engine.Digital}).Draw(t, "channel"),
+				Kind:    rapid.SampledFrom([]engine.Kind{"", engine.Reference}).Draw(t, "kind"),
+				Buy:     side.Draw(t, "buy"), Sell: side.Draw(t, "sell"),
+				PublishedAt: rapid.SampledFrom([]time.Time{{}, now.Add(-time.Hour), now.Add(-time.Second / 3)}).Draw(t, "published"),
+			})
+		}
+		refreshes = append(refreshes, refresh)
+	}
+	observe(t, s, refreshes...)
+}
+
+// After any run the state that is built from the journal alone, and the one from a snapshot and the
+// records after it, are the state that was live; also after further runs on top of them.
+func TestReplayedStateIsLiveState(t *testing.T) {
+	snapshots, events := 0, 0
+	rapid.Check(t, func(r *rapid.T) {
+		clock := &testClock{now: noon}
+		journal := &keepingJournal{memoryJournal: &memoryJournal{}}
+		for range rapid.IntRange(1, 3).Draw(r, "lives") {
+			s := live(r, Config{Journal: journal, Clock: clock.read, SnapshotRecords: rapid.IntRange(1, 9).Draw(r, "every")})
+			for range rapid.IntRange(1, 9).Draw(r, "steps") {
+				clock.advance(time.Duration(rapid.IntRange(0, 40).Draw(r, "hours")) * time.Hour)
+				act(r, s, clock.read())
+			}
+			want := states(r, s)
+			same(r, "snapshot and tail", want, journal.crashed(), clock)
+			same(r, "the log alone", want, &memoryJournal{records: journal.all}, clock)
+			if rapid.Bool().Draw(r, "orderly") {
+				_ = s.Close()
+				same(r, "an orderly end", want, journal.crashed(), clock)
+			}
+			_ = s.Close() // what it adds is not a fact
+			journal = &keepingJournal{memoryJournal: journal.crashed(), all: journal.all}
+		}
+		events += len(journal.all)
+		if journal.snapshot != nil {
+			snapshots++
+		}
+	})
+	t.Logf("%d events, %d runs with a snapshot", events, snapshots)
+	if events == 0 || snapshots == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+// keepingJournal keeps what is dropped.
+type keepingJournal struct {
+	*memoryJournal
+	all [][]byte
+}
+
+func (k *keepingJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	last, err := k.memoryJournal.Append(expected, records)
+	if err == nil {
+		k.all = append(k.all, k.records[len(k.records)-len(records):]...)
+	}
+	return last, err
+}
+
+func live(t fatalist, c Config) *System {
+	s, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Ready():
+	case <-s.Done():
+		t.Fatalf("the system stopped: %v", s.Err())
+	}
+	return s
+}
+
+func same(t fatalist, what string, want []engine.BookState, journal *memoryJournal, clock *testClock) {
+	t.Helper()
+	s := live(t, Config{Journal: journal, Clock: clock.read})
+	defer func() { _ = s.Close() }()
+	if got := states(t, s); !reflect.DeepEqual(normal(want), normal(got)) {
+		t.Fatalf("%s gives another state:\nwant %+v\ngot  %+v", what, want, got)
+	}
+}
+
+// normal makes no difference between an empty and an absent quarantine.
+func normal(all []engine.BookState) []engine.BookState {
+	for i := range all {
+		if len(all[i].Held) == 0 {
+			all[i].Held = nil
+		}
+	}
+	return all
+}
+
+// The same check sees a record that is lost: without it the property could not fail.
+func TestReplayedStateIsLiveState_Control(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	observe(t, s, saying("a", noon, "EUR", "63", "68", "popular"))
+	lost := start(t, Config{Journal: journal.upTo(1)})
+	if reflect.DeepEqual(normal(states(t, s)), normal(states(t, lost))) {
+		t.Error("a lost record is not seen")
+	}
+}
+
+// A cut is the state after one record: everything up to it and nothing later, in every currency.
+func TestCutIsOneMoment(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40})
+	traffic := observeUntil(s, []string{"USD", "EUR", "CHF"})
+	seen := map[uint64]bool{}
+	for range 12 {
+		q := once[struct{}, *cut](struct{}{})
+		s.clerk.send(q)
+		c, err := q.await()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[c.sequence] = true
+		again := start(t, Config{Journal: journal.upTo(c.sequence)})
+		for i, want := range states(t, again) {
+			if got := c.boards[i].State(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("cut at %d: %s has\n%+v\nwant\n%+v", c.sequence, want.Currency, got, want)
+			}
+		}
+	}
+	traffic()
+	t.Logf("%d cuts while %d records were written", len(seen), journal.Last())
+	if len(seen) < 2 {
+		t.Error("nothing changed between the cuts")
+	}
+}
+
+// observeUntil writes to each currency from a goroutine of its own until the returned function is called.
+func observeUntil(s *System, codes []string) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{}, len(codes))
+	for n, code := range codes {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			for i := 1; ; i++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				sell := []string{"60", "60.10", "60.20"}[i%3]
+				if code != "USD" {
+					sell = []string{"68", "68.10", "68.20"}[i%3]
+				}
+				at := noon.Add(time.Duration(i*len(codes)+n) * time.Microsecond)
+				_, _ = s.Observe([]engine.Refresh{saying("a", at, code, "", sell, "popular")})
+			}
+		}()
+	}
+	return func() {
+		close(end)
+		for range codes {
+			<-ended
+		}
+	}
+}
+
+func TestUnknownRecordIsRefused(t *testing.T) {
+	known, err := encodeEvent(&engine.Rejected{Currency: "USD", HeldID: 1, At: noon, By: "ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, record := range map[string][]byte{
+		"a newer format":      append([]byte{0x08, 0x02}, known...),
+		"an unknown kind":     {0xfa, 0x01, 0x00}, // field 31, empty
+		"nothing":             {},
+		"an unknown channel":  {0x1a, 0x02, 0x20, 0x63}, // withdrawn, channel 99
+		"not protobuf at all": []byte("hello"),
+	} {
+		s := open(t, Config{Journal: &memoryJournal{records: [][]byte{known, record}}})
+		<-s.Done()
+		if err := s.Err(); err == nil || !strings.Contains(err.Error(), "record 2") || name != "not protobuf at all" && !errors.Is(err, ErrUnknownRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, err := s.Rates(engine.RatesQuery{})
+		if !isCode(err, engine.CodeDataUnavailable) {
+			t.Errorf("%s: an answer after a replay that failed: %v", name, err)
+		}
+	}
+	s := start(t, Config{Journal: &memoryJournal{records: [][]byte{append(known, 0xfa, 0x01, 0x00)}}}) // an unknown field beside a known kind
+	if s.Err() != nil {
+		t.Errorf("an unknown field: %v", s.Err())
+	}
+}
