@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// addressRow is a request as it comes in, and whose it is. An empty want means the peer.
+type addressRow struct {
+	name, peer string
+	lines      []string
+	want       string
+}
+
+// testProxies are trusted in the tests: a network, a host, an IPv6 network.
+func testProxies() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("203.0.113.9/32"), netip.MustParsePrefix("2001:db8:ff::/48")}
+}
+
+func addressTable() []addressRow {
+	const proxy, stranger = "10.1.2.3", "198.51.100.4"
+	xff := func(value string) []string { return []string{"X-Forwarded-For: " + value} }
+	long := strings.Repeat("198.51.100.1, ", 10000)
+	return []addressRow{
+		{"no proxy, no header", stranger, nil, ""},
+		{"no proxy", stranger, xff("192.0.2.1"), ""},
+		{"no proxy, claims to be one", stranger, xff("192.0.2.1, 10.1.2.3"), ""},
+		{"no proxy, every header", stranger, []string{"X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.2", "X-Real-IP: 192.0.2.3"}, ""},
+		{"next to the network", "11.0.0.1", xff("192.0.2.1"), ""},
+		{"next to the host", "203.0.113.10", xff("192.0.2.1"), ""},
+		{"proxy, no header", proxy, nil, ""},
+		{"proxy, empty header", proxy, xff(""), ""},
+		{"proxy", proxy, xff("192.0.2.1"), "192.0.2.1"},
+		{"the host", "203.0.113.9", xff("192.0.2.1"), "192.0.2.1"},
+		{"IPv6 proxy", "2001:db8:ff::1", xff("192.0.2.1"), "192.0.2.1"},
+		{"IPv6 next to it", "2001:db8:fe::1", xff("192.0.2.1"), ""},
+		{"mapped proxy", "::ffff:10.1.2.3", xff("192.0.2.1"), "192.0.2.1"},
+		{"made up on the left", proxy, xff("192.0.2.99, 192.0.2.1"), "192.0.2.1"},
+		{"two proxies", proxy, xff("192.0.2.99, 192.0.2.1, 10.9.9.9"), "192.0.2.1"},
+		{"a proxy's name made up on the left", proxy, xff("10.0.0.1, 192.0.2.1, 10.9.9.9"), "192.0.2.1"},
+		{"proxies alone", proxy, xff("10.0.0.1, 10.0.0.2"), "10.0.0.1"},
+		{"two lines", proxy, []string{"X-Forwarded-For: 192.0.2.99", "X-Forwarded-For: 192.0.2.1"}, "192.0.2.1"},
+		{"three lines, proxies last", proxy, []string{"X-Forwarded-For: 192.0.2.99", "x-forwarded-for: 192.0.2.1", "X-FORWARDED-FOR: 10.0.0.5,10.0.0.6"}, "192.0.2.1"},
+		{"the same twice", proxy, xff("192.0.2.1, 192.0.2.1"), "192.0.2.1"},
+		{"no blanks", proxy, xff("192.0.2.99,192.0.2.1,10.0.0.1"), "192.0.2.1"},
+		{"tabs and blanks", proxy, xff("192.0.2.99 ,\t 192.0.2.1 \t, 10.0.0.1"), "192.0.2.1"},
+		{"empty entries", proxy, xff("192.0.2.99, 192.0.2.1,, ,"), "192.0.2.1"},
+		{"commas alone", proxy, xff(",,,"), ""},
+		{"port", proxy, xff("192.0.2.1:4711"), "192.0.2.1"},
+		{"port too large", proxy, xff("192.0.2.1:65536"), ""},
+		{"colon without port", proxy, xff("192.0.2.1:"), ""},
+		{"IPv6", proxy, xff("2001:db8::1"), "2001:db8::1"},
+		{"IPv6 in brackets", proxy, xff("[2001:db8::1]"), "2001:db8::1"},
+		{"IPv6 with port", proxy, xff("[2001:db8::1]:443"), "2001:db8::1"},
+		{"IPv6 with a bad port", proxy, xff("[2001:db8::1]x"), ""},
+		{"IPv6 with a colon", proxy, xff("[2001:db8::1]:"), ""},
+		{"IPv6 with zone", proxy, xff("fe80::1%eth0"), "fe80::1"},
+		{"IPv6 with zone, brackets, port", proxy, xff("[fe80::1%25eth0]:80"), "fe80::1"},
+		{"IPv6 with an empty zone", proxy, xff("fe80::1%"), ""},
+		{"IPv4 with zone", proxy, xff("192.0.2.1%eth0"), ""},
+		{"IPv4 in brackets", proxy, xff("[192.0.2.1]"), ""},
+		{"mapped", proxy, xff("::ffff:192.0.2.1"), "192.0.2.1"},
+		{"mapped proxy in the list", proxy, xff("192.0.2.1, ::ffff:10.0.0.1"), "192.0.2.1"},
+		{"half a bracket", proxy, xff("[2001:db8::1"), ""},
+		{"unknown", proxy, xff("unknown"), ""},
+		{"unknown behind a proxy", proxy, xff("192.0.2.1, unknown, 10.0.0.9"), "10.0.0.9"},
+		{"rubbish on the left", proxy, xff("<script>, 192.0.2.1"), "192.0.2.1"},
+		{"leading zeros", proxy, xff("192.0.2.01"), ""},
+		{"a number", proxy, xff("3221225985"), ""},
+		{"three parts", proxy, xff("192.0.2"), ""},
+		{"quoted", proxy, xff(`"192.0.2.1"`), ""},
+		{"semicolon", proxy, xff("192.0.2.1; 192.0.2.2"), ""},
+		{"very long entry", proxy, xff(strings.Repeat("1", 5000)), ""},
+		{"very long zone", proxy, xff("fe80::1%" + strings.Repeat("z", 5000)), ""},
+		{"10,000 entries", proxy, xff(long + "192.0.2.1, 10.0.0.1"), "192.0.2.1"},
+		{"10,000 proxies", proxy, xff("192.0.2.1" + strings.Repeat(", 10.0.0.1", 10000)), "192.0.2.1"},
+		{"Forwarded", proxy, []string{"Forwarded: for=192.0.2.2"}, ""},
+		{"X-Real-IP", proxy, []string{"X-Real-IP: 192.0.2.3"}, ""},
+		{"others beside it", proxy, []string{"Forwarded: for=192.0.2.2", "X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.3", "X-Client-IP: 192.0.2.4"}, "192.0.2.1"},
+	}
+}
+
+// TestS8_ClientAddress proves L8 as well: the gate counts the address that this finds.
+func TestS8_ClientAddress(t *testing.T) {
+	table := addressTable()
+	if len(table) < 40 {
+		t.Fatalf("%d rows, want at least 40", len(table))
+	}
+	for _, row := range table {
+		want := row.want
+		if want == "" {
+			want = netip.MustParseAddr(row.peer).Unmap().String()
+		}
+		g := newGated(t, func(c *Config) { c.Proxies = testProxies() })
+		g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
+		if got := g.gate.lastCaller(t).Address; got.String() != want {
+			t.Errorf("%s: %s, want %s", row.name, got, want)
+		}
+	}
+}
+
+// TestS8_NoProxies: without configured proxies no header counts; with a broken one in the list neither.
+func TestS8_NoProxies(t *testing.T) {
+	for _, row := range addressTable() {
+		g := newGated(t, nil)
+		g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
+		if got := g.gate.lastCaller(t).Address; got != netip.MustParseAddr(row.peer).Unmap() {
+			t.Errorf("%s: %s", row.name, got)
+		}
+	}
+}
+
+// TestL8_AnonymousByAddress: two addresses have two quotas, whatever they claim; two addresses of one /64 have one.
+func TestL8_AnonymousByAddress(t *testing.T) {
+	g := newGated(t, nil)
+	from := func(peer string, lines ...string) int {
+		return g.send(t, exchange{method: "GET", target: bestTarget, lines: lines, peer: peer}).status
+	}
+	for i := range 60 {
+		if status := from("198.51.100.1", "X-Forwarded-For: 192.0.2."+strconv.Itoa(i)); status != 200 {
+			t.Fatalf("request %d: %d", i+1, status)
+		}
+	}
+	if from("198.51.100.1") != 429 || from("198.51.100.2") != 200 || from("198.51.100.1", bearer(testKey(1))) != 200 {
+		t.Error("the quota is not one of the address")
+	}
+	for i := range 60 {
+		from("2001:db8::" + strconv.Itoa(i+1))
+	}
+	if from("2001:db8::ffff") != 429 || from("2001:db8:0:1::1") != 200 {
+		t.Error("an IPv6 client is not its /64")
+	}
+}
+
+// FuzzForwardedFor holds the walk against a slow reading of the same rules.
+func FuzzForwardedFor(f *testing.F) {
+	for _, row := range addressTable() {
+		value := ""
+		for _, line := range row.lines {
+			if name, rest, _ := strings.Cut(line, ":"); strings.EqualFold(name, forwardedFor) {
+				value += "\n" + strings.TrimSpace(rest)
+			}
+		}
+		if len(value) < 1000 {
+			f.Add(strings.TrimPrefix(value, "\n"))
+		}
+	}
+	trusted := proxies(testProxies())
+	peer := netip.MustParseAddr("10.1.2.3")
+	f.Fuzz(func(t *testing.T, text string) {
+		var lines [][]byte
+		var entries []string
+		for _, line := range strings.Split(text, "\n") {
+			lines = append(lines, []byte(line))
+			entries = append(entries, strings.Split(line, ",")...)
+		}
+		want := peer
+		for i := len(entries) - 1; i >= 0; i-- {
+			entry := strings.Trim(entries[i], " \t")
+			if entry == "" {
+				continue
+			}
+			addr, ok := oracleAddress(entry)
+			if !ok {
+				break
+			}
+			if want = addr; !trusted.trust(addr) {
+				break
+			}
+		}
+		if got := trusted.client(peer, lines); got != want {
+			t.Fatalf("%q: %s, want %s", text, got, want)
+		}
+	})
+}
+
+// oracleAddress reads an entry with the standard library.
+func oracleAddress(entry string) (netip.Addr, bool) {
+	if len(entry) > addressBytesMax {
+		return netip.Addr{}, false
+	}
+	bracketed := strings.HasPrefix(entry, "[") && strings.HasSuffix(entry, "]")
+	if bracketed {
+		entry += ":0"
+	}
+	if port, err := netip.ParseAddrPort(entry); err == nil {
+		return port.Addr().WithZone("").Unmap(), true
+	}
+	addr, err := netip.ParseAddr(entry)
+	return addr.WithZone("").Unmap(), err == nil && !bracketed
+}
