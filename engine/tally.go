@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tally counts within one Dominican day. It never goes back to an earlier day: while the clock is behind, the later day's count
-// stands, so that no step of the clock gives more than the limit of a day.
+// tally counts within one Dominican day, the latest that it has seen. A clock that goes back opens no earlier day again: what happens
+// then counts for the later one, so that only a new day gives a new count.
 type tally struct {
 	day   Date
 	count int
