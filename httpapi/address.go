@@ -84,7 +84,7 @@ func forwardedAddress(entry []byte) (netip.Addr, bool) {
 	bracketed := entry[0] == '['
 	switch colon := bytes.IndexByte(entry, ':'); {
 	case bracketed:
-		end := bytes.IndexByte(entry, ']')
+		end := bytes.LastIndexByte(entry, ']')
 		if end < 0 || !validPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
 			return netip.Addr{}, false
 		}

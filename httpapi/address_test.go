@@ -186,7 +186,8 @@ func oracleAddress(entry string) (netip.Addr, bool) {
 		entry += ":0"
 	}
 	if port, err := netip.ParseAddrPort(entry); err == nil {
-		return port.Addr().WithZone("").Unmap(), true
+		digits := len(entry) - 1 - strings.LastIndexByte(entry, ':')
+		return port.Addr().WithZone("").Unmap(), digits <= portDigitsMax
 	}
 	addr, err := netip.ParseAddr(entry)
 	return addr.WithZone("").Unmap(), err == nil && !bracketed

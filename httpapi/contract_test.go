@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// securityProblems holds an answer against the headers that all answers carry (reliability §4.7).
+func securityProblems(account bool, a answer) (problems []string) {
+	want := map[string]string{
+		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": contentPolicy, "Referrer-Policy": "no-referrer",
+		"Vary": "Accept-Encoding, Authorization", "Server": "", "Set-Cookie": "",
+		"Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*",
+		"Access-Control-Expose-Headers": exposedHeaders, "Access-Control-Allow-Credentials": "",
+	}
+	if account {
+		want["Cross-Origin-Resource-Policy"], want["Access-Control-Allow-Origin"], want["Access-Control-Expose-Headers"] = "same-origin", "", ""
+		want["Access-Control-Allow-Methods"], want["Access-Control-Allow-Headers"], want["Access-Control-Max-Age"] = "", "", ""
+		want["Etag"] = ""
+	}
+	if account || a.status >= 400 {
+		want["Cache-Control"] = "no-store"
+	}
+	if a.status != 204 && a.status != 304 {
+		want["Content-Type"] = contentTypeJSON
+	}
+	for name, value := range want {
+		if got := strings.Join(a.header.Values(name), " | "); got != value {
+			problems = append(problems, fmt.Sprintf("%s is %q, want %q", name, got, value))
+		}
+	}
+	if (a.status == 429 || a.status == 503) != (a.header.Get("Retry-After") != "") {
+		problems = append(problems, "Retry-After is "+a.header.Get("Retry-After"))
+	}
+	if (a.status == 401) != (a.header.Get("Www-Authenticate") != "") {
+		problems = append(problems, "WWW-Authenticate is "+a.header.Get("Www-Authenticate"))
+	}
+	if len(a.header.Get("X-Request-Id")) != requestIDBytes {
+		problems = append(problems, "X-Request-Id is "+a.header.Get("X-Request-Id"))
+	}
+	return problems
+}
+
+// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1).
+func TestS10_Contract(t *testing.T) {
+	walked := 0
+	for _, c := range everyStatus() {
+		_, a := c.run(t)
+		account := strings.HasPrefix(c.target, accountPrefix)
+		for _, problem := range securityProblems(account, a) {
+			t.Errorf("%s: %d: %s", c.name, a.status, problem)
+		}
+		walked++
+	}
+	if walked < 150 {
+		t.Fatalf("only %d answers were looked at", walked)
+	}
+}
+
+// TestS10_Control: each of these changes is seen.
+func TestS10_Control(t *testing.T) {
+	g := newGated(t, nil)
+	for _, account := range []bool{false, true} {
+		good := g.ask(t, "/v1/rates?limit=0")
+		if account {
+			good = g.ask(t, keysPath, bearer(testSession(100)))
+		}
+		if problems := securityProblems(account, good); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		for name, value := range map[string]string{
+			"X-Content-Type-Options": "", "Content-Security-Policy": "x", "Referrer-Policy": "", "Vary": "*", "Server": "x", "Set-Cookie": "a=b",
+			"Access-Control-Allow-Origin": "x", "Cross-Origin-Resource-Policy": "", "Cache-Control": "private", "Content-Type": "text/html",
+			"Retry-After": "1", "Www-Authenticate": "x", "X-Request-Id": "1", "Access-Control-Allow-Credentials": "true",
+		} {
+			bad := answer{status: good.status, header: good.header.Clone()}
+			bad.header.Set(name, value)
+			if len(securityProblems(account, bad)) == 0 {
+				t.Errorf("account %v: %s: %q passes", account, name, value)
+			}
+		}
+	}
+}
+
+// canaries are secrets in every form that a careless line could hold them in.
+func canaries(secrets ...string) (forms []string) {
+	for _, secret := range secrets {
+		reversed := []byte(secret)
+		slices.Reverse(reversed)
+		forms = append(forms, secret, strings.ToUpper(secret), hex.EncodeToString([]byte(secret)), url.QueryEscape(secret), string(reversed),
+			fmt.Sprintf("%X", secret), fmt.Sprint([]byte(secret)))
+		// Base64 of a text that begins anywhere: what does not depend on its neighbours, in three alignments.
+		for lead := range 3 {
+			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", lead) + secret))
+			forms = append(forms, encoded[4:len(encoded)-4], strings.NewReplacer("+", "-", "/", "_").Replace(encoded[4:len(encoded)-4]))
+		}
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// leaks lists the canaries that a text holds.
+func leaks(text string, forms []string) (found []string) {
+	for _, form := range forms {
+		if strings.Contains(text, form) {
+			found = append(found, form)
+		}
+	}
+	return found
+}
+
+// TestS5_LogsHoldNoSecret plays every case, and worse ones, with a log at its most talkative: no key, session, code or address is in
+// a line in any form, and each line is one JSON object (S14).
+func TestS5_LogsHoldNoSecret(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	const canary = "canary7@example.do"
+	secrets := []string{testKey(1), testKey(8), testSession(100), testSession(1), goodCode, "ana@example.do", canary, "servidor nuevo"}
+	cases := everyStatus()
+	for _, place := range []string{"/v1/rates?key=%s", "/v1/%s", "/v1/account/%s", "/v1/account/keys/%s", "/v1/account/usage?token=%s", "/v1/institutions/%s"} {
+		for _, secret := range []string{testKey(1), testSession(100), canary, "\\r\\n{}", "%0d%0a%1b[31m%e2%80%a8"} {
+			lines := []string{bearer(secret), "Cookie: key=" + secret, "Referer: https://a.example/?" + secret, "X-Forwarded-For: " + secret, "User-Agent: " + secret}
+			cases = append(cases, gatedCase{exchange: exchange{method: "GET", target: fmt.Sprintf(place, secret), lines: lines}},
+				gatedCase{exchange: exchange{method: "DELETE", target: fmt.Sprintf(place, secret), lines: lines}})
+		}
+	}
+	cases = append(cases, gatedCase{exchange: exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"` + canary + `"}`}})
+	for _, c := range cases {
+		for _, panics := range []bool{false, true} {
+			g := newGated(t, func(config *Config) { config.Logger = logger })
+			if c.arrange != nil {
+				c.arrange(g)
+			}
+			if panics {
+				g.accounts.work = func(bool) { panic("a planted panic") }
+			}
+			g.send(t, c.exchange)
+		}
+	}
+	if found := leaks(log.String(), canaries(secrets...)); len(found) > 0 {
+		t.Errorf("the log holds %q", found)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+	if len(lines) < 100 {
+		t.Errorf("only %d lines were looked at", len(lines))
+	}
+}
+
+// TestS5_Control: a line with a secret in any of the forms is seen.
+func TestS5_Control(t *testing.T) {
+	secret := testKey(1)
+	forms := canaries(secret)
+	for _, line := range []string{
+		"key=" + secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprint([]byte(secret)), url.QueryEscape("?" + secret),
+		base64.StdEncoding.EncodeToString([]byte("Bearer " + secret)), base64.URLEncoding.EncodeToString([]byte(secret + "!")),
+		base64.RawStdEncoding.EncodeToString([]byte("a:" + secret)),
+	} {
+		if len(leaks(line, forms)) == 0 {
+			t.Errorf("%s passes", line)
+		}
+	}
+	if found := leaks(`{"msg":"account operation","requestId":"0000000000000001"}`, forms); len(found) > 0 {
+		t.Errorf("an innocent line holds %q", found)
+	}
+}
+
+// TestS5_AccountLog: what happened on the way to a key is in the log, cut to what an operator needs; a flood is not.
+func TestS5_AccountLog(t *testing.T) {
+	play := func(name string, change func(*exchange), arrange func(*gated)) string {
+		var log bytes.Buffer
+		g := newGated(t, func(c *Config) { c.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+		if arrange != nil {
+			arrange(g)
+		}
+		e := accountGood()[name]
+		if change != nil {
+			change(&e)
+		}
+		g.send(t, e)
+		return log.String()
+	}
+	created := play("keys-post", nil, nil)
+	for _, part := range []string{`"requestId":"0000000000000001"`, `"operation":"POST /v1/account/keys"`, `"status":201`, `"network":"192.0.2.0/24"`} {
+		if !strings.Contains(created, part) {
+			t.Errorf("no %s in %s", part, created)
+		}
+	}
+	if line := play("key-delete", func(e *exchange) { e.peer = "2001:db8:1:2:3::4" }, nil); !strings.Contains(line, `"network":"2001:db8:1::/48"`) ||
+		!strings.Contains(line, `"operation":"DELETE /v1/account/keys/{id}"`) {
+		t.Error(line)
+	}
+	if line := play("keys-get", func(e *exchange) { e.lines = []string{bearer(testSession(7))} }, nil); !strings.Contains(line, `"code":"invalid_session"`) {
+		t.Error(line)
+	}
+	if line := play("codes-post", nil, func(g *gated) {
+		g.accounts.fault = &engine.Error{Code: engine.CodeRateLimited, Message: "Too many attempts."}
+	}); line != "" {
+		t.Errorf("a refusal for a limit is logged: %s", line)
+	}
+}

@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// noticeProblems tells what is wrong with the announcement on an answer; nil means none is due.
+func noticeProblems(a answer, due *engine.Transition) (problems []string) {
+	want := map[string]string{"Deprecation": "", "Sunset": "", "Link": ""}
+	if due != nil {
+		want["Deprecation"] = "@" + strconv.FormatInt(due.AnnouncedAt.Unix(), 10)
+		want["Sunset"] = due.RequiredAt.UTC().Format(http.TimeFormat)
+		want["Link"] = `<https://tasard.example/keys>; rel="deprecation", <https://tasard.example/keys#when>; rel="sunset"`
+	}
+	for name, value := range want {
+		if got := strings.Join(a.header.Values(name), " | "); got != value {
+			problems = append(problems, name+" is "+got+", want "+value)
+		}
+	}
+	return problems
+}
+
+// everyStatus is a request for each status that a server with a gate can give, with what brings it about.
+func everyStatus() []gatedCase { return append(limitCases(), accountCases()...) }
+
+// TestK7_EveryAnswer: while the end is announced, each answer of each status says so; without an announcement and after the
+// instant none does.
+func TestK7_EveryAnswer(t *testing.T) {
+	pending, past := announced(15*24*time.Hour), announced(-time.Nanosecond)
+	statuses := map[int]bool{}
+	for _, c := range everyStatus() {
+		for _, due := range []*engine.Transition{&pending, nil} {
+			g := newGated(t, nil)
+			if c.arrange != nil {
+				c.arrange(g)
+			}
+			g.gate.transition = engine.Transition{}
+			if due != nil {
+				g.gate.transition = *due
+			}
+			a := g.send(t, c.exchange)
+			statuses[a.status] = true
+			for _, problem := range noticeProblems(a, due) {
+				t.Errorf("%s: %d: %s", c.name, a.status, problem)
+			}
+			g.gate.transition = past
+			for _, problem := range noticeProblems(g.send(t, c.exchange), nil) {
+				t.Errorf("%s, past: %s", c.name, problem)
+			}
+		}
+	}
+	for _, status := range []int{200, 201, 202, 204, 304, 400, 401, 404, 405, 409, 413, 415, 429, 500, 503} {
+		if !statuses[status] {
+			t.Errorf("no case gives %d", status)
+		}
+	}
+}
+
+// TestK7_Control: the check sees a missing, a wrong and a stray header.
+func TestK7_Control(t *testing.T) {
+	pending := announced(time.Hour)
+	g := newGated(t, nil)
+	g.gate.transition = pending
+	good := g.ask(t, bestTarget)
+	for _, name := range []string{"Deprecation", "Sunset", "Link"} {
+		for _, value := range []string{"", "x"} {
+			bad := answer{status: 200, header: good.header.Clone()}
+			bad.header.Set(name, value)
+			if len(noticeProblems(bad, &pending)) == 0 {
+				t.Errorf("%s: %q passes", name, value)
+			}
+		}
+		if len(noticeProblems(good, nil)) != 3 {
+			t.Error("stray headers pass")
+		}
+	}
+}
+
+// TestK7_Instant: not a nanosecond earlier or later, without a restart.
+func TestK7_Instant(t *testing.T) {
+	g := newGated(t, nil)
+	at := fakeNow().Add(14 * 24 * time.Hour)
+	check := func(when time.Time, status int, due *engine.Transition) {
+		t.Helper()
+		g.clock.set(when)
+		a := g.ask(t, bestTarget)
+		if a.status != status || len(noticeProblems(a, due)) > 0 {
+			t.Errorf("%v: %d, want %d; %v", when, a.status, status, noticeProblems(a, due))
+		}
+	}
+	check(fakeNow(), 200, nil)
+	g.gate.transition = engine.Transition{AnnouncedAt: fakeNow(), RequiredAt: at, By: "operator"}
+	pending := g.gate.transition
+	check(fakeNow(), 200, &pending)
+	check(at.Add(-time.Nanosecond), 200, &pending)
+	check(at, 401, nil)
+	check(at.Add(time.Hour), 401, nil)
+	check(at.Add(-time.Second), 200, &pending) // the clock is set back
+	g.gate.transition = engine.Transition{}
+	check(at.Add(-time.Second), 200, nil) // withdrawn
+	g.gate.transition = engine.Transition{AnnouncedAt: fakeNow().Add(time.Hour), RequiredAt: at.Add(24 * time.Hour), By: "operator"}
+	again := g.gate.transition
+	check(at, 200, &again)
+}
+
+// turningGate lets the instant pass between the moment the answer begins and the moment the gate decides.
+type turningGate struct {
+	*fakeGate
+	clock *fakeClock
+}
+
+func (g turningGate) Admit(c engine.Caller) (engine.Grant, error) {
+	g.clock.set(g.transition.RequiredAt)
+	return g.fakeGate.Admit(c)
+}
+
+// TestK7_NeverBoth: an answer that is caught by the instant is a 401 without an announcement.
+func TestK7_NeverBoth(t *testing.T) {
+	f := newFixture(t, nil)
+	gate := newFakeGate(f.clock.now)
+	gate.transition = announced(time.Second)
+	f.server.gate = turningGate{gate, f.clock}
+	a := f.ask(t, bestTarget)
+	if a.status != 401 || len(noticeProblems(a, nil)) > 0 {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+}
+
+// TestK7_Links: one link may be missing, or both.
+func TestK7_Links(t *testing.T) {
+	for want, links := range map[string][2]string{
+		`<https://a.example>; rel="deprecation"`: {"https://a.example", ""},
+		`<https://b.example>; rel="sunset"`:      {"", "https://b.example"},
+		"":                                       {"", ""},
+	} {
+		g := newGated(t, func(c *Config) { c.DeprecationLink, c.SunsetLink = links[0], links[1] })
+		g.gate.transition = announced(time.Hour)
+		a := g.ask(t, bestTarget)
+		if got := strings.Join(a.header.Values("Link"), " | "); got != want || a.header.Get("Sunset") == "" {
+			t.Errorf("%q: Link %q, Sunset %q", links, got, a.header.Get("Sunset"))
+		}
+	}
+}
+
+// TestK7_Unread: what never reaches the handler says so too.
+func TestK7_Unread(t *testing.T) {
+	defer goleak.VerifyNone(t, leakOptions()...)
+	g := &gated{}
+	pending := announced(time.Hour)
+	s := serve(t, func(c *Config) {
+		g.gate = newFakeGate(c.Clock)
+		g.gate.transition = pending
+		c.Gate, c.Accounts = g.gate, newFakeAccounts(c.Clock)
+		c.DeprecationLink, c.SunsetLink = "https://tasard.example/keys", "https://tasard.example/keys#when"
+		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048}
+	})
+	defer s.stop(t)
+	const host = "Host: api.example.do\r\n"
+	for request, status := range map[string]int{
+		"nonsense\r\n\r\n":                  400,
+		"GET /v1/rates HTTP/1.1\r\nHost: a": 408,
+		"POST /v1/account/codes HTTP/1.1\r\n" + host + jsonLine + "\r\nContent-Length: 4097\r\n\r\n" + strings.Repeat(" ", 4097): 413,
+		"GET /v1/rates HTTP/1.1\r\n" + host + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n":                                   431,
+	} {
+		conn := s.dial(t)
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		a := parseAnswer(t, bufio.NewReader(conn), "GET")
+		if a.status != status || len(noticeProblems(a, &pending)) > 0 {
+			t.Errorf("%.40q: %d, want %d; %v", request, a.status, status, noticeProblems(a, &pending))
+		}
+		conn.Close()
+	}
+	if len(g.gate.callers) > 0 {
+		t.Error("an unread request reached the gate")
+	}
+}
