@@ -11,12 +11,27 @@ import (
 // newer one is refused; new fields alone need none.
 const recordVersion = 1
 
+// snapshotVersion is the same of snapshots. Parts with accounts need 2: who does not know them must not
+// take the rest for the whole.
+const snapshotVersion = 2
+
 const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z, the zero instant, to 1970
 
-// encodeEvent is the record of an event.
-func encodeEvent(event engine.Event) ([]byte, error) {
+// encodeEvent is the record of an event: an engine.Event, engine.AccountEvent or engine.RegistryEvent,
+// *engine.Announced, *engine.AnnouncementWithdrawn or *codeRefused.
+func encodeEvent(event any) ([]byte, error) {
 	record := &Record{}
 	switch e := event.(type) {
+	case engine.AccountEvent:
+		record.Event = accountRecord(e)
+	case engine.RegistryEvent:
+		record.Event = registryRecord(e)
+	case *codeRefused:
+		record.Event = &Record_CodeRefused{codeRefusedRecord(e)}
+	case *engine.Announced:
+		record.Event = &Record_Announced{announcedRecord(e.Transition)}
+	case *engine.AnnouncementWithdrawn:
+		record.Event = &Record_AnnouncementWithdrawn{announcementWithdrawnRecord(e)}
 	case *engine.Refreshed:
 		record.Event = &Record_Refreshed{refreshedRecord(e)}
 	case *engine.Withdrawn:
@@ -25,7 +40,8 @@ func encodeEvent(event engine.Event) ([]byte, error) {
 		record.Event = &Record_Released{releasedRecord(e)}
 	case *engine.Rejected:
 		record.Event = &Record_Rejected{rejectedRecord(e)}
-	default:
+	}
+	if record.Event == nil {
 		return nil, fmt.Errorf("encode event: no record holds a %T", event)
 	}
 	data, err := record.MarshalVT()
@@ -37,7 +53,7 @@ func encodeEvent(event engine.Event) ([]byte, error) {
 
 // decodeEvent reads a record. A record of a kind or version that this build does not know is
 // ErrUnknownRecord; fields that it does not know are passed over.
-func (d *decoder) decodeEvent(data []byte) (engine.Event, error) {
+func (d *decoder) decodeEvent(data []byte) (any, error) {
 	var record Record
 	if err := record.UnmarshalVT(data); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
@@ -46,30 +62,51 @@ func (d *decoder) decodeEvent(data []byte) (engine.Event, error) {
 		return nil, fmt.Errorf("decode record of format version %d, known up to %d: %w", record.Requires, recordVersion, ErrUnknownRecord)
 	}
 	d.err = nil
-	var event engine.Event
-	switch r := record.Event.(type) {
-	case *Record_Refreshed:
-		event = d.refreshed(r.Refreshed)
-	case *Record_Withdrawn:
-		event = d.withdrawn(r.Withdrawn)
-	case *Record_Released:
-		event = d.released(r.Released)
-	case *Record_Rejected:
-		event = d.rejected(r.Rejected)
-	default:
+	event := d.event(&record)
+	switch {
+	case d.err != nil:
+		return nil, fmt.Errorf("decode record: %w", d.err)
+	case event == nil:
 		return nil, fmt.Errorf("decode record of an unknown kind (%d bytes): %w", len(data), ErrUnknownRecord)
 	}
-	if d.err != nil {
-		return nil, fmt.Errorf("decode record: %w", d.err)
-	}
 	return event, nil
+}
+
+// event is what a record holds, nil for a kind that this build does not know.
+func (d *decoder) event(record *Record) any {
+	switch r := record.Event.(type) {
+	case *Record_Refreshed:
+		return d.refreshed(r.Refreshed)
+	case *Record_Withdrawn:
+		return d.withdrawn(r.Withdrawn)
+	case *Record_Released:
+		return d.released(r.Released)
+	case *Record_Rejected:
+		return d.rejected(r.Rejected)
+	case *Record_CodeIssued:
+		return d.codeIssued(r.CodeIssued)
+	case *Record_CodeFailed:
+		return d.codeFailed(r.CodeFailed)
+	case *Record_CodeRefused:
+		return d.codeRefused(r.CodeRefused)
+	case *Record_SessionOpened:
+		return d.sessionOpened(r.SessionOpened)
+	case *Record_SessionClosed:
+		return &engine.SessionClosed{Token: d.digest(r.SessionClosed.Token)}
+	case *Record_Announced:
+		return &engine.Announced{Transition: d.transition(r.Announced)}
+	case *Record_AnnouncementWithdrawn:
+		return d.announcementWithdrawn(r.AnnouncementWithdrawn)
+	}
+	return d.accountEvent(record)
 }
 
 // decoder turns protobuf values into those of the engine. It keeps the first error, so that a conversion
 // reads as one expression, and one copy of each text that occurs again and again.
 type decoder struct {
-	err   error
-	texts map[string]string
+	err    error
+	texts  map[string]string
+	ledger ledger // what readSnapshot found besides books
 }
 
 func newDecoder() *decoder { return &decoder{texts: map[string]string{}} }

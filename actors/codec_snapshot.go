@@ -16,11 +16,14 @@ const (
 )
 
 // writeSnapshot writes the states as a snapshot holds them: in parts, so that neither writer nor reader
-// has the whole of it in memory twice.
-func writeSnapshot(w io.Writer, boards []*engine.Board) error {
+// has the whole of it in memory twice. What there is besides books writes its own parts.
+func writeSnapshot(w io.Writer, boards []*engine.Board, besides ...func(*partWriter)) error {
 	parts := &partWriter{to: w}
 	for _, board := range boards {
 		parts.book(board.State())
+	}
+	for _, write := range besides {
+		write(parts)
 	}
 	parts.write(&SnapshotPart{Last: true, Parts: parts.count})
 	return parts.err
@@ -98,7 +101,8 @@ func converted[T, R any](from []T, convert func(*T) R) []R {
 	return to
 }
 
-// readSnapshot reads the states that writeSnapshot wrote, each book once, in their order.
+// readSnapshot reads the states that writeSnapshot wrote, each book once, in their order. What there is
+// besides books is in d.ledger afterwards.
 func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	var states []engine.BookState
@@ -110,10 +114,17 @@ func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 		if part.Last {
 			return states, d.end(part, count, buffered)
 		}
+		d.err = nil
+		if part.ofLedger() {
+			d.ledgerPart(part)
+			if d.err != nil {
+				return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, d.err)
+			}
+			continue
+		}
 		if n := len(states); n == 0 || states[n-1].Currency != part.Currency {
 			states = append(states, engine.BookState{Currency: part.Currency})
 		}
-		d.err = nil
 		d.part(&states[len(states)-1], part)
 		if d.err != nil {
 			return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, d.err)
@@ -147,8 +158,8 @@ func readPart(r *bufio.Reader) (*SnapshotPart, error) {
 	if err := part.UnmarshalVT(data); err != nil {
 		return nil, err
 	}
-	if part.Requires > recordVersion {
-		return nil, fmt.Errorf("format version %d, known up to %d: %w", part.Requires, recordVersion, ErrUnknownRecord)
+	if part.Requires > snapshotVersion {
+		return nil, fmt.Errorf("format version %d, known up to %d: %w", part.Requires, snapshotVersion, ErrUnknownRecord)
 	}
 	return part, nil
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -45,6 +46,38 @@ type Config struct {
 	SnapshotRecords int
 	// SnapshotBytes is after how many bytes of records a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
+
+	// Terms are the limits of callers and how they are kept (L1, L2). Zero fields: 1,000 requests a day, 60
+	// in a minute, leases of 16.
+	Terms engine.Terms
+	// LimitsOff admits everybody and counts nothing (L10). Keys, once required, are still asked for.
+	LimitsOff bool
+	// KeyPrefix begins every new key: engine.KeyPrefixLive or engine.KeyPrefixTest. "" = live.
+	KeyPrefix string
+	// Random is where keys, codes and tokens come from. nil = the system's cryptographic source; anything
+	// else is for tests.
+	Random io.Reader
+	// Mailer sends login codes. nil: nobody can log in, RequestCode answers CodeDataUnavailable.
+	Mailer Mailer
+	// Steady is a clock that only grows, whatever happens to the time of day. nil = the monotonic part of
+	// what Clock returns, which time.Now has.
+	Steady func() time.Duration
+	// StrangersMax is how many callers without a key are counted at once, by address. 0 = 65,536, each of
+	// up to 600 bytes; with more, who was quiet longest is forgotten.
+	StrangersMax int
+	// AccountShards is how many actors share the accounts. 0 = 16, at most 256. It may change at any start.
+	AccountShards int
+	// AccountIdle is how long nobody asks about an account until its actor ends; its state stays. 0 = 2 min.
+	AccountIdle time.Duration
+	// AccountsLiveMax is how many accounts have an actor at once, about 2 KiB each; one more is answered
+	// overloaded. 0 = 131,072.
+	AccountsLiveMax int
+}
+
+// Mailer sends letters with login codes. Send must not wait for a mail server: it takes the letter into a
+// queue, or answers an error, an *engine.Error if the caller of the API should know what to do.
+type Mailer interface {
+	Send(engine.Letter) error
 }
 
 // LogConfig says how the local log is kept; see wal.Options.
@@ -95,7 +128,7 @@ func (c Config) complete() (Config, error) {
 	orDefault(&c.PendingWritesMax, pendingWritesDefault)
 	orDefault(&c.SnapshotRecords, snapshotRecordsDefault)
 	orDefault(&c.SnapshotBytes, snapshotBytesDefault)
-	return c, nil
+	return c.completeAccounts()
 }
 
 func orDefault[T comparable](field *T, value T) {

@@ -9,17 +9,24 @@ import (
 )
 
 // DescribeRecord is a record of the log as one line of JSON, for people: the event's name, then its fields
-// under the names that the API uses, without those that are empty.
+// under the names that the API uses, without those that are empty. E-mail addresses are masked, of the
+// digests of keys and sessions only the beginning is shown.
 func DescribeRecord(record []byte) (string, error) {
 	event, err := newDecoder().decodeEvent(record)
 	if err != nil {
 		return "", err
 	}
-	line, err := json.Marshal(described(event))
+	var line any
+	if quotes, ok := event.(engine.Event); ok {
+		line = described(quotes)
+	} else {
+		line = describedAccount(event)
+	}
+	text, err := json.Marshal(line)
 	if err != nil {
 		return "", fmt.Errorf("describe record: %w", err)
 	}
-	return string(line), nil
+	return string(text), nil
 }
 
 // eventLine is any event; each has some of the fields.

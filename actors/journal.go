@@ -60,6 +60,13 @@ type write struct {
 	fact
 	from    *ref
 	records [][]byte
+	news    []news // told when the records are durable, before from hears of it
+}
+
+// news is what another owner must know of a write: it belongs to every cut behind it, and to none before.
+type news struct {
+	to   *ref
+	fact letter
 }
 
 // settle tells the owner that the journal is no more.
@@ -80,7 +87,9 @@ type journalActor struct {
 	fail     func(error)
 	logger   *slog.Logger
 	writer   *writer
-	owners   []*ref // everybody who has a share in a cut
+	owners   []*ref // of books; everybody who has a share in a cut
+	shards   []*ref // of accounts; they and the registrar have one in a whole cut
+	registry *ref
 	snapshot snapshotPlan
 
 	last    uint64 // sequence of the last durable record
@@ -125,7 +134,7 @@ func (j *journalActor) advance() {
 		j.refuse()
 	case j.busy:
 	case j.snapshot.due() && j.snapshot.begin(j.last):
-		j.share(&cut{sequence: j.last, done: j.snapshot.keeper.take})
+		j.share(&cut{sequence: j.last, whole: true, done: j.snapshot.keeper.take})
 		j.advance()
 	case len(j.cuts) > 0:
 		j.answerCuts()
@@ -195,7 +204,16 @@ func (j *journalActor) written(m *written) {
 		j.fail(fmt.Errorf("write to the journal: %w", m.err))
 	}
 	for _, w := range flight {
+		if m.err == nil {
+			w.tell()
+		}
 		w.from.send(&committed{err: answer})
+	}
+}
+
+func (w *write) tell() {
+	for _, n := range w.news {
+		n.to.send(n.fact)
 	}
 }
 

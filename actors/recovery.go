@@ -55,7 +55,7 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 // recover builds the state and starts the actors. It is the goroutine that Open starts and Close awaits.
 func (s *System) recover() {
 	defer s.replay.Done()
-	r := &replayer{system: s, books: map[string]*engine.Book{}, decoder: newDecoder()}
+	r := &replayer{system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.tenants)}
 	err := r.run()
 	if err == nil {
 		err = s.populate(r)
@@ -76,6 +76,7 @@ type replayer struct {
 	system   *System
 	books    map[string]*engine.Book
 	decoder  *decoder
+	tenants  *tenantReplay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record
 	bytes    int64  // of the records
@@ -122,6 +123,7 @@ func (r *replayer) restore() error {
 	for _, state := range states {
 		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
+	r.tenants.restore(&r.decoder.ledger)
 	r.snapshot = sequence
 	return nil
 }
@@ -137,7 +139,11 @@ func (r *replayer) apply(sequence uint64, record []byte) error {
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}
-	r.book(event.CurrencyCode()).Apply(event)
+	if quotes, ok := event.(engine.Event); ok {
+		r.book(quotes.CurrencyCode()).Apply(quotes)
+	} else if err := r.tenants.apply(event); err != nil {
+		return fmt.Errorf("record %d: %w", sequence, err)
+	}
 	r.last = sequence
 	r.bytes += int64(len(record))
 	r.system.progress.done.Add(1)
@@ -191,12 +197,15 @@ func (s *System) populate(r *replayer) error {
 		s.currencies[code] = owner.self
 		clerk.owners = append(clerk.owners, owner.self)
 	}
+	if err := s.tenants.populate(s, r.tenants, clerk, clerkRef); err != nil {
+		return err
+	}
 	s.clerk = clerkRef
 	s.writer.start(clerkRef)
 	s.keeper.start(clerkRef)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heirs = append(slices.Clone(clerk.owners), clerkRef)
+	s.heirs = slices.Concat(clerk.owners, s.tenants.heirs(), []*ref{clerkRef})
 	return nil
 }
 

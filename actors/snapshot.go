@@ -15,6 +15,9 @@ import (
 type cut struct {
 	sequence uint64
 	boards   []*engine.Board
+	whole    bool // accounts and registry as well
+	ledgers  [][]dormant
+	registry registryCut
 	done     func(*cut) // called once, when the last share is there or settled
 
 	missing atomic.Int64
@@ -52,14 +55,14 @@ type cutQuestion = question[struct{}, *cut]
 // share sends every owner its share.
 func (j *journalActor) share(c *cut) {
 	c.boards = make([]*engine.Board, len(j.owners))
-	c.missing.Store(int64(len(j.owners)))
-	if len(j.owners) == 0 {
-		c.done(c)
-		return
-	}
+	c.missing.Store(int64(len(j.owners)) + 1)
 	for i, owner := range j.owners {
 		owner.send(&share{cut: c, index: i})
 	}
+	if c.whole {
+		j.shareLedgers(c)
+	}
+	c.arrived()
 }
 
 // answerCuts gives everybody who waits the same cut.
@@ -160,7 +163,7 @@ func (k *keeper) keep(c *cut) error {
 	if err := c.err.Load(); err != nil {
 		return err
 	}
-	return k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error { return writeSnapshot(w, c.boards) })
+	return k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error { return writeSnapshot(w, c.boards, c.writeLedger) })
 }
 
 // stop waits for the snapshot that is being written.

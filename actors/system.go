@@ -21,7 +21,7 @@ const (
 const reliefWorkersMin = 2
 
 // System is a running node without its front end: the state of every currency in actors, journaled. It
-// implements engine.Service and engine.Intake. All its methods may be called at any time from any
+// implements engine.Service, engine.Intake, engine.Gate, engine.Accounts and engine.Operator. All its methods may be called at any time from any
 // goroutine, but not from visit functions that it calls.
 type System struct {
 	config   Config
@@ -43,6 +43,7 @@ type System struct {
 	directory  *ref
 	clerk      *ref         // the journal actor
 	nowhere    *engine.View // of a currency that there is not
+	tenants    *tenants     // everybody who may ask
 
 	ready  chan struct{}
 	done   chan struct{}
@@ -58,8 +59,11 @@ type System struct {
 }
 
 var (
-	_ engine.Service = (*System)(nil)
-	_ engine.Intake  = (*System)(nil)
+	_ engine.Service  = (*System)(nil)
+	_ engine.Intake   = (*System)(nil)
+	_ engine.Gate     = (*System)(nil)
+	_ engine.Accounts = (*System)(nil)
+	_ engine.Operator = (*System)(nil)
 )
 
 // inquiries are the questions that the system asks its actors.
@@ -104,6 +108,9 @@ func Open(c Config) (*System, error) {
 		config: c, journal: journal, asks: newInquiries(c), recovery: recoveryOf(journal),
 		ready: make(chan struct{}), done: make(chan struct{}),
 		writer: newWriter(journal), keeper: newKeeper(journal),
+	}
+	if s.tenants, err = newTenants(c); err != nil {
+		return nil, errors.Join(err, journal.Close())
 	}
 	s.calls.init()
 	s.stage = newStage(c.MailboxMax, max(reliefWorkersMin, runtime.GOMAXPROCS(0)), s.fail)
@@ -166,6 +173,7 @@ func (s *System) close() error {
 	s.replay.Wait()
 	s.calls.shut()
 	if s.clerk != nil {
+		s.tenants.settle()
 		last := once[struct{}, struct{}](struct{}{})
 		s.clerk.send(last)
 		_, _ = last.await() // it has no error: a snapshot that fails is in the logger
@@ -173,6 +181,7 @@ func (s *System) close() error {
 		for _, code := range s.codes {
 			s.currencies[code].stop()
 		}
+		s.tenants.stop()
 		s.clerk.stop()
 		s.writer.stop()
 		s.keeper.stop()

@@ -1,0 +1,376 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The questions that an account actor answers. They go to the shard of the account, which passes them on.
+type (
+	admission  = question[admissionQuery, engine.Grant]
+	refund     = question[engine.Grant, struct{}]
+	usage      = question[usageQuery, engine.Verdict]
+	accountAsk = question[accountQuery, accountAnswer]
+	change     = question[changeQuery, struct{}]
+)
+
+type (
+	admissionQuery struct {
+		account uint64
+		key     engine.Digest
+	}
+	// usageQuery asks for both windows, not charged: in the name of a key, which must authenticate, or of
+	// the account itself.
+	usageQuery struct {
+		account uint64
+		key     engine.Digest
+		byKey   bool
+	}
+	accountQuery  struct{ account uint64 }
+	accountAnswer struct {
+		record  engine.AccountRecord
+		verdict engine.Verdict
+	}
+	// changeQuery decides an event of the account; it gives none when there is nothing to change.
+	changeQuery struct {
+		account uint64
+		decide  func(*engine.Account, engine.Moment) (engine.AccountEvent, error)
+	}
+)
+
+// kept tells an account how the journal took one of its events.
+type kept struct {
+	fact
+	event engine.AccountEvent
+	err   *engine.Error
+}
+
+// returning asks an account to give back what it has leased and not spent: the node stops.
+type returning struct{ fact }
+
+// accountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
+// it, and put aside by it when it is idle.
+type accountActor struct {
+	id      uint64
+	account *engine.Account
+	terms   engine.Terms
+	clock   *steadyClock
+	outbox  *outbox // of the shard
+	limits  accountLimits
+
+	parked  []*admission // wait for the lease that is in flight
+	leasing bool         // a lease is in flight
+	waiting []*change    // wait for the change that is in flight
+	flight  *change
+	leaving bool          // the node stops: what is leased goes back
+	stopped *engine.Error // why nothing is leased or changed any more
+}
+
+// accountLimits bound what may wait for one account.
+type accountLimits struct{ parked, changes int }
+
+// receive is one line for each letter.
+func (a *accountActor) receive(l letter) {
+	switch m := l.(type) {
+	case *admission:
+		a.admit(m)
+	case *refund:
+		a.account.Refund(m.query.At)
+		m.reply(struct{}{}, nil)
+	case *usage:
+		m.reply(a.usage(m.query))
+	case *accountAsk:
+		m.reply(accountAnswer{a.account.Record(), a.account.Windows(a.clock.now(), a.terms)}, nil)
+	case *change:
+		a.change(m)
+	case *kept:
+		a.kept(m)
+	case *portion:
+		m.hand(a.account)
+	case *returning:
+		a.leaving = true
+		a.leave()
+	case *halt:
+		a.abort(m.why)
+	}
+}
+
+// vital: what a question about the windows counts is at worst counted twice; everything else may be half
+// changed or lost.
+func (a *accountActor) vital(l letter) bool {
+	switch l.(type) {
+	case *admission, *refund, *usage, *accountAsk:
+		return false
+	}
+	return true
+}
+
+// admit answers at once, or when the lease that it needs is durable.
+func (a *accountActor) admit(m *admission) {
+	if a.leaving {
+		m.settle(errStopped)
+		return
+	}
+	now := a.clock.now()
+	verdict, need := a.account.Admit(m.query.key, now, a.terms)
+	if need == engine.LeaseNeeded {
+		a.park(m, now)
+		return
+	}
+	if verdict.Admitted && !a.leasing && a.stopped == nil {
+		a.lease(m.query.key, now, 0)
+	}
+	a.grant(m, verdict, now)
+}
+
+// grant answers a question. An admission that nobody hears of any more costs nothing.
+func (a *accountActor) grant(m *admission, verdict engine.Verdict, now engine.Moment) {
+	heard := m.reply(engine.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
+	if !heard && verdict.Admitted {
+		a.account.Refund(now)
+	}
+}
+
+// park keeps a question until the lease is durable. Nothing is parked without a lease in flight.
+func (a *accountActor) park(m *admission, now engine.Moment) {
+	switch {
+	case a.stopped != nil:
+		m.settle(a.stopped)
+		return
+	case len(a.parked) >= a.limits.parked:
+		m.settle(errOverflow)
+		return
+	}
+	if !a.leasing {
+		a.lease(m.query.key, now, len(a.parked)+1)
+	}
+	if !a.leasing {
+		m.settle(errNoLease)
+		return
+	}
+	a.parked = append(a.parked, m)
+}
+
+// errNoLease cannot happen: the rules want a lease and give none.
+var errNoLease = &engine.Error{
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("an account needs a lease and may not ask for one"),
+}
+
+// lease asks the journal for the next lease when it is time.
+func (a *accountActor) lease(key engine.Digest, now engine.Moment, waiting int) {
+	event := a.account.NextLease(key, now, a.terms, waiting)
+	if event == nil {
+		return
+	}
+	record, err := encodeEvent(event)
+	if err != nil {
+		a.account.LeaseLost()
+		return
+	}
+	a.leasing = true
+	a.outbox.post(wish{account: a.id, event: event, record: record})
+}
+
+// leased goes on after a lease has become durable, or not.
+func (a *accountActor) leased(m *kept) {
+	a.leasing = false
+	if m.err != nil {
+		a.account.LeaseLost()
+		a.settleParked(m.err)
+		a.leave()
+		return
+	}
+	a.account.Apply(m.event)
+	if a.leaving {
+		a.settleParked(errStopped)
+		a.leave()
+		return
+	}
+	a.serve()
+}
+
+// serve asks again for those who waited.
+func (a *accountActor) serve() {
+	now := a.clock.now()
+	questions := a.parked
+	a.parked = nil
+	for i, m := range questions {
+		if m.abandoned() {
+			m.settle(errExpired)
+			continue
+		}
+		key := m.query.key
+		verdict, need := a.account.Admit(key, now, a.terms)
+		if need == engine.LeaseNeeded {
+			a.parked = append(a.parked, questions[i:]...)
+			a.lease(key, now, len(a.parked))
+			break
+		}
+		a.grant(m, verdict, now)
+	}
+	if len(a.parked) > 0 && !a.leasing {
+		a.settleParked(errNoLease)
+	}
+}
+
+func (a *accountActor) settleParked(why *engine.Error) {
+	questions := a.parked
+	a.parked = nil
+	for _, m := range questions {
+		m.settle(why)
+	}
+}
+
+// usage are both windows; in the name of a key, or the reason why the key is refused.
+func (a *accountActor) usage(q usageQuery) (engine.Verdict, error) {
+	if q.byKey {
+		key, known := a.account.Key(q.key)
+		switch {
+		case !known:
+			return engine.Verdict{}, errInvalidKey
+		case !key.Active():
+			return engine.Verdict{}, errRevokedKey
+		case !a.account.Record().SuspendedAt.IsZero():
+			return engine.Verdict{}, errSuspended
+		}
+	}
+	return a.account.Windows(a.clock.now(), a.terms), nil
+}
+
+// idle reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
+// Only for the shard, while the actor is quiet.
+func (a *accountActor) idle(now engine.Moment) bool {
+	return !a.leasing && a.flight == nil && len(a.parked) == 0 && len(a.waiting) == 0 && a.account.Idle(now)
+}
+
+// change queues a change and starts it when nothing else is under way.
+func (a *accountActor) change(m *change) {
+	switch {
+	case a.leaving:
+		m.settle(errStopped)
+		return
+	case a.stopped != nil:
+		m.settle(a.stopped)
+		return
+	case len(a.waiting) >= a.limits.changes:
+		m.settle(errOverflow)
+		return
+	}
+	a.waiting = append(a.waiting, m)
+	a.next()
+}
+
+// next decides waiting changes until there is something to write.
+func (a *accountActor) next() {
+	for a.flight == nil && len(a.waiting) > 0 {
+		m := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		if m.abandoned() {
+			m.settle(errExpired)
+			continue
+		}
+		event, record, err := a.decide(m.query)
+		if err != nil || event == nil {
+			m.reply(struct{}{}, err)
+			continue
+		}
+		a.flight = m
+		a.outbox.post(wish{account: a.id, event: event, record: record})
+	}
+}
+
+// decide changes nothing that a panic could leave half done, so one costs only the question.
+func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, record []byte, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			event, err = nil, &engine.Error{
+				Code: engine.CodeInternalError, Message: "an internal error",
+				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
+			}
+		}
+	}()
+	event, err = q.decide(a.account, a.clock.now())
+	if err != nil || event == nil {
+		return nil, nil, err
+	}
+	if record, err = encodeEvent(event); err != nil {
+		a.lost(event)
+		return nil, nil, err
+	}
+	return event, record, nil
+}
+
+// lost takes back what deciding an event has noted.
+func (a *accountActor) lost(event engine.AccountEvent) {
+	if _, key := event.(*engine.KeyCreated); key {
+		a.account.KeyLost()
+	}
+}
+
+// kept makes a durable event true and goes on with what waited for it.
+func (a *accountActor) kept(m *kept) {
+	switch m.event.(type) {
+	case *engine.Leased:
+		a.leased(m)
+		return
+	case *engine.Returned:
+		if m.err == nil {
+			a.account.Apply(m.event)
+		}
+		return
+	}
+	if m.err == nil {
+		a.account.Apply(m.event)
+	} else {
+		a.lost(m.event)
+	}
+	if a.flight != nil {
+		done := a.flight
+		a.flight = nil
+		done.reply(struct{}{}, asError(m.err))
+	}
+	a.next()
+	a.leave()
+}
+
+// asError keeps a nil *engine.Error from becoming an error that is not nil.
+func asError(err *engine.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+// leave gives the lease back when the node stops and nothing of the account is in flight any more.
+func (a *accountActor) leave() {
+	if !a.leaving || a.leasing || a.flight != nil {
+		return
+	}
+	w := wish{account: a.id, last: true}
+	if a.stopped == nil {
+		if event := a.account.Return(a.clock.now()); event != nil {
+			if record, err := encodeEvent(event); err == nil {
+				w.event, w.record = event, record
+			}
+		}
+	}
+	a.stopped = errStopped
+	a.outbox.post(w)
+}
+
+// abort answers everybody who waits: the actor stops, or the node does.
+func (a *accountActor) abort(why *engine.Error) {
+	a.stopped = why
+	a.settleParked(why)
+	if a.flight != nil {
+		a.flight.settle(why)
+		a.flight = nil
+	}
+	for _, m := range a.waiting {
+		m.settle(why)
+	}
+	a.waiting = nil
+}

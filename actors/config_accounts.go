@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	accountShardsDefault   = 16
+	accountShardsMax       = 256
+	accountIdleDefault     = 2 * time.Minute
+	accountsLiveMaxDefault = 1 << 17
+
+	// What an allowance may be at most. Each request of the minute is remembered by itself.
+	allowanceDayMax    = 1_000_000_000
+	allowanceMinuteMax = 100_000
+	leaseMax           = 100_000
+)
+
+// completeAccounts checks what is about accounts and fills in what is zero.
+func (c Config) completeAccounts() (Config, error) {
+	orDefault(&c.Terms.Allowance.Day, engine.DayLimitDefault)
+	orDefault(&c.Terms.Allowance.Minute, engine.MinuteLimitDefault)
+	orDefault(&c.Terms.Lease, engine.LeaseDefault)
+	orDefault(&c.KeyPrefix, engine.KeyPrefixLive)
+	orDefault(&c.StrangersMax, engine.StrangersDefault)
+	orDefault(&c.AccountShards, accountShardsDefault)
+	orDefault(&c.AccountIdle, accountIdleDefault)
+	orDefault(&c.AccountsLiveMax, accountsLiveMaxDefault)
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	switch {
+	case checkAllowance(c.Terms.Allowance) != nil:
+		return c, fmt.Errorf("check configuration: Terms: %w", checkAllowance(c.Terms.Allowance))
+	case c.Terms.Lease < 1 || c.Terms.Lease > leaseMax:
+		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.Lease, leaseMax)
+	case c.KeyPrefix != engine.KeyPrefixLive && c.KeyPrefix != engine.KeyPrefixTest:
+		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, engine.KeyPrefixLive, engine.KeyPrefixTest)
+	case c.StrangersMax < 1 || c.AccountsLiveMax < 1:
+		return c, errors.New("check configuration: a limit is negative")
+	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
+		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
+	case c.AccountIdle < sweepsIdle:
+		return c, fmt.Errorf("check configuration: AccountIdle is %s, too short", c.AccountIdle)
+	}
+	return c, nil
+}
+
+// checkAllowance holds limits against what can be kept. Zero is the node's own.
+func checkAllowance(a engine.Allowance) error {
+	if a.Day < 0 || a.Day > allowanceDayMax {
+		return fmt.Errorf("%d requests a day, want 0 to %d", a.Day, allowanceDayMax)
+	}
+	if a.Minute < 0 || a.Minute > allowanceMinuteMax {
+		return fmt.Errorf("%d requests a minute, want 0 to %d", a.Minute, allowanceMinuteMax)
+	}
+	return nil
+}

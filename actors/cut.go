@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// ledgerShare is a shard's part of a cut: all its accounts.
+type ledgerShare struct {
+	fact
+	cut   *cut
+	index int
+}
+
+// settle gives up a cut whose shard has stopped.
+func (l *ledgerShare) settle(why *engine.Error) { l.cut.fail(why) }
+
+// portion is an account's part of a cut.
+type portion struct {
+	fact
+	cut         *cut
+	index, slot int
+}
+
+// settle gives up a cut whose account has stopped.
+func (p *portion) settle(why *engine.Error) { p.cut.fail(why) }
+
+// hand gives the account's state.
+func (p *portion) hand(account *engine.Account) {
+	state, err := putAside(account)
+	if err != nil {
+		p.cut.fail(internal(err))
+		return
+	}
+	p.cut.ledgers[p.index][p.slot] = state
+	p.cut.arrived()
+}
+
+// registryShare is the registrar's part of a cut.
+type registryShare struct {
+	fact
+	cut *cut
+}
+
+// settle gives up a cut whose registrar has stopped.
+func (r *registryShare) settle(why *engine.Error) { r.cut.fail(why) }
+
+// registryCut is what the registrar hands over.
+type registryCut struct {
+	registry   engine.RegistryState
+	transition engine.Transition
+	steady     time.Duration // no event up to the cut is of a later one
+}
+
+func (c *cut) fail(why *engine.Error) {
+	c.err.Store(why)
+	c.arrived()
+}
+
+// shareLedgers sends the owners of accounts their shares.
+func (j *journalActor) shareLedgers(c *cut) {
+	c.ledgers = make([][]dormant, len(j.shards))
+	c.missing.Add(int64(len(j.shards)) + 1)
+	for i, shard := range j.shards {
+		shard.send(&ledgerShare{cut: c, index: i})
+	}
+	j.registry.send(&registryShare{cut: c})
+}
+
+// share hands over the idle accounts, which nobody changes any more, and asks the others for theirs. What
+// they have been sent before they take in before.
+func (s *shardActor) share(c *cut, index int) {
+	all := make([]dormant, len(s.idle)+len(s.live))
+	at := 0
+	for _, state := range s.idle {
+		all[at] = state
+		at++
+	}
+	c.ledgers[index] = all
+	c.missing.Add(int64(len(s.live)))
+	for _, one := range s.live {
+		one.ref.send(&portion{cut: c, index: index, slot: at})
+		at++
+	}
+	c.arrived()
+}
+
+// census answers with all accounts of the shard.
+func (s *shardActor) census(m *census) {
+	c := &cut{ledgers: make([][]dormant, 1)}
+	c.done = func(c *cut) {
+		if err := c.err.Load(); err != nil {
+			m.settle(err)
+			return
+		}
+		m.reply(c, nil)
+	}
+	c.missing.Store(1)
+	s.share(c, 0)
+}
+
+// writeLedger writes the accounts and the registry.
+func (c *cut) writeLedger(w *partWriter) {
+	for _, accounts := range c.ledgers {
+		for some := range chunks(accounts) {
+			part := &SnapshotPart{Requires: snapshotVersion}
+			for _, account := range some {
+				state, _ := account.parts()
+				part.Accounts = append(part.Accounts, state)
+			}
+			w.write(part)
+		}
+	}
+	if c.whole {
+		w.registry(&c.registry)
+	}
+}
+
+func (w *partWriter) registry(r *registryCut) {
+	for addresses := range chunks(r.registry.Addresses) {
+		w.write(&SnapshotPart{Requires: snapshotVersion, Addresses: converted(addresses, addressRecord)})
+	}
+	for sessions := range chunks(r.registry.Sessions) {
+		w.write(&SnapshotPart{Requires: snapshotVersion, Sessions: converted(sessions, sessionRecord)})
+	}
+	state := &SnapshotRegistry{
+		Wrong: rollingRecord(&r.registry.Wrong), Codes: rollingRecord(&r.registry.Codes),
+		Swept: int64(r.registry.Swept), LastId: r.registry.LastID, Steady: int64(r.steady),
+	}
+	if r.transition != (engine.Transition{}) {
+		state.Transition = announcedRecord(r.transition)
+	}
+	w.write(&SnapshotPart{Requires: snapshotVersion, Registry: state})
+}

@@ -1,0 +1,111 @@
+package actors
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// digestShown is how many bytes of a digest are shown: enough to find it again, too few to look up.
+const digestShown = 4
+
+// accountLine is any event of accounts, logins and the transition; each has some of the fields.
+type accountLine struct {
+	Event        string    `json:"event"`
+	Account      uint64    `json:"account,omitempty"`
+	Email        string    `json:"email,omitempty"` // masked
+	Key          *keyLine  `json:"key,omitempty"`
+	KeyID        string    `json:"keyId,omitempty"`
+	Day          string    `json:"day,omitempty"`
+	Count        int       `json:"count,omitempty"`
+	Refunded     int       `json:"refunded,omitempty"`
+	Unspent      int       `json:"unspent,omitempty"`
+	Recent       int       `json:"recent,omitempty"`
+	Uses         []useLine `json:"uses,omitempty"`
+	Steady       string    `json:"steady,omitempty"`
+	Reason       string    `json:"reason,omitempty"`
+	DayLimit     int       `json:"dayLimit,omitempty"`
+	MinuteLimit  int       `json:"minuteLimit,omitempty"`
+	Mailed       bool      `json:"mailed,omitempty"`
+	New          bool      `json:"new,omitempty"`
+	Token        string    `json:"token,omitempty"` // beginning of the digest
+	ExpiresAt    string    `json:"expiresAt,omitempty"`
+	KeysRequired string    `json:"keysRequiredAt,omitempty"`
+	At           string    `json:"at,omitempty"`
+	By           string    `json:"by,omitempty"`
+}
+
+type keyLine struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Hint      string `json:"hint"`
+	Digest    string `json:"digest"` // the beginning
+	CreatedAt string `json:"createdAt"`
+}
+
+type useLine struct {
+	KeyID string `json:"keyId"`
+	At    string `json:"at"`
+}
+
+func shortDigest(d engine.Digest) string { return hex.EncodeToString(d[:digestShown]) + "…" }
+
+func steadyText(d time.Duration) string { return d.String() }
+
+func describedAccount(event any) accountLine {
+	switch e := event.(type) {
+	case *engine.AccountCreated:
+		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.Masked(), At: instantText(e.At)}
+	case *engine.KeyCreated:
+		return accountLine{Event: "keyCreated", Account: e.Account, Key: &keyLine{
+			ID: e.Key.ID, Name: e.Key.Name, Hint: e.Key.Hint, Digest: shortDigest(e.Key.Digest), CreatedAt: instantText(e.Key.CreatedAt),
+		}}
+	case *engine.KeyRevoked:
+		return accountLine{Event: "keyRevoked", Account: e.Account, KeyID: e.KeyID, At: instantText(e.At), By: e.By}
+	case *engine.Leased:
+		return accountLine{
+			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
+			Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
+		}
+	case *engine.Returned:
+		return accountLine{
+			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.Recent,
+			Steady: steadyText(e.Steady), Uses: converted(e.Uses, func(u *engine.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
+		}
+	case *engine.Suspended:
+		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: instantText(e.At), By: e.By}
+	case *engine.Restored:
+		return accountLine{Event: "restored", Account: e.Account, At: instantText(e.At), By: e.By}
+	case *engine.AllowanceSet:
+		return accountLine{
+			Event: "allowanceSet", Account: e.Account, DayLimit: e.Allowance.Day, MinuteLimit: e.Allowance.Minute, At: instantText(e.At), By: e.By,
+		}
+	}
+	return describedLogin(event)
+}
+
+func describedLogin(event any) accountLine {
+	switch e := event.(type) {
+	case *engine.CodeIssued:
+		return accountLine{
+			Event: "codeIssued", Email: e.Email.Masked(), Mailed: e.Mailed, Steady: steadyText(e.Steady), At: instantText(e.At),
+		}
+	case *engine.CodeFailed:
+		return accountLine{Event: "codeFailed", Email: e.Email.Masked(), Steady: steadyText(e.Steady), At: instantText(e.At)}
+	case *codeRefused:
+		return accountLine{Event: "codeRefused", Email: e.Email.Masked(), At: instantText(e.At)}
+	case *engine.SessionOpened:
+		return accountLine{
+			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.Masked(), Token: shortDigest(e.Token),
+			ExpiresAt: instantText(e.Expires), Steady: steadyText(e.Steady), At: instantText(e.At),
+		}
+	case *engine.SessionClosed:
+		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}
+	case *engine.Announced:
+		return accountLine{Event: "announced", KeysRequired: instantText(e.RequiredAt), At: instantText(e.AnnouncedAt), By: e.By}
+	case *engine.AnnouncementWithdrawn:
+		return accountLine{Event: "announcementWithdrawn", At: instantText(e.At), By: e.By}
+	}
+	return accountLine{Event: "unknown"}
+}

@@ -1,0 +1,131 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The refusals of a caller once keys are required (K6). They are shared: nobody may change them.
+var (
+	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
+	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
+	errRevokedKey = &engine.Error{Code: engine.CodeRevokedKey, Message: "the key is revoked"}
+	errSuspended  = &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account of the key is suspended"}
+)
+
+// Enforced is engine.Gate.
+func (s *System) Enforced() bool { return !s.config.LimitsOff }
+
+// Transition is engine.Gate. Until the log is replayed none is known.
+func (s *System) Transition() engine.Transition { return *s.tenants.transition.Load() }
+
+// Admit is engine.Gate. With a key it takes two letters, without one it takes one; none of them
+// allocates, but for one request in eight, which asks for the next lease. With limits off it counts
+// nothing and asks for keys only once they are required.
+func (s *System) Admit(c engine.Caller) (engine.Grant, error) {
+	if err := s.available(); err != nil {
+		return engine.Grant{}, err
+	}
+	required := s.keysRequired()
+	if s.config.LimitsOff {
+		return s.admitUncounted(c, required)
+	}
+	switch {
+	case c.HasKey:
+		grant, err := s.admitKey(c.Key)
+		refusal := keyRefusal(grant.Violated)
+		switch {
+		case err != nil:
+			return engine.Grant{}, err
+		case refusal == nil:
+			return grant, nil
+		case required:
+			return engine.Grant{}, refusal
+		}
+	case required && c.Refused:
+		return engine.Grant{}, errInvalidKey
+	case required:
+		return engine.Grant{}, errMissingKey
+	}
+	return s.tenants.asks.strangers.ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address})
+}
+
+// keysRequired reads the clock only when there is something to compare with it.
+func (s *System) keysRequired() bool {
+	t := s.tenants.transition.Load()
+	return !t.RequiredAt.IsZero() && t.Required(s.config.Clock())
+}
+
+// admitKey asks the account of a key. A key of no account is refused like one that its account does not
+// know.
+func (s *System) admitKey(key engine.Digest) (engine.Grant, error) {
+	account := s.tenants.keys.account(key)
+	if account == 0 {
+		return engine.Grant{Verdict: engine.Verdict{Violated: engine.CodeInvalidKey}}, nil
+	}
+	return s.tenants.asks.admissions.ask(s.tenants.shards.of(account), admissionQuery{account, key})
+}
+
+// keyRefusal is the error behind the code that refuses a key, nil for every other code.
+func keyRefusal(code engine.Code) error {
+	switch code {
+	case engine.CodeInvalidKey:
+		return errInvalidKey
+	case engine.CodeRevokedKey:
+		return errRevokedKey
+	case engine.CodeAccountSuspended:
+		return errSuspended
+	}
+	return nil
+}
+
+// admitUncounted is Admit with limits off.
+func (s *System) admitUncounted(c engine.Caller, required bool) (engine.Grant, error) {
+	granted := engine.Grant{Verdict: engine.Verdict{Admitted: true}, Address: c.Address}
+	switch {
+	case !required:
+		return granted, nil
+	case c.HasKey:
+		_, err := s.KeyUsage(c.Key)
+		return granted, err
+	case c.Refused:
+		return engine.Grant{}, errInvalidKey
+	}
+	return engine.Grant{}, errMissingKey
+}
+
+// Refund is engine.Gate. A refund that finds no room is given up: what was charged stays charged.
+func (s *System) Refund(g engine.Grant) {
+	if !g.Admitted || s.config.LimitsOff || s.available() != nil {
+		return
+	}
+	to := s.tenants.shards.of(g.Account)
+	if g.Account == 0 {
+		to = s.tenants.strangers.of(g.Address)
+	}
+	_, _ = s.tenants.asks.refunds.ask(to, g)
+}
+
+// KeyUsage is engine.Accounts.
+func (s *System) KeyUsage(key engine.Digest) (engine.Verdict, error) {
+	if err := s.available(); err != nil {
+		return engine.Verdict{}, err
+	}
+	account := s.tenants.keys.account(key)
+	if account == 0 {
+		return engine.Verdict{}, errInvalidKey
+	}
+	return s.tenants.asks.usages.ask(s.tenants.shards.of(account), usageQuery{account: account, key: key, byKey: true})
+}
+
+// session is the account of a session.
+func (s *System) session(token engine.Digest) (uint64, error) {
+	if err := s.available(); err != nil {
+		return 0, err
+	}
+	return s.tenants.asks.sessions.ask(s.tenants.registrar, token)
+}
+
+// patience is how long a question waits that leads to a record.
+func (s *System) patience() time.Duration { return s.config.WriteTimeout }

@@ -1,0 +1,134 @@
+package actors
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// keyIndex says which account a key may belong to. It is read by every request and by everybody at once,
+// without a lock; it is written when keys are made. An entry is only a hint where to ask: the account
+// itself compares the whole digest, and knows whether the key is revoked.
+//
+// It is a hash table with open addressing. An entry's account is written before its print and neither is
+// changed while it is in the table, so a reader sees all of it or nothing. A table that becomes full is
+// replaced by a larger one; readers of the old one lose nothing.
+type keyIndex struct {
+	table   atomic.Pointer[keyTable]
+	writing sync.Mutex
+	used    int // slots of the table, given up ones included
+}
+
+type keyTable struct {
+	mask  uint64
+	slots []keySlot
+}
+
+type keySlot struct {
+	print   atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
+	account atomic.Uint64 // 0 = given up
+}
+
+const (
+	keySlotsMin  = 1 << 10
+	keyLoadPart  = 3 // the table is larger when this many
+	keyLoadWhole = 4 // of this many slots are used
+)
+
+func newKeyIndex() *keyIndex {
+	x := &keyIndex{}
+	x.table.Store(newKeyTable(keySlotsMin))
+	return x
+}
+
+func newKeyTable(size int) *keyTable {
+	return &keyTable{mask: uint64(size - 1), slots: make([]keySlot, size)}
+}
+
+// keyPrint is never 0.
+func keyPrint(digest engine.Digest) uint64 {
+	return max(1, binary.LittleEndian.Uint64(digest[:]))
+}
+
+// account is the account to ask about a digest, 0 when there is none.
+func (x *keyIndex) account(digest engine.Digest) uint64 {
+	table, mark := x.table.Load(), keyPrint(digest)
+	for at := mark & table.mask; ; at = (at + 1) & table.mask {
+		switch slot := &table.slots[at]; slot.print.Load() {
+		case 0:
+			return 0
+		case mark:
+			return slot.account.Load()
+		}
+	}
+}
+
+// claim takes a digest's print for an account. False: another account has it, so that the key must be
+// drawn again; that has never happened to anybody.
+func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	table, mark := x.table.Load(), keyPrint(digest)
+	if (x.used+1)*keyLoadWhole > len(table.slots)*keyLoadPart {
+		table = x.grow(table)
+	}
+	slot := table.find(mark)
+	if slot.print.Load() == mark {
+		owner := slot.account.Load()
+		if owner != 0 && owner != account {
+			return false
+		}
+		slot.account.Store(account)
+		return true
+	}
+	slot.account.Store(account)
+	slot.print.Store(mark)
+	x.used++
+	return true
+}
+
+// release gives a print up, of a key that was never made or that its account has forgotten.
+func (x *keyIndex) release(digest engine.Digest, account uint64) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	mark := keyPrint(digest)
+	if slot := x.table.Load().find(mark); slot.print.Load() == mark && slot.account.Load() == account {
+		slot.account.Store(0)
+	}
+}
+
+// find is the slot of a mark, or the free one where it belongs.
+func (t *keyTable) find(mark uint64) *keySlot {
+	for at := mark & t.mask; ; at = (at + 1) & t.mask {
+		if p := t.slots[at].print.Load(); p == 0 || p == mark {
+			return &t.slots[at]
+		}
+	}
+}
+
+// grow replaces the table by one in which what is in use fills at most a half. The caller writes.
+func (x *keyIndex) grow(old *keyTable) *keyTable {
+	live := 0
+	for i := range old.slots {
+		if old.slots[i].account.Load() != 0 {
+			live++
+		}
+	}
+	size := keySlotsMin
+	for size < 2*(live+1) {
+		size *= 2
+	}
+	table := newKeyTable(size)
+	for i := range old.slots {
+		if account := old.slots[i].account.Load(); account != 0 {
+			slot := table.find(old.slots[i].print.Load())
+			slot.account.Store(account)
+			slot.print.Store(old.slots[i].print.Load())
+		}
+	}
+	x.used = live
+	x.table.Store(table)
+	return table
+}

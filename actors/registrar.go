@@ -1,0 +1,302 @@
+package actors
+
+import (
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The questions that the registrar answers.
+type (
+	codeRequest   = question[codeQuery, engine.Letter]
+	codeTry       = question[codeTryQuery, time.Time]
+	signOut       = question[signOutQuery, struct{}]
+	sessionLookup = question[engine.Digest, uint64]
+	announcement  = question[announcementQuery, engine.Transition]
+)
+
+type (
+	codeQuery struct {
+		email engine.Email
+		code  engine.Secret
+		from  netip.Addr
+	}
+	codeTryQuery struct {
+		email engine.Email
+		code  string
+		token engine.Digest
+		from  netip.Addr
+	}
+	signOutQuery struct{ token engine.Digest }
+	// announcementQuery announces required keys, or takes the announcement back.
+	announcementQuery struct {
+		at       time.Time
+		withdraw bool
+		by       string
+	}
+)
+
+// registrarActor owns the registry: who may log in; and the transition to required keys. It decides as
+// questions come and answers when what it decided is durable; meanwhile it goes on deciding.
+type registrarActor struct {
+	self       *ref
+	journal    *ref
+	shards     *shards
+	clock      *steadyClock
+	registry   *engine.Registry
+	transition *atomic.Pointer[engine.Transition]
+	limit      int // of decisions that wait for the journal
+
+	pending []*ruling
+	flight  []*ruling
+	stopped *engine.Error
+}
+
+// ruling is a decision on its way into the journal.
+type ruling struct {
+	events  []any
+	records [][]byte
+	born    *engine.AccountCreated // nil: no new account
+	answer  func(*engine.Error)    // called once: nil when the events are durable and true
+	debated bool                   // it is about the transition
+}
+
+// registrarRecordsMax is how many records go into one write of the registrar.
+const registrarRecordsMax = 1024
+
+// receive is one line for each letter.
+func (r *registrarActor) receive(l letter) {
+	switch m := l.(type) {
+	case *sessionLookup:
+		m.reply(r.registry.Session(m.query, r.clock.now()))
+	case *codeRequest:
+		r.decide(m, func() (*ruling, error) { return r.requestCode(m) })
+	case *codeTry:
+		r.decide(m, func() (*ruling, error) { return r.tryCode(m) })
+	case *signOut:
+		r.decide(m, func() (*ruling, error) { return r.signOut(m) })
+	case *announcement:
+		r.decide(m, func() (*ruling, error) { return r.announce(m) })
+	case *committed:
+		r.committed(m)
+	case *registryShare:
+		r.share(m)
+	case *halt:
+		r.abort(m.why)
+	}
+}
+
+// vital: a lookup changes nothing.
+func (r *registrarActor) vital(l letter) bool {
+	_, lookup := l.(*sessionLookup)
+	return !lookup
+}
+
+// decide takes a ruling on its way, or settles its question.
+func (r *registrarActor) decide(l letter, rule func() (*ruling, error)) {
+	switch {
+	case r.stopped != nil:
+		l.settle(r.stopped)
+		return
+	case len(r.pending) >= r.limit:
+		l.settle(errOverflow)
+		return
+	}
+	one, err := rule()
+	if err != nil {
+		l.settle(asEngineError(err))
+		return
+	}
+	for _, event := range one.events {
+		record, err := encodeEvent(event)
+		if err != nil {
+			r.lost(one)
+			l.settle(internal(err))
+			return
+		}
+		one.records = append(one.records, record)
+	}
+	r.pending = append(r.pending, one)
+	r.write()
+}
+
+// asEngineError is an error of the rules.
+func asEngineError(err error) *engine.Error {
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return internal(err)
+}
+
+func (r *registrarActor) requestCode(m *codeRequest) (*ruling, error) {
+	event, err := r.registry.RequestCode(m.query.email, m.query.from, r.clock.now())
+	if err != nil {
+		return nil, err
+	}
+	return &ruling{events: []any{event}, answer: func(err *engine.Error) {
+		if err != nil {
+			m.settle(err)
+			return
+		}
+		letter := engine.Letter{Expires: event.At.Add(engine.CodeLifetime)}
+		r.registry.Issue(event, m.query.code)
+		if event.Mailed {
+			letter.To, letter.Code = m.query.email, m.query.code
+		}
+		m.reply(letter, nil)
+	}}, nil
+}
+
+// tryCode always leads to a record and an answer behind it: what a code was must not show in the time
+// that the answer takes.
+func (r *registrarActor) tryCode(m *codeTry) (*ruling, error) {
+	now := r.clock.now()
+	event, refusal := r.registry.TryCode(m.query.email, m.query.code, m.query.token, m.query.from, now)
+	if event == nil && asEngineError(refusal).Code != engine.CodeInvalidCode {
+		return nil, refusal
+	}
+	one := &ruling{}
+	var expires time.Time
+	switch e := event.(type) {
+	case nil:
+		one.events = []any{&codeRefused{Email: m.query.email, At: wallOf(now)}}
+	case *engine.SessionOpened:
+		expires = e.Expires
+		if e.New {
+			one.born = &engine.AccountCreated{Account: e.Account, Email: e.Email, At: e.At}
+			one.events = append(one.events, one.born)
+		}
+		one.events = append(one.events, e)
+	default:
+		one.events = []any{e}
+	}
+	one.answer = func(err *engine.Error) {
+		if err != nil {
+			m.settle(err)
+			return
+		}
+		m.reply(expires, refusal)
+	}
+	return one, nil
+}
+
+// wallOf is the instant of a moment as events hold it: in UTC, without a monotonic part.
+func wallOf(now engine.Moment) time.Time { return now.Wall.Round(0).UTC() }
+
+func (r *registrarActor) signOut(m *signOut) (*ruling, error) {
+	event, err := r.registry.CloseSession(m.query.token, r.clock.now())
+	if err != nil {
+		return nil, err
+	}
+	return &ruling{events: []any{event}, answer: func(err *engine.Error) { m.reply(struct{}{}, asError(err)) }}, nil
+}
+
+// announce decides one change of the transition at a time.
+func (r *registrarActor) announce(m *announcement) (*ruling, error) {
+	for _, waiting := range [][]*ruling{r.flight, r.pending} {
+		for _, one := range waiting {
+			if one.debated {
+				return nil, errOverflow
+			}
+		}
+	}
+	now := r.clock.now()
+	var event any
+	var err error
+	if present := *r.transition.Load(); m.query.withdraw {
+		event, err = present.Withdraw(now.Wall, m.query.by)
+	} else {
+		event, err = present.Announce(m.query.at, now.Wall, m.query.by)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ruling{events: []any{event}, debated: true, answer: func(err *engine.Error) {
+		m.reply(*r.transition.Load(), asError(err))
+	}}, nil
+}
+
+// write sends the journal what is pending, unless a write is under way.
+func (r *registrarActor) write() {
+	if len(r.flight) > 0 || len(r.pending) == 0 {
+		return
+	}
+	w := &write{from: r.self}
+	births := map[*ref][]*engine.AccountCreated{}
+	taken := 0
+	for _, one := range r.pending {
+		if taken > 0 && len(w.records)+len(one.records) > registrarRecordsMax {
+			break
+		}
+		taken++
+		w.records = append(w.records, one.records...)
+		if one.born != nil {
+			home := r.shards.of(one.born.Account)
+			births[home] = append(births[home], one.born)
+		}
+	}
+	for home, events := range births {
+		w.news = append(w.news, news{home, &born{events: events}})
+	}
+	r.flight = r.pending[:taken:taken]
+	r.pending = r.pending[taken:]
+	r.journal.send(w)
+}
+
+// committed makes durable events true and answers.
+func (r *registrarActor) committed(m *committed) {
+	done := r.flight
+	r.flight = nil
+	for _, one := range done {
+		if m.err != nil {
+			r.lost(one)
+		} else {
+			r.apply(one)
+		}
+		one.answer(m.err)
+	}
+	r.write()
+}
+
+func (r *registrarActor) apply(one *ruling) {
+	for _, event := range one.events {
+		switch e := event.(type) {
+		case engine.RegistryEvent:
+			r.registry.Apply(e)
+		case *engine.Announced:
+			r.transition.Store(&e.Transition)
+		case *engine.AnnouncementWithdrawn:
+			r.transition.Store(&engine.Transition{})
+		}
+	}
+}
+
+// lost tells the registry what will never be true.
+func (r *registrarActor) lost(one *ruling) {
+	for _, event := range one.events {
+		if e, ok := event.(engine.RegistryEvent); ok {
+			r.registry.Lost(e)
+		}
+	}
+}
+
+// share hands over a copy of the registry.
+func (r *registrarActor) share(m *registryShare) {
+	m.cut.registry = registryCut{r.registry.State(), *r.transition.Load(), r.clock.now().Steady}
+	m.cut.arrived()
+}
+
+// abort answers everybody who waits: the actor stops, or the node does.
+func (r *registrarActor) abort(why *engine.Error) {
+	r.stopped = why
+	for _, waiting := range [][]*ruling{r.flight, r.pending} {
+		for _, one := range waiting {
+			one.answer(why)
+		}
+	}
+	r.flight, r.pending = nil, nil
+}

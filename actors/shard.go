@@ -1,0 +1,295 @@
+package actors
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// shardActor owns a share of the accounts: all that are idle, as few bytes each, and the way to the actors
+// of those that are not. Every letter to an account comes through it, in order, questions and outcomes
+// alike. So it knows better than anybody when an account's actor has nothing to do: nobody else can wake
+// it, and no letter is lost when it is put aside.
+type shardActor struct {
+	self    *ref
+	stage   *stage
+	journal *ref
+	name    string
+	clock   *steadyClock
+	terms   engine.Terms
+	limits  accountLimits
+	liveMax int
+
+	idle map[uint64]dormant // accounts without an actor
+	live map[uint64]*living // accounts with one
+
+	newest, oldest *living // live accounts by their last letter
+	sweeps         uint64
+	spawned        uint64
+
+	outbox  *outbox
+	pending []wish // to be written
+	flight  []wish // being written
+	stopped *engine.Error
+
+	closed  bool // nothing is passed on any more
+	leaving *settling
+	awaited int // accounts that have not given their leases back yet
+}
+
+// living is an account with an actor.
+type living struct {
+	id           uint64
+	actor        *accountActor
+	ref          *ref
+	sweep        uint64 // the sweep after which somebody last asked
+	newer, older *living
+}
+
+// settling is asked by Close: answered when every account's lease is back in the journal.
+type settling = question[settleQuery, struct{}]
+
+type settleQuery struct{}
+
+// dismissal is asked by Close when everything is kept: the accounts' actors end.
+type dismissal = question[dismissQuery, struct{}]
+
+type dismissQuery struct{}
+
+// census asks for all accounts of a shard.
+type census = question[censusQuery, *cut]
+
+type censusQuery struct{}
+
+// born brings new accounts. The journal sends it, between the commit that made them and whatever comes
+// after that.
+type born struct {
+	fact
+	events []*engine.AccountCreated
+}
+
+// sweep is the time to put idle accounts aside.
+type sweep struct {
+	fact
+	rest bool // of a sweep that has begun
+}
+
+// receive is one line for each letter.
+func (s *shardActor) receive(l letter) {
+	switch m := l.(type) {
+	case *admission:
+		s.route(m.query.account, m)
+	case *refund:
+		s.route(m.query.Account, m)
+	case *usage:
+		s.route(m.query.account, m)
+	case *accountAsk:
+		s.route(m.query.account, m)
+	case *change:
+		s.route(m.query.account, m)
+	case *wished:
+		s.collect()
+	case *committed:
+		s.committed(m)
+	case *born:
+		s.born(m.events)
+	case *sweep:
+		s.sweep(m.rest)
+	case *ledgerShare:
+		s.share(m.cut, m.index)
+	case *census:
+		s.census(m)
+	case *settling:
+		s.settle(m)
+	case *dismissal:
+		s.dismiss()
+		m.reply(struct{}{}, nil)
+	case *halt:
+		s.halt(m.why)
+	}
+}
+
+func (s *shardActor) vital(letter) bool { return true }
+
+// route passes a letter on to the actor of an account.
+func (s *shardActor) route(id uint64, l letter) {
+	if s.closed {
+		l.settle(errStopped)
+		return
+	}
+	account := s.live[id]
+	if account == nil {
+		var err *engine.Error
+		if account, err = s.wake(id); err != nil {
+			l.settle(err)
+			return
+		}
+	}
+	s.touch(account)
+	account.ref.send(l)
+}
+
+// errNoAccount is the answer to a question about an account that there is not.
+var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
+
+// wake gives an idle account its actor.
+func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
+	state, known := s.idle[id]
+	switch {
+	case !known:
+		return nil, errNoAccount
+	case len(s.live) >= s.liveMax && !s.makeRoom():
+		return nil, errOverflow
+	}
+	account, err := state.wake(s.clock.start())
+	if err != nil {
+		return nil, internal(err)
+	}
+	actor := &accountActor{
+		id: id, account: account, terms: s.terms, clock: s.clock, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
+	}
+	s.spawned++
+	ref, err := s.stage.spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), actor)
+	if err != nil {
+		return nil, internal(err)
+	}
+	delete(s.idle, id)
+	one := &living{id: id, actor: actor, ref: ref}
+	s.live[id] = one
+	s.link(one)
+	return one, nil
+}
+
+func internal(cause error) *engine.Error {
+	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
+}
+
+// touch makes an account the one that was asked last.
+func (s *shardActor) touch(one *living) {
+	one.sweep = s.sweeps
+	if s.newest != one {
+		s.unlink(one)
+		s.link(one)
+	}
+}
+
+func (s *shardActor) link(one *living) {
+	one.older, one.newer = s.newest, nil
+	if s.newest != nil {
+		s.newest.newer = one
+	} else {
+		s.oldest = one
+	}
+	s.newest = one
+}
+
+func (s *shardActor) unlink(one *living) {
+	if one.newer != nil {
+		one.newer.older = one.older
+	} else {
+		s.newest = one.older
+	}
+	if one.older != nil {
+		one.older.newer = one.newer
+	} else {
+		s.oldest = one.newer
+	}
+}
+
+// Pace of putting aside.
+const (
+	sweepsIdle   = 4   // an account is idle when nobody asked for so many sweeps
+	sweepTurnMax = 256 // accounts that one letter puts aside, so that nobody waits long
+	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
+)
+
+// sweep puts the accounts aside that nobody asks about.
+func (s *shardActor) sweep(rest bool) {
+	if !rest {
+		s.sweeps++
+	}
+	now := s.clock.now()
+	for range sweepTurnMax {
+		one := s.oldest
+		if one == nil || s.sweeps-one.sweep < sweepsIdle {
+			return
+		}
+		if !s.putAside(one, now) {
+			s.touch(one) // it is looked at again after as long
+		}
+	}
+	s.self.send(&sweep{rest: true})
+}
+
+// makeRoom puts aside whichever of the accounts that were quiet longest can be.
+func (s *shardActor) makeRoom() bool {
+	now := s.clock.now()
+	for range roomTriesMax {
+		one := s.oldest
+		if one == nil {
+			return false
+		}
+		if s.putAside(one, now) {
+			return true
+		}
+		sweep := one.sweep
+		s.touch(one)
+		one.sweep = sweep
+	}
+	return false
+}
+
+// putAside ends the actor of an account that has nothing to do and keeps what it knew. When the mailbox is
+// quiet the actor has done all that was ever sent to it, and the account belongs to whoever looks: the
+// mailbox's lock hands it over.
+func (s *shardActor) putAside(one *living, now engine.Moment) bool {
+	if !one.ref.mailbox.quiet() || !one.actor.idle(now) {
+		return false
+	}
+	state, err := putAside(one.actor.account)
+	if err != nil {
+		return false
+	}
+	s.idle[one.id] = state
+	delete(s.live, one.id)
+	s.unlink(one)
+	one.ref.root.Stop(one.ref.pid)
+	return true
+}
+
+// born takes new accounts in.
+func (s *shardActor) born(events []*engine.AccountCreated) {
+	for _, event := range events {
+		account := engine.NewAccount(event.Account)
+		account.Apply(event)
+		state, err := freeze(account)
+		if err != nil {
+			panic(fmt.Errorf("take in a new account: %w", err))
+		}
+		s.idle[event.Account] = state
+	}
+}
+
+// halt gives up all changes: the node has stopped.
+func (s *shardActor) halt(why *engine.Error) {
+	s.abort(why)
+	for _, one := range s.live {
+		one.ref.send(&halt{why: why})
+	}
+}
+
+// abort ends writing. The accounts that wait are told by halt, or by their own end.
+func (s *shardActor) abort(why *engine.Error) {
+	s.stopped = why
+	s.pending, s.flight = nil, nil
+	s.settled()
+}
+
+// dismiss ends the actors of all live accounts.
+func (s *shardActor) dismiss() {
+	for _, one := range s.live {
+		one.ref.root.Stop(one.ref.pid)
+	}
+	s.closed, s.live = true, nil
+}

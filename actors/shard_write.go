@@ -1,0 +1,177 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of one write of a shard; a batch of the journal holds several of them.
+const (
+	shardRecordsMax = 4096
+	shardBytesMax   = 1 << 20
+)
+
+// wish is an event that an account wants to be kept.
+type wish struct {
+	account uint64
+	event   engine.AccountEvent
+	record  []byte
+	last    bool            // the account gives its lease back; without an event there was none
+	asleep  *engine.Account // of an account without an actor
+}
+
+// outbox is where the accounts of a shard leave their wishes. However many they are, one letter about them
+// is under way.
+type outbox struct {
+	shard *ref
+	told  atomic.Bool
+
+	mu     sync.Mutex
+	wishes []wish
+}
+
+// wished tells a shard to look into its outbox.
+type wished struct{ fact }
+
+func (o *outbox) post(w wish) {
+	o.mu.Lock()
+	o.wishes = append(o.wishes, w)
+	o.mu.Unlock()
+	if !o.told.Swap(true) {
+		o.shard.send(&wished{})
+	}
+}
+
+// take empties the outbox. It says so before it looks: a wish that is left meanwhile is seen now or told
+// again.
+func (o *outbox) take() []wish {
+	o.told.Store(false)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	wishes := o.wishes
+	o.wishes = nil
+	return wishes
+}
+
+// collect takes the wishes of the accounts.
+func (s *shardActor) collect() {
+	for _, w := range s.outbox.take() {
+		switch {
+		case w.event == nil:
+			s.returned(w)
+		case s.stopped != nil:
+			s.outcome(w, s.stopped)
+		default:
+			s.pending = append(s.pending, w)
+		}
+	}
+	s.write()
+}
+
+// write sends the journal what is pending, unless a write is under way.
+func (s *shardActor) write() {
+	if len(s.flight) > 0 || len(s.pending) == 0 {
+		return
+	}
+	records := make([][]byte, 0, min(len(s.pending), shardRecordsMax))
+	bytes := 0
+	for _, w := range s.pending {
+		if len(records) == shardRecordsMax || len(records) > 0 && bytes+len(w.record) > shardBytesMax {
+			break
+		}
+		records, bytes = append(records, w.record), bytes+len(w.record)
+	}
+	s.flight = s.pending[:len(records):len(records)]
+	s.pending = s.pending[len(records):]
+	s.journal.send(&write{from: s.self, records: records})
+}
+
+// committed tells the accounts how their events came out, in order.
+func (s *shardActor) committed(m *committed) {
+	done := s.flight
+	s.flight = nil
+	for _, w := range done {
+		s.outcome(w, m.err)
+	}
+	s.write()
+	s.settled()
+}
+
+// outcome tells one account.
+func (s *shardActor) outcome(w wish, err *engine.Error) {
+	if w.asleep != nil {
+		s.resettle(w, err)
+	} else if one := s.live[w.account]; one != nil {
+		one.ref.send(&kept{event: w.event, err: err})
+	}
+	s.returned(w)
+}
+
+// settle begins the end: every account gives back what it has leased and not spent.
+func (s *shardActor) settle(m *settling) {
+	s.leaving, s.closed = m, true
+	if s.stopped != nil {
+		s.settled()
+		return
+	}
+	s.awaited = len(s.live) + 1
+	for _, one := range s.live {
+		one.ref.send(&returning{})
+	}
+	now := s.clock.now()
+	for id, state := range s.idle {
+		if state.aside() {
+			s.giveBack(id, state, now)
+		}
+	}
+	s.write()
+	s.returned(wish{last: true})
+}
+
+// giveBack is leave for an account without an actor.
+func (s *shardActor) giveBack(id uint64, state dormant, now engine.Moment) {
+	account, err := state.wake(s.clock.start())
+	if err != nil {
+		return
+	}
+	event := account.Return(now)
+	if event == nil {
+		return
+	}
+	record, err := encodeEvent(event)
+	if err != nil {
+		return
+	}
+	s.awaited++
+	s.pending = append(s.pending, wish{account: id, event: event, record: record, last: true, asleep: account})
+}
+
+// resettle keeps an account that has given its lease back.
+func (s *shardActor) resettle(w wish, err *engine.Error) {
+	if err != nil {
+		return
+	}
+	w.asleep.Apply(w.event)
+	if state, err := freeze(w.asleep); err == nil {
+		s.idle[w.account] = state
+	}
+}
+
+// returned counts accounts that have nothing leased any more.
+func (s *shardActor) returned(w wish) {
+	if w.last {
+		s.awaited--
+		s.settled()
+	}
+}
+
+// settled answers Close when nothing is awaited any more.
+func (s *shardActor) settled() {
+	if s.leaving == nil || s.stopped == nil && (s.awaited > 0 || len(s.flight)+len(s.pending) > 0) {
+		return
+	}
+	s.leaving.reply(struct{}{}, nil)
+	s.leaving = nil
+}

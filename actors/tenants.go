@@ -1,0 +1,155 @@
+package actors
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// tenants are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
+type tenants struct {
+	config     Config
+	clock      *steadyClock
+	random     *lockedReader
+	seal       [32]byte // of login codes
+	keys       *keyIndex
+	transition atomic.Pointer[engine.Transition]
+	asks       tenantInquiries
+
+	// Set by the replay before the phase is serving, never changed afterwards.
+	shards    *shards
+	registrar *ref
+	strangers *strangers // nil with limits off
+	sweeper   *sweeper
+}
+
+// tenantInquiries are the questions that are asked often enough to be used again.
+type tenantInquiries struct {
+	admissions *asks[admissionQuery, engine.Grant]
+	strangers  *asks[strangerQuery, engine.Grant]
+	refunds    *asks[engine.Grant, struct{}]
+	usages     *asks[usageQuery, engine.Verdict]
+	sessions   *asks[engine.Digest, uint64]
+}
+
+func newTenants(c Config) (*tenants, error) {
+	t := &tenants{
+		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: newKeyIndex(),
+		asks: tenantInquiries{
+			admissions: newAsks[admissionQuery, engine.Grant](c.AskTimeout),
+			strangers:  newAsks[strangerQuery, engine.Grant](c.AskTimeout),
+			refunds:    newAsks[engine.Grant, struct{}](c.AskTimeout),
+			usages:     newAsks[usageQuery, engine.Verdict](c.AskTimeout),
+			sessions:   newAsks[engine.Digest, uint64](c.AskTimeout),
+		},
+	}
+	t.transition.Store(&engine.Transition{})
+	var err error
+	t.seal, err = newSeal(t.random)
+	return t, err
+}
+
+// lockedReader lets everybody draw from one source.
+type lockedReader struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+// Read is io.Reader.
+func (l *lockedReader) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from.Read(p)
+}
+
+// shards are all shard actors.
+type shards struct{ refs []*ref }
+
+// of is the shard of an account.
+func (s *shards) of(account uint64) *ref { return s.refs[account%uint64(len(s.refs))] }
+
+// shardFactsMax is the room of a shard for facts: one for each login that made an account within the hour,
+// of which the registry allows 5,000, and the few that are always under way.
+const shardFactsMax = 8192
+
+// populate starts the actors with the replayed state.
+func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *ref) error {
+	t.clock.resume(r.steady)
+	t.transition.Store(&r.transition)
+	idle, err := r.settle(t.keys, t.config.AccountShards)
+	if err != nil {
+		return err
+	}
+	t.shards = &shards{}
+	for i, accounts := range idle {
+		if err := t.spawnShard(s, i, accounts, clerkRef); err != nil {
+			return err
+		}
+	}
+	registrar := &registrarActor{
+		journal: clerkRef, shards: t.shards, clock: t.clock, registry: r.registry, transition: &t.transition, limit: t.config.MailboxMax,
+	}
+	if t.registrar, err = s.stage.spawn("registrar", registrar); err != nil {
+		return err
+	}
+	registrar.self = t.registrar
+	clerk.shards, clerk.registry = t.shards.refs, t.registrar
+	if !t.config.LimitsOff {
+		if t.strangers, err = newStrangers(s.stage, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
+			return err
+		}
+	}
+	t.sweeper = startSweeper(t.config.AccountIdle/sweepsIdle, t.shards.refs)
+	return nil
+}
+
+func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, clerk *ref) error {
+	c := &t.config
+	shard := &shardActor{
+		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), clock: t.clock, terms: c.Terms,
+		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
+		liveMax: max(1, c.AccountsLiveMax/c.AccountShards),
+		idle:    accounts, live: map[uint64]*living{}, outbox: &outbox{},
+	}
+	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)
+	if err != nil {
+		return err
+	}
+	shard.self, shard.outbox.shard = ref, ref
+	t.shards.refs = append(t.shards.refs, ref)
+	return nil
+}
+
+// heirs are told when the node stops by itself.
+func (t *tenants) heirs() []*ref { return append([]*ref{t.registrar}, t.shards.refs...) }
+
+// settle makes every account give back what it has leased and not spent. Nothing else is asked any more.
+func (t *tenants) settle() {
+	t.sweeper.end()
+	var questions []*settling
+	for _, shard := range t.shards.refs {
+		m := once[settleQuery, struct{}](settleQuery{})
+		questions = append(questions, m)
+		shard.send(m)
+	}
+	for _, m := range questions {
+		_, _ = m.await() // what could not be written is forfeited, as in a crash
+	}
+}
+
+// stop ends the actors. The last snapshot has been taken.
+func (t *tenants) stop() {
+	for _, shard := range t.shards.refs {
+		m := once[dismissQuery, struct{}](dismissQuery{})
+		shard.send(m)
+		_, _ = m.await()
+		shard.stop()
+	}
+	t.registrar.stop()
+	if t.strangers != nil {
+		t.strangers.stop()
+	}
+}
