@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type process struct {
 	stderr  io.Writer
 	clock   func() time.Time
 	seed    func() uint64 // chance that nobody can foresee
+	random  io.Reader     // the same for secrets; safe for concurrent use
 
 	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
 }
@@ -35,8 +37,8 @@ func (p *process) run(ctx context.Context) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	if err == nil && stdout.failed != nil {
-		err = fail(exitBroken, "write to standard output: %w", stdout.failed)
+	if failed := stdout.failure(); err == nil && failed != nil {
+		err = fail(exitBroken, "write to standard output: %w", failed)
 	}
 	p.report(err)
 	return exitCode(err)
@@ -56,20 +58,40 @@ func (p *process) report(err error) {
 	}
 }
 
+// variable is the value of a variable of the environment, "" when there is none.
+func (p *process) variable(name string) string {
+	for _, entry := range p.environ {
+		if text, found := strings.CutPrefix(entry, name+"="); found {
+			return text
+		}
+	}
+	return ""
+}
+
 // output remembers the first error, so that a command can write line by line and be judged at the end.
 type output struct {
 	to     io.Writer
+	mu     sync.Mutex // one text at a time
 	failed error
 }
 
 // Write writes until something fails.
 func (o *output) Write(bytes []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.failed != nil {
 		return 0, o.failed
 	}
 	n, err := o.to.Write(bytes)
 	o.failed = err
 	return n, err
+}
+
+// failure is the first error.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
 }
 
 // say writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
@@ -111,7 +133,7 @@ file. Unknown ones are errors.
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newImport(), p.newExport(), p.newLog(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newImport(), p.newExport(), p.newLog(), p.newAdmin(), p.newVersion())
 	return root
 }
 
@@ -187,6 +209,9 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 func (p *process) settled(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := settle(cmd, p.environ); err != nil {
+			return err
+		}
+		if err := needData(cmd); err != nil {
 			return err
 		}
 		return work(cmd.Context(), args)

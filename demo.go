@@ -31,19 +31,17 @@ const (
 
 // demoOptions are the settings of the demo command.
 type demoOptions struct {
-	node  nodeOptions // data "" = a directory that is removed at the end
-	front frontOptions
-	log   logOptions
-	seed  uint64
-	step  time.Duration
+	serviceOptions // data "" = a directory that is removed at the end
+	log            logOptions
+	seed           uint64
+	step           time.Duration
 }
 
 func (p *process) newDemo() *cobra.Command {
-	o := demoOptions{
-		front: frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice},
-		log:   logOptions{format: "auto", level: "warn"},
-		seed:  1, step: demoStepDefault,
-	}
+	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault}
+	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice}
+	o.accounts = defaultAccounts()
+	o.accounts.limits, o.accounts.mail, o.accounts.keyPrefix = false, mailLog, engine.KeyPrefixTest
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
@@ -51,7 +49,8 @@ func (p *process) newDemo() *cobra.Command {
 a new publication every step. Its sources are called demo-..., so that nobody takes its rates for real ones. The same
 seed gives the same market.
 
-It prints where it listens and three lines to try. Without --data everything is gone when it ends.`,
+It prints where it listens and lines to try. Login codes are printed, not sent; --limits=on holds callers to the quotas.
+Without --data everything is gone when it ends.`,
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s`,
 		Args: noArguments,
@@ -62,6 +61,7 @@ It prints where it listens and three lines to try. Without --data everything is 
 	addListen(cmd, &o.front)
 	flags := cmd.Flags()
 	addLog(cmd, &o.log)
+	addLimits(cmd, &o.accounts)
 	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
 	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
 	markSettings(flags)
@@ -87,15 +87,14 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.node.data)) }()
 	}
-	node, err := p.startNode(o.node, catalogue, log)
+	s, err := p.startService(ctx, &o.serviceOptions, catalogue, listener, log)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	s := &service{node, p.startFront(node, listener, o.front, log)}
 	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%slistening on %s\n",
 		demoSource, note, s.front.url)
 	err = p.runDemo(ctx, s, o, log)
-	return errors.Join(node.failure(err), s.stop(ctx))
+	return errors.Join(s.node.failure(err), s.stop(ctx))
 }
 
 // demoListener listens on the address, or on any free port when the address is the default one and is taken.
@@ -128,7 +127,7 @@ func demoCatalogue() (*engine.Catalogue, error) {
 
 // runDemo fills the node with the past, says what there is to see, and then publishes until the end.
 func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *slog.Logger) error {
-	if ready, err := await(ctx, s, s.node.system.Ready()); !ready {
+	if ready, err := s.ready(ctx); !ready {
 		return err
 	}
 	last, err := lastDemoDay(ctx, s.node, o.node.data)
@@ -220,10 +219,12 @@ func printBest(out io.Writer, n *node) error {
 	return table.Flush()
 }
 
-// tryLines are three commands that show what a node answers.
+// tryLines are commands that show what a node answers.
 func tryLines(url string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
   curl '%[1]s/v1/rates/history?currency=USD&institution=popular'
+Get a key (the login code is printed here, not sent; README.md has the rest):
+  curl -H 'Content-Type: application/json' -d '{"email":"ana@example.com"}' %[1]s/v1/account/codes
 `, url)
 }

@@ -18,11 +18,12 @@ const (
 	exitUsage       = 64  // unknown command, flag or argument, or a bad value of one
 	exitBadLines    = 65  // some lines of an observation file were not taken in; the rest was
 	exitNoInput     = 66  // a file or directory to read from can't be read
+	exitUnavailable = 69  // no node is running, or the running one can't answer now
 	exitFailStop    = 70  // a write failed while the node ran, or something that must not happen happened
 	exitCannotWrite = 73  // the data directory or an output can't be created or written
 	exitBroken      = 74  // reading or writing broke off in the middle
 	exitBusy        = 75  // another process holds the directory or the address: try again later
-	exitBadData     = 78  // bad variable, configuration file or catalogue, or damaged data
+	exitBadData     = 78  // bad variable, configuration file, catalogue or secret file, or damaged data
 	exitInterrupted = 130 // a signal ended the work before it was done
 )
 
@@ -32,11 +33,12 @@ const exitTable = `Exit codes:
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file were not taken in; the rest was
   66   a file or directory to read from can't be read
+  69   no node is running, or the running one can't answer now
   70   fail-stop: a write failed while the node ran; start it again
   73   the data directory or an output can't be created or written
   74   reading or writing broke off in the middle
   75   another process holds the directory or the address; try again later
-  78   bad variable, configuration file or catalogue, or damaged data
+  78   bad variable, configuration file, catalogue or secret file, or damaged data
   130  a signal ended the work before it was done`
 
 // failure is an error that knows the exit code it stands for.

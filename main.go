@@ -15,7 +15,7 @@ func main() {
 	p := &process{
 		args: os.Args[1:], environ: os.Environ(),
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: time.Now, seed: randomSeed,
+		clock: time.Now, seed: randomSeed, random: rand.Reader,
 	}
 	os.Exit(p.run(untilSignal()))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -53,18 +54,22 @@ type node struct {
 
 // startNode opens the data directory; the system replays its log from here on (Ready).
 func (p *process) startNode(o nodeOptions, catalogue *engine.Catalogue, log *slog.Logger) (*node, error) {
-	system, err := actors.Open(actors.Config{
-		Dir: o.data, Catalogue: catalogue, Rules: engine.DefaultRules(), Clock: p.clock, Logger: log,
-	})
+	return p.startNodeWith(actors.Config{Dir: o.data, Catalogue: catalogue, Logger: log})
+}
+
+// startNodeWith is startNode for one that admits callers as well.
+func (p *process) startNodeWith(c actors.Config) (*node, error) {
+	c.Rules, c.Clock, c.Random = engine.DefaultRules(), p.clock, p.random
+	system, err := actors.Open(c)
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", o.data)
+		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
 	case cannotWrite(err) && !errors.Is(err, wal.ErrNoSpace):
 		return nil, fail(exitCannotWrite, "%w; give a directory that this user can write to with --data", err)
 	case err != nil:
-		return nil, logError(o.data, err)
+		return nil, logError(c.Dir, err)
 	}
-	return &node{system, catalogue}, nil
+	return &node{system, c.Catalogue}, nil
 }
 
 // openNode opens the data directory and waits until its log is replayed.
@@ -155,6 +160,8 @@ type frontOptions struct {
 	strict            bool
 	corsAuthorization bool
 	feeNotice         string
+	proxies           []netip.Prefix
+	accountURL        string
 }
 
 // front is the HTTP side of a node.
@@ -185,6 +192,7 @@ func (p *process) startFront(n *node, listener net.Listener, o frontOptions, log
 	f := &front{
 		server: httpapi.New(httpapi.Config{
 			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
+			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
 		}),
 		url:   "http://" + listener.Addr().String(),
@@ -206,35 +214,4 @@ func (f *front) stop(ctx context.Context) error {
 	}
 	<-f.ended
 	return nil
-}
-
-// service is a node that answers.
-type service struct {
-	node  *node
-	front *front
-}
-
-// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
-// error tells.
-func await[T any](ctx context.Context, s *service, wanted <-chan T) (bool, error) {
-	select {
-	case <-ctx.Done():
-		return false, nil
-	default:
-	}
-	select {
-	case <-wanted:
-		return true, nil
-	case <-ctx.Done():
-		return false, nil
-	case <-s.node.system.Done():
-		return false, s.node.failure(nil)
-	case <-s.front.ended:
-		return false, fail(exitFailStop, "the listener ended: %w", s.front.err)
-	}
-}
-
-// stop ends the service in order: requests in flight, then the system.
-func (s *service) stop(ctx context.Context) error {
-	return errors.Join(s.front.stop(ctx), s.node.close())
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	p := &process{
 		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: clockFrom(start), seed: randomSeed,
+		clock: clockFrom(start), seed: randomSeed, random: rand.Reader,
 	}
 	os.Exit(p.run(untilSignal()))
 }
@@ -84,7 +85,7 @@ func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcom
 	var stdout, stderr bytes.Buffer
 	p := &process{
 		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
-		clock: clockFrom(realNow), seed: func() uint64 { return 1 },
+		clock: clockFrom(realNow), seed: func() uint64 { return 1 }, random: rand.Reader,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -293,9 +294,9 @@ func oneLine(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// serveArgs are the arguments of a node on a free port of this machine.
+// serveArgs are the arguments of a node on a free port of this machine, without limits.
 func serveArgs(data string, more ...string) []string {
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text"}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text", "--limits", "off"}
 	return append(args, more...)
 }
 

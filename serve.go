@@ -16,22 +16,21 @@ const (
 	listenDefault    = "127.0.0.1:8080"
 	feeNoticeMax     = 300 // characters
 	noCollectorsNote = "this build has no collectors yet; rates come from --import"
+	noMailNote       = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
 // serveOptions are the settings of the serve command.
 type serveOptions struct {
-	node      nodeOptions
-	front     frontOptions
+	serviceOptions
 	log       logOptions
 	imported  string // file to take in at start, "" = none
 	noCollect bool
 }
 
 func (p *process) newServe() *cobra.Command {
-	o := serveOptions{
-		front: frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice},
-		log:   logOptions{format: "auto", level: "info"},
-	}
+	o := serveOptions{log: logOptions{format: "auto", level: "info"}}
+	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice}
+	o.accounts = defaultAccounts()
 	cmd := &cobra.Command{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
@@ -40,9 +39,14 @@ its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight 
 on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
 
 With --import it takes a file of observations in after the start, while it answers; tasard import --help tells the form.
-This build has no collectors yet: rates come from --import, with or without --no-collect.`,
+This build has no collectors yet: rates come from --import, with or without --no-collect.
+
+Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
+quota of the day and of the minute; callers without a key are counted by address. Behind a proxy, name it with
+--trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.`,
 		Example: `  tasard serve --data ./data --import observations.csv --no-collect
-  tasard serve --data /var/lib/tasard --listen :8080 --log-format json
+  tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
+    --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
 		Args: noArguments,
 	}
@@ -50,6 +54,7 @@ This build has no collectors yet: rates come from --import, with or without --no
 	addListen(cmd, &o.front)
 	addNode(cmd, &o.node)
 	addLog(cmd, &o.log)
+	addAccounts(cmd, &o.accounts)
 	flags := cmd.Flags()
 	flags.Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
 	plainSwitch(flags, &o.noCollect, "no-collect", "fetch nothing from the institutions")
@@ -83,13 +88,15 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	node, err := p.startNode(o.node, catalogue, log)
+	s, err := p.startService(ctx, &o.serviceOptions, catalogue, listener, log)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	s := &service{node, p.startFront(node, listener, o.front, log)}
 	log.Info("tasard is starting", "data", o.node.data)
 	log.Info("listening on " + s.front.url)
+	if o.accounts.way() == mailOff {
+		log.Info(noMailNote)
+	}
 	if !o.noCollect {
 		log.Info(noCollectorsNote)
 	}
@@ -103,7 +110,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
 func (p *process) runNode(ctx context.Context, s *service, file *input, log *slog.Logger) error {
-	if ready, err := await(ctx, s, s.node.system.Ready()); !ready {
+	if ready, err := s.ready(ctx); !ready {
 		return err
 	}
 	found := s.node.system.Recovery()

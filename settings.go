@@ -79,6 +79,11 @@ func settle(cmd *cobra.Command, environ []string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// needData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
+func needData(cmd *cobra.Command) error {
 	if data := cmd.Flags().Lookup("data"); isSetting(data) && !data.Changed {
 		return fail(exitUsage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
 	}

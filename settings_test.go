@@ -61,7 +61,8 @@ func TestSettings_FileOfTheFlagWins(t *testing.T) {
 
 // TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
 func TestSettings_SameWords(t *testing.T) {
-	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data"} {
+	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
+		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "account-url"} {
 		_, flagErr := settledWith(t, []string{"--" + name + "=\x01"}, nil)
 		_, variableErr := settledWith(t, nil, []string{variableOf(name) + "=\x01"})
 		_, fileErr := settledWith(t, []string{"--config", writeFile(t, "t.toml", name+" = \"\\u0001\"\n")}, nil)
@@ -84,7 +85,7 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "config data format help output refused what yes" // data: of demo, which must not take the one of serve
+	ofOneCall := "at by config data day format help json minute output reason refused show what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := allSettings((&process{}).newRoot())
 	for _, command := range everyCommand((&process{}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {

@@ -29,6 +29,7 @@ func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/mail/mailer.go":  "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go": "whoever called closeAtEnd, by what it returns",
+		"management.go":          "management.stop: the server's accept loop",
 		"main.go":                "none is waited for: it gives the second signal its usual effect, then ends",
 		"node.go":                "front.stop: the server's accept loop",
 	}

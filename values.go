@@ -3,12 +3,16 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // value is what a flag, a variable or a line of the configuration file sets. All three go through Set, so that they take
@@ -116,10 +120,15 @@ func addressValue(into *string) pflag.Value {
 
 // sentenceValue is one line of text for people.
 func sentenceValue(into *string, charactersMax int) pflag.Value {
-	return textValue(into, "TEXT", func(text string) error {
+	return lineValue(into, "TEXT", charactersMax)
+}
+
+// lineValue is one line of text.
+func lineValue(into *string, kind string, charactersMax int) pflag.Value {
+	return textValue(into, kind, func(text string) error {
 		switch {
 		case strings.TrimSpace(text) == "":
-			return fmt.Errorf("want a sentence, found nothing")
+			return fmt.Errorf("want a line of text, found nothing")
 		case len([]rune(text)) > charactersMax:
 			return fmt.Errorf("%d characters, at most %d", len([]rune(text)), charactersMax)
 		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\uFFFD' }):
@@ -154,4 +163,96 @@ func numberValue(into *uint64) pflag.Value {
 		return number, nil
 	}
 	return &value[uint64]{into, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
+}
+
+// countValue is a whole number from low to high.
+func countValue(into *int, low, high int) *value[int] {
+	parse := func(text string) (int, error) {
+		number, err := strconv.Atoi(text)
+		if err != nil || strconv.Itoa(number) != text || number < low || number > high {
+			return 0, fmt.Errorf("%q is no whole number from %d to %d", text, low, high)
+		}
+		return number, nil
+	}
+	return &value[int]{into, "N", parse, strconv.Itoa}
+}
+
+// emailValue is an e-mail address.
+func emailValue(into *engine.Email) pflag.Value {
+	parse := func(text string) (engine.Email, error) {
+		email, err := engine.ParseEmail(text)
+		if err != nil {
+			return email, fmt.Errorf("%q: %w", text, err)
+		}
+		return email, nil
+	}
+	return &value[engine.Email]{into, "ADDRESS", parse, engine.Email.String}
+}
+
+// instantValue is an instant of RFC 3339.
+func instantValue(into *time.Time) pflag.Value {
+	parse := func(text string) (time.Time, error) {
+		instant, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return instant, fmt.Errorf("%q is no instant, such as 2027-01-31T00:00:00-04:00", text)
+		}
+		return instant, nil
+	}
+	return &value[time.Time]{into, "INSTANT", parse, func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format(time.RFC3339)
+	}}
+}
+
+// urlValue is the address of a page.
+func urlValue(into *string, bytesMax int) pflag.Value {
+	return textValue(into, "URL", func(text string) error {
+		page, err := url.Parse(text)
+		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > bytesMax ||
+			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
+			return fmt.Errorf("%q is no address of a page, such as https://example.com/keys", text)
+		}
+		return nil
+	})
+}
+
+// prefixesValue is a list of networks. Each call adds to it, so that the flag may be repeated; one text may name several.
+func prefixesValue(into *[]netip.Prefix) pflag.Value {
+	parse := func(text string) ([]netip.Prefix, error) {
+		all := slices.Clone(*into)
+		for part := range strings.SplitSeq(text, ",") {
+			prefix, err := parsePrefix(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, prefix)
+		}
+		return all, nil
+	}
+	return &value[[]netip.Prefix]{into, "CIDR", parse, func(prefixes []netip.Prefix) string {
+		var texts []string
+		for _, prefix := range prefixes {
+			texts = append(texts, prefix.String())
+		}
+		return strings.Join(texts, ",")
+	}}
+}
+
+// parsePrefix reads a network, or one address. One that has everybody in it would let every client choose its address.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || prefix.Addr().Is4In6():
+		return prefix, fmt.Errorf("%q is no network, such as 10.0.0.0/8 or fd00::/8", text)
+	case prefix.Bits() == 0:
+		return prefix, fmt.Errorf("%q is everybody: name the proxies alone", text)
+	case prefix != prefix.Masked():
+		return prefix, fmt.Errorf("%q has bits behind its length (did you mean %s?)", text, prefix.Masked())
+	}
+	return prefix, nil
 }

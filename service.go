@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+)
+
+// service is a node that answers: callers over HTTP, its operator over a socket.
+type service struct {
+	node       *node
+	front      *front
+	management *management
+	post       *post
+}
+
+// serviceOptions say what a service is made of.
+type serviceOptions struct {
+	node     nodeOptions
+	front    frontOptions
+	accounts accountOptions
+}
+
+// startService starts all parts on a listener, which it closes when it fails. What needs nothing of the data directory is
+// checked before that is touched.
+func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue *engine.Catalogue, listener net.Listener, log *slog.Logger) (*service, error) {
+	post, err := p.openPost(&o.accounts, log)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	node, err := p.startNodeWith(actors.Config{
+		Dir: o.node.data, Catalogue: catalogue, Logger: log,
+		Terms: o.accounts.terms(), LimitsOff: !o.accounts.limits, KeyPrefix: o.accounts.keyPrefix, Mailer: post.letters,
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close(), post.close(ctx))
+	}
+	socket, err := listenAdmin(ctx, o.accounts.socket(o.node.data))
+	if err != nil {
+		return nil, errors.Join(err, listener.Close(), node.close(), post.close(ctx))
+	}
+	management := &management{
+		node: node.system, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
+	}
+	management.start(socket)
+	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL
+	return &service{node, p.startFront(node, listener, o.front, log), management, post}, nil
+}
+
+// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
+// error tells.
+func await[T any](ctx context.Context, s *service, wanted <-chan T) (bool, error) {
+	select {
+	case <-ctx.Done():
+		return false, nil
+	default:
+	}
+	select {
+	case <-wanted:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	case <-s.node.system.Done():
+		return false, s.node.failure(nil)
+	case <-s.front.ended:
+		return false, fail(exitFailStop, "the listener ended: %w", s.front.err)
+	}
+}
+
+// ready waits for the recovery; false and the error are those of await. A node that prints login codes ends here when its
+// log says that keys are announced.
+func (s *service) ready(ctx context.Context) (bool, error) {
+	if ready, err := await(ctx, s, s.node.system.Ready()); !ready {
+		return false, err
+	}
+	if announced := s.node.system.Transition(); s.management.mail == mailLog && !announced.RequiredAt.IsZero() {
+		return false, fail(exitBadData, "keys are announced for %s, and %s", instant(announced.RequiredAt), unsafeMail)
+	}
+	return true, nil
+}
+
+// stop ends the service in order: requests in flight, the operator's too, then the system, then letters that wait.
+func (s *service) stop(ctx context.Context) error {
+	return errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close(), s.post.close(ctx))
+}
