@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -19,7 +20,8 @@ type shardActor struct {
 	clock   *steadyClock
 	terms   engine.Terms
 	limits  accountLimits
-	liveMax int
+	liveMax int           // in all shards together
+	living  *atomic.Int64 // of them
 
 	idle map[uint64]dormant // accounts without an actor
 	live map[uint64]*living // accounts with one
@@ -139,7 +141,7 @@ func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
 	switch {
 	case !known:
 		return nil, errNoAccount
-	case len(s.live) >= s.liveMax && !s.makeRoom():
+	case s.living.Load() >= int64(s.liveMax) && !s.makeRoom():
 		return nil, errOverflow
 	}
 	account, err := state.wake(s.clock.start())
@@ -155,6 +157,7 @@ func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
 		return nil, internal(err)
 	}
 	delete(s.idle, id)
+	s.living.Add(1)
 	one := &living{id: id, actor: actor, ref: ref}
 	s.live[id] = one
 	s.link(one)
@@ -253,6 +256,7 @@ func (s *shardActor) putAside(one *living, now engine.Moment) bool {
 	}
 	s.idle[one.id] = state
 	delete(s.live, one.id)
+	s.living.Add(-1)
 	s.unlink(one)
 	one.ref.root.Stop(one.ref.pid)
 	return true

@@ -17,6 +17,7 @@ type tenants struct {
 	seal       [32]byte // of login codes
 	keys       *keyIndex
 	transition atomic.Pointer[engine.Transition]
+	living     atomic.Int64 // accounts with an actor
 	asks       tenantInquiries
 
 	// Set by the replay before the phase is serving, never changed afterwards.
@@ -111,8 +112,8 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 	shard := &shardActor{
 		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
-		liveMax: max(1, c.AccountsLiveMax/c.AccountShards),
-		idle:    accounts, live: map[uint64]*living{}, outbox: &outbox{},
+		liveMax: c.AccountsLiveMax, living: &t.living,
+		idle: accounts, live: map[uint64]*living{}, outbox: &outbox{},
 	}
 	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)
 	if err != nil {

@@ -1,0 +1,236 @@
+package actors
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// letterbox is a mailer that keeps the newest letter of every address.
+type letterbox struct {
+	mu      sync.Mutex
+	letters map[engine.Email]engine.Letter
+	sent    int
+	refuse  error
+}
+
+func newLetterbox() *letterbox { return &letterbox{letters: map[engine.Email]engine.Letter{}} }
+
+func (l *letterbox) Send(letter engine.Letter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refuse != nil {
+		return l.refuse
+	}
+	l.letters[letter.To] = letter
+	l.sent++
+	return nil
+}
+
+func (l *letterbox) code(email engine.Email) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.letters[email].Code.Reveal()
+}
+
+func (l *letterbox) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}
+
+// node is a system with its surroundings: a journal that survives crashes, clocks, a letterbox.
+type node struct {
+	*System
+	t       fatalist
+	config  Config
+	journal *memoryJournal
+	clock   *testClock
+	steady  *testSteady
+	mail    *letterbox
+}
+
+// testSteady is a steady clock that tests set.
+type testSteady struct {
+	mu  sync.Mutex
+	now time.Duration
+}
+
+func (s *testSteady) read() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *testSteady) advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += d
+}
+
+// startNode starts a node at noon. The test closes it, by its cleanup or earlier.
+func startNode(t testing.TB, c Config) *node {
+	t.Helper()
+	n := prepareNode(t, c)
+	t.Cleanup(func() { n.stop() })
+	return n
+}
+
+// prepareNode is startNode for properties, which have no cleanup.
+func prepareNode(t fatalist, c Config) *node {
+	t.Helper()
+	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox(), journal: &memoryJournal{}}
+	n.config = c
+	if n.config.Clock == nil {
+		n.config.Clock, n.config.Steady = n.clock.read, n.steady.read
+	}
+	n.config.Mailer = n.mail
+	n.boot(n.journal)
+	return n
+}
+
+func (n *node) boot(journal *memoryJournal) {
+	n.t.Helper()
+	n.journal, n.config.Journal = journal, journal
+	s, err := Open(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.System = s
+	select {
+	case <-s.Ready():
+	case <-s.Done():
+		n.t.Fatalf("the system stopped: %v", s.Err())
+	}
+}
+
+func (n *node) stop() {
+	n.t.Helper()
+	if err := n.Close(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// restart is a clean stop and a start.
+func (n *node) restart() {
+	n.t.Helper()
+	n.stop()
+	n.boot(n.journal)
+}
+
+// crash goes on with what the disk held at this moment.
+func (n *node) crash() {
+	n.t.Helper()
+	image := n.journal.crashed()
+	n.stop()
+	n.boot(image)
+}
+
+// pass lets time go by on both clocks.
+func (n *node) pass(d time.Duration) {
+	n.clock.advance(d)
+	n.steady.advance(d)
+}
+
+func mustEmail(t fatalist, text string) engine.Email {
+	t.Helper()
+	email, err := engine.ParseEmail(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return email
+}
+
+func client(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{203, byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// login is a session of an address, which gets an account if it has none.
+func (n *node) login(email engine.Email, from netip.Addr) engine.Digest {
+	n.t.Helper()
+	if err := n.RequestCode(email, from); err != nil {
+		n.t.Fatalf("request a code: %v", err)
+	}
+	token, _, err := n.OpenSession(email, n.mail.code(email), from)
+	if err != nil {
+		n.t.Fatalf("open a session: %v", err)
+	}
+	return token.Digest()
+}
+
+// member is a new account with keys.
+type member struct {
+	email engine.Email
+	token engine.Digest
+	keys  []engine.Digest
+	ids   []string
+}
+
+func (n *node) join(number, keys int) *member {
+	n.t.Helper()
+	m := &member{email: mustEmail(n.t, fmt.Sprintf("user%d@example.com", number))}
+	m.token = n.login(m.email, client(number))
+	for range keys {
+		record, secret, err := n.CreateKey(m.token, "")
+		if err != nil {
+			n.t.Fatalf("create a key: %v", err)
+		}
+		m.keys, m.ids = append(m.keys, secret.Digest()), append(m.ids, record.ID)
+	}
+	return m
+}
+
+// admit asks for one request in the name of a key.
+func (n *node) admit(key engine.Digest) engine.Grant {
+	n.t.Helper()
+	grant, err := n.Admit(engine.Caller{Key: key, HasKey: true, Address: client(0)})
+	if err != nil {
+		n.t.Fatalf("admit: %v", err)
+	}
+	return grant
+}
+
+// admitted counts how many of so many requests are let in as a member.
+func (n *node) admitted(key engine.Digest, requests int) int {
+	n.t.Helper()
+	count := 0
+	for range requests {
+		if grant := n.admit(key); grant.Admitted && grant.Account != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+func (n *node) spent(token engine.Digest) int {
+	n.t.Helper()
+	verdict, err := n.Usage(token)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return verdict.Day.Limit - verdict.Day.Remaining
+}
+
+// sweepAll puts every account aside that is idle.
+func (n *node) sweepAll() {
+	for range sweepsIdle + 1 {
+		for _, shard := range n.tenants.shards.refs {
+			shard.send(&sweep{})
+		}
+	}
+	n.census()
+}
+
+// census waits until the shards have done what they were sent, and counts the accounts.
+func (n *node) census() int {
+	n.t.Helper()
+	list, err := n.ListAccounts()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return len(list)
+}
