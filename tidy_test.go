@@ -32,6 +32,11 @@ func goroutineFiles() map[string]string {
 		"management.go":          "management.stop: the server's accept loop",
 		"main.go":                "none is waited for: it gives the second signal its usual effect, then ends",
 		"node.go":                "front.stop: the server's accept loop",
+		"actors/relief.go":       "relief.stop, at the end of System.Close",
+		"actors/replay.go":       "replayer.run: waits for the goroutine that applies",
+		"actors/snapshot.go":     "keeper.stop, in System.Close",
+		"actors/system.go":       "System.Close: waits for the replay",
+		"actors/writer.go":       "writer.stop, in System.Close",
 	}
 }
 

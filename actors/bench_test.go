@@ -71,8 +71,8 @@ func BenchmarkObserve(b *testing.B) {
 
 // A warm question through the actor of its currency.
 func BenchmarkRanking(b *testing.B) {
-	s := start(b, Config{Journal: &memoryJournal{}, Clock: time.Now})
-	observe(b, s, saying("a", time.Now(), "USD", "57", "60", "popular", "bhd"))
+	s := start(b, Config{Journal: &memoryJournal{}})
+	observe(b, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
 	q := usdRanking()
 	b.ReportAllocs()
 	for b.Loop() {

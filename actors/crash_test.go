@@ -49,12 +49,23 @@ func crashChild(dir string) int {
 	<-s.Ready()
 	found := served(s)
 	say("found", found)
+	look := make(chan struct{}, 1)
 	go func() {
-		for {
-			say("s", served(s))
+		last := found
+		for range look {
+			for range 10 { // while the writer below is at work
+				if now := served(s); now > last {
+					last = now
+					say("s", now)
+				}
+			}
 		}
 	}()
 	for n := found + 1; ; n++ {
+		select {
+		case look <- struct{}{}:
+		default:
+		}
 		if _, err := s.Observe([]engine.Refresh{
 			saying("a", step(n), "USD", "57", fmt.Sprintf("60.%02d", n%100), "popular", "bhd"),
 			saying("a", step(n), "EUR", "63", fmt.Sprintf("68.%02d", n%100), "popular"),

@@ -25,6 +25,7 @@ type memoryJournal struct {
 	snapshot []byte
 
 	before func(records [][]byte) error // of each append, outside the lock; an error refuses it
+	around func(what string) error      // of each snapshot and drop, in the same way
 	lazy   bool                         // the planted lie: acknowledges, and keeps it only with the next append
 	later  [][]byte
 }
@@ -81,6 +82,11 @@ func (m *memoryJournal) Snapshot() (uint64, io.ReadCloser, bool, error) {
 }
 
 func (m *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
+	if m.around != nil {
+		if err := m.around("snapshot"); err != nil {
+			return err
+		}
+	}
 	var buffer bytes.Buffer
 	if err := write(&buffer); err != nil {
 		return err
@@ -92,6 +98,11 @@ func (m *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) err
 }
 
 func (m *memoryJournal) DropBefore(sequence uint64) error {
+	if m.around != nil {
+		if err := m.around("drop"); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.lazy {

@@ -113,13 +113,24 @@ func (j *journalActor) receive(l letter) {
 	case *snapshotted:
 		j.snapshotted(m)
 	case *cutQuestion:
-		j.cuts = append(j.cuts, m) // bounded by the mailbox: each is a caller that waits
+		j.queueCut(m)
 	case *closing:
 		j.end = m
 	case *halt:
 		j.stop(m.why)
 	}
 	j.advance()
+}
+
+// cutsMax bounds the callers that wait for a cut while a batch is being written.
+const cutsMax = 64
+
+func (j *journalActor) queueCut(q *cutQuestion) {
+	if len(j.cuts) >= cutsMax {
+		q.settle(errOverflow)
+		return
+	}
+	j.cuts = append(j.cuts, q)
 }
 
 func (j *journalActor) vital(letter) bool { return true }
@@ -133,6 +144,10 @@ func (j *journalActor) advance() {
 	case j.cause != nil:
 		j.refuse()
 	case j.busy:
+	case j.snapshot.drop > 0:
+		j.busy = true
+		j.writer.take(job{dropBefore: j.snapshot.drop})
+		j.snapshot.drop = 0
 	case j.snapshot.due() && j.snapshot.begin(j.last):
 		j.share(&cut{sequence: j.last, whole: true, done: j.snapshot.keeper.take})
 		j.advance()
@@ -141,10 +156,6 @@ func (j *journalActor) advance() {
 		j.advance()
 	case len(j.waiting) > 0:
 		j.append()
-	case j.snapshot.drop > 0:
-		j.busy = true
-		j.writer.take(job{dropBefore: j.snapshot.drop})
-		j.snapshot.drop = 0
 	case j.end != nil && !j.snapshot.running:
 		j.finish()
 	}

@@ -1,9 +1,7 @@
 package actors
 
 import (
-	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -55,7 +53,7 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 // recover builds the state and starts the actors. It is the goroutine that Open starts and Close awaits.
 func (s *System) recover() {
 	defer s.replay.Done()
-	r := &replayer{system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.tenants)}
+	r := newReplayer(s)
 	err := r.run()
 	if err == nil {
 		err = s.populate(r)
@@ -69,95 +67,6 @@ func (s *System) recover() {
 	if s.phase.CompareAndSwap(replaying, serving) {
 		close(s.ready)
 	}
-}
-
-// replayer applies a snapshot and the records after it to books.
-type replayer struct {
-	system   *System
-	books    map[string]*engine.Book
-	decoder  *decoder
-	tenants  *tenantReplay
-	snapshot uint64 // sequence of the snapshot
-	last     uint64 // sequence of the last record
-	bytes    int64  // of the records
-}
-
-// run is the whole replay. An event that cannot be applied stops the node like a panic at work does.
-func (r *replayer) run() (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("replay record %d: panic: %v\n%s", r.last+1, reason, debug.Stack())
-		}
-	}()
-	if err := r.restore(); err != nil {
-		return err
-	}
-	end := r.system.journal.Last()
-	r.system.progress.total.Store(end - r.snapshot)
-	r.last = r.snapshot
-	if err := r.system.journal.Read(r.snapshot+1, r.apply); err != nil {
-		return fmt.Errorf("replay the log after record %d: %w", r.last, err)
-	}
-	if r.last != end {
-		return fmt.Errorf("replay the log: %d records of %d came", r.last, end)
-	}
-	return nil
-}
-
-// restore begins with the newest snapshot, or with nothing.
-func (r *replayer) restore() error {
-	sequence, reader, ok, err := r.system.journal.Snapshot()
-	if err != nil {
-		return fmt.Errorf("open snapshot: %w", err)
-	}
-	if !ok {
-		return nil
-	}
-	states, err := r.decoder.readSnapshot(reader)
-	if closeErr := reader.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
-	}
-	for _, state := range states {
-		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
-	}
-	r.tenants.restore(&r.decoder.ledger)
-	r.snapshot = sequence
-	return nil
-}
-
-func (r *replayer) apply(sequence uint64, record []byte) error {
-	if sequence != r.last+1 {
-		return fmt.Errorf("record %d follows record %d", sequence, r.last)
-	}
-	if r.system.phase.Load() == stopping {
-		return errReplayStopped
-	}
-	event, err := r.decoder.decodeEvent(record)
-	if err != nil {
-		return fmt.Errorf("record %d: %w", sequence, err)
-	}
-	if quotes, ok := event.(engine.Event); ok {
-		r.book(quotes.CurrencyCode()).Apply(quotes)
-	} else if err := r.tenants.apply(event); err != nil {
-		return fmt.Errorf("record %d: %w", sequence, err)
-	}
-	r.last = sequence
-	r.bytes += int64(len(record))
-	r.system.progress.done.Add(1)
-	return nil
-}
-
-// book is the book of a currency, also of one that the catalogue does not know any more.
-func (r *replayer) book(code string) *engine.Book {
-	book, ok := r.books[code]
-	if !ok {
-		book = engine.NewBook(code, r.system.config.Catalogue, r.system.config.Rules)
-		r.books[code] = book
-	}
-	return book
 }
 
 // populate starts an actor for each currency, the directory and the journal, with the replayed state.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -19,6 +20,9 @@ const (
 
 // reliefWorkersMin keeps one currency's long work from holding up the others, also on one core.
 const reliefWorkersMin = 2
+
+// closeTimeout is how long Close waits for what is under way and for the last snapshot.
+const closeTimeout = 2 * time.Minute
 
 // System is a running node without its front end: the state of every currency in actors, journaled. It
 // implements engine.Service, engine.Intake, engine.Gate, engine.Accounts and engine.Operator. All its methods may be called at any time from any
@@ -120,7 +124,8 @@ func Open(c Config) (*System, error) {
 	return s, nil
 }
 
-// Ready is closed when the state is complete and questions are answered.
+// Ready is closed when the state is complete and questions are answered. When the replay fails it never
+// is: watch Done as well.
 func (s *System) Ready() <-chan struct{} { return s.ready }
 
 // Done is closed when the node has stopped by itself, which Err explains, or after Close.
@@ -176,7 +181,9 @@ func (s *System) close() error {
 		s.tenants.settle()
 		last := once[struct{}, struct{}](struct{}{})
 		s.clerk.send(last)
-		_, _ = last.await() // it has no error: a snapshot that fails is in the logger
+		if _, err := last.wait(closeTimeout); err != nil {
+			s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
+		}
 		s.directory.stop()
 		for _, code := range s.codes {
 			s.currencies[code].stop()

@@ -53,6 +53,9 @@ func (c *currencyActor) next() {
 	w := &c.writes
 	for w.flight == nil && len(w.waiting) > 0 {
 		batch := w.take()
+		if len(batch) == 0 {
+			return // nobody waits any more
+		}
 		decided, records, err := c.decide(batch)
 		switch {
 		case err != nil && len(batch) > 1:
@@ -83,6 +86,9 @@ func (w *writes) take() []*command {
 		}
 		w.waiting = w.waiting[1:]
 		w.alone = max(0, w.alone-1)
+		if m.abandoned() {
+			continue
+		}
 		batch, observations = append(batch, m), observations+size
 		if single {
 			break

@@ -59,6 +59,7 @@ func TestI3_Refusals(t *testing.T) {
 		"zero sell":          {Zero, []Observation{usd("bdi", "57", "0.00")}},
 		"both zero":          {Zero, []Observation{usd("bdi", "0.0", "0")}},
 		"negative":           {Negative, []Observation{usd("bdi", "-57", "60")}},
+		"a negative page":    {Negative, []Observation{usd("bdi", "-"+strings.Repeat("<html>", 1000), "60")}},
 		"text":               {Unparsable, []Observation{usd("bdi", "N/A", "60")}},
 		"exponent":           {Unparsable, []Observation{usd("bdi", "5.7e1", "60")}},
 		"not a number":       {Unparsable, []Observation{usd("bdi", "NaN", "60")}},
@@ -88,7 +89,7 @@ func TestI3_Refusals(t *testing.T) {
 			}
 			held := f.book.Board().Held()
 			if len(held) != len(c.bad) || held[0].Reason != c.reason || held[0].Observation.InstitutionID != "bdi" ||
-				len(held[0].Observation.Buy) > sideTextMax {
+				len(held[0].Observation.Buy) > sideTextMax || len(held[0].Detail) > 4*sideTextMax {
 				t.Errorf("quarantine holds %+v", held)
 			}
 		})

@@ -104,7 +104,8 @@ func (c *candidate) refuse(reason Reason, detail string) {
 
 // defect is what makes an observation no rate at all, whatever the market does.
 func (c *candidate) defect() (Reason, string) {
-	buy, sell := c.observation.Buy, c.observation.Sell
+	said := c.observation.kept() // the texts may be a page
+	buy, sell := said.Buy, said.Sell
 	switch {
 	case strings.HasPrefix(buy, "-") && len(buy) > 1 || strings.HasPrefix(sell, "-") && len(sell) > 1:
 		return Negative, fmt.Sprintf("a side is negative: buy %q, sell %q", buy, sell)

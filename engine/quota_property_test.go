@@ -33,15 +33,18 @@ func TestL1_L2_NeverOverGrantedFromSeeds(t *testing.T) {
 	if raceDetector || testing.Short() {
 		sequences = 1_000
 	}
-	admitted, crashes := 0, 0
+	admitted, crashes, aside := 0, 0, 0
 	for seed := range sequences {
 		w := newQuotaWorld(rand.New(rand.NewPCG(1, uint64(seed))).IntN, func(a *Account) counter { return a })
 		if fault := w.live(150); fault != "" {
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
-		admitted, crashes = admitted+w.admitted, crashes+w.crashes
+		admitted, crashes, aside = admitted+w.admitted, crashes+w.crashes, aside+w.aside
 	}
-	t.Logf("%d sequences, %d requests admitted, %d crashes", sequences, admitted, crashes)
+	t.Logf("%d sequences, %d requests admitted, %d crashes, %d times put aside", sequences, admitted, crashes, aside)
+	if admitted == 0 || crashes == 0 || aside == 0 {
+		t.Error("nothing was tried")
+	}
 }
 
 // staleCheck decides on what the request before has seen.

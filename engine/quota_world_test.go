@@ -54,6 +54,7 @@ type quotaWorld struct {
 	daysLeased map[Date]bool
 	admitted   int // over all
 	crashes    int
+	aside      int
 	fault      string
 }
 
@@ -297,6 +298,21 @@ func (w *quotaWorld) refund() {
 	}
 }
 
+// putAside takes an idle account out of memory and back in.
+func (w *quotaWorld) putAside() {
+	account := w.account.real()
+	if w.flight != nil || !account.Idle(w.now()) {
+		return
+	}
+	w.aside++
+	again := RestoreAccount(account.State())
+	again.TakeUp(account.PutAside())
+	if !reflect.DeepEqual(again.Record(), account.Record()) || !reflect.DeepEqual(again.PutAside(), account.PutAside()) {
+		w.fail("taken up as %+v, put aside as %+v", again, account)
+	}
+	*account = *again
+}
+
 // pass lets true time go by.
 func (w *quotaWorld) pass() {
 	spans := []time.Duration{
@@ -327,6 +343,7 @@ func (w *quotaWorld) step() {
 		w.stepClock()
 	case kind == 21:
 		w.newest = w.now().Steady // another account's event
+		w.putAside()
 	case kind == 22:
 		w.crash()
 	default:

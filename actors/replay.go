@@ -1,0 +1,161 @@
+package actors
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	replayBatch   = 512 // events that go from reading to applying at once
+	replayBatches = 8   // such batches that may wait
+)
+
+// replayer applies a snapshot and the records after it to books and tenants. Reading and decoding go on in one
+// goroutine while another one applies: each is about half of the work.
+type replayer struct {
+	system   *System
+	books    map[string]*engine.Book
+	decoder  *decoder
+	tenants  *tenantReplay
+	snapshot uint64 // sequence of the snapshot
+	last     uint64 // sequence of the last record that was read
+	bytes    int64  // of the records
+
+	batch   []any // events
+	batches chan []any
+	applied chan error // one value: how applying ended
+	failed  atomic.Bool
+}
+
+func newReplayer(s *System) *replayer {
+	return &replayer{
+		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.tenants),
+		batches: make(chan []any, replayBatches), applied: make(chan error, 1),
+	}
+}
+
+// run is the whole replay.
+func (r *replayer) run() error {
+	if err := r.restore(); err != nil {
+		return err
+	}
+	end := r.system.journal.Last()
+	r.system.progress.total.Store(end - r.snapshot)
+	r.last = r.snapshot
+	go r.apply()
+	err := r.system.journal.Read(r.snapshot+1, r.read)
+	r.hand()
+	close(r.batches)
+	if applied := <-r.applied; applied != nil {
+		return applied
+	}
+	if err != nil {
+		return fmt.Errorf("replay the log after record %d: %w", r.last, err)
+	}
+	if r.last != end {
+		return fmt.Errorf("replay the log: %d records of %d came", r.last, end)
+	}
+	return nil
+}
+
+// restore begins with the newest snapshot, or with nothing.
+func (r *replayer) restore() (err error) {
+	sequence, reader, ok, err := r.system.journal.Snapshot()
+	if err != nil {
+		return fmt.Errorf("open snapshot: %w", err)
+	}
+	if !ok {
+		return nil
+	}
+	defer recovered(&err)
+	states, err := r.decoder.readSnapshot(reader)
+	if closeErr := reader.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
+	}
+	for _, state := range states {
+		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
+	}
+	r.tenants.restore(&r.decoder.ledger)
+	r.snapshot = sequence
+	return nil
+}
+
+// read decodes one record.
+func (r *replayer) read(sequence uint64, record []byte) error {
+	if sequence != r.last+1 {
+		return fmt.Errorf("record %d follows record %d", sequence, r.last)
+	}
+	if r.system.phase.Load() == stopping || r.failed.Load() {
+		return errReplayStopped
+	}
+	event, err := r.decoder.decodeEvent(record)
+	if err != nil {
+		return fmt.Errorf("record %d: %w", sequence, err)
+	}
+	r.last = sequence
+	r.bytes += int64(len(record))
+	if r.batch = append(r.batch, event); len(r.batch) == replayBatch {
+		r.hand()
+	}
+	return nil
+}
+
+// hand gives the batch to apply.
+func (r *replayer) hand() {
+	if len(r.batch) > 0 {
+		r.batches <- r.batch
+		r.batch = make([]any, 0, replayBatch)
+	}
+}
+
+// apply is the second goroutine; run waits for it. It takes in every batch, also after an error, so that
+// reading never waits for ever.
+func (r *replayer) apply() {
+	var failure error
+	for batch := range r.batches {
+		if failure == nil {
+			failure = r.applyBatch(batch)
+			r.failed.Store(failure != nil)
+		}
+		r.system.progress.done.Add(uint64(len(batch)))
+	}
+	r.applied <- failure
+}
+
+// applyBatch stops the node when an event cannot be applied, as at work.
+func (r *replayer) applyBatch(batch []any) (err error) {
+	defer recovered(&err)
+	for _, event := range batch {
+		if quotes, ok := event.(engine.Event); ok {
+			r.book(quotes.CurrencyCode()).Apply(quotes)
+			continue
+		}
+		if err := r.tenants.apply(event); err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+	}
+	return nil
+}
+
+// recovered makes an error of a panic.
+func recovered(err *error) {
+	if reason := recover(); reason != nil {
+		*err = fmt.Errorf("replay: panic: %v\n%s", reason, debug.Stack())
+	}
+}
+
+// book is the book of a currency, also of one that the catalogue does not know any more.
+func (r *replayer) book(code string) *engine.Book {
+	book, ok := r.books[code]
+	if !ok {
+		book = engine.NewBook(code, r.system.config.Catalogue, r.system.config.Rules)
+		r.books[code] = book
+	}
+	return book
+}

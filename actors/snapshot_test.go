@@ -1,0 +1,122 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// minutes are refreshes of one source, a minute apart.
+func minutes(from, count int) []engine.Refresh {
+	var out []engine.Refresh
+	for i := from; i < from+count; i++ {
+		out = append(out, saying("a", noon.Add(time.Duration(i-1000)*time.Minute), "USD", "57", fmt.Sprintf("60.%02d", i%50), "popular"))
+	}
+	return out
+}
+
+func TestSnapshotsFollowTheLog(t *testing.T) {
+	for name, c := range map[string]Config{
+		"by records": {SnapshotRecords: 10},
+		"by bytes":   {SnapshotBytes: 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			taken := make(chan string, 100)
+			journal := &memoryJournal{around: func(what string) error { taken <- what; return nil }}
+			c.Journal = journal
+			s := start(t, c)
+			observe(t, s, minutes(0, 9)...)
+			observe(t, s, minutes(9, 9)...)
+			if what := <-taken; what != "snapshot" {
+				t.Errorf("first comes a %s", what)
+			}
+			if what := <-taken; what != "drop" {
+				t.Errorf("after a snapshot comes a %s", what)
+			}
+			observe(t, s, minutes(18, 1)...)
+			want := states(t, s)
+			if again := start(t, Config{Journal: journal.crashed()}); !reflect.DeepEqual(states(t, again), want) {
+				t.Error("snapshot and tail give another state")
+			}
+		})
+	}
+}
+
+func TestCloseTakesASnapshotOfWhatIsNew(t *testing.T) {
+	snapshots := 0
+	journal := &memoryJournal{around: func(what string) error {
+		if what == "snapshot" {
+			snapshots++
+		}
+		return nil
+	}}
+	for life, want := range []int{0, 1, 1, 2} {
+		s := start(t, Config{Journal: journal})
+		if life%2 == 1 {
+			observe(t, s, minutes(life, 1)...)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if snapshots != want {
+			t.Errorf("after life %d: %d snapshots, want %d", life, snapshots, want)
+		}
+	}
+	if len(journal.records) != 0 {
+		t.Errorf("%d records are left beside the snapshot", len(journal.records))
+	}
+}
+
+func TestFailedSnapshotCostsNothing(t *testing.T) {
+	for _, failure := range []error{wal.ErrNoSpace, errors.New("planted")} {
+		tried := make(chan struct{}, 10)
+		journal := &memoryJournal{around: func(string) error { tried <- struct{}{}; return failure }}
+		s := start(t, Config{Journal: journal, SnapshotRecords: 5})
+		for i := range 2 {
+			observe(t, s, minutes(10*i, 10)...)
+			<-tried
+		}
+		if err := s.Close(); err != nil || s.Err() != nil {
+			t.Errorf("%v: %v, Err %v", failure, err, s.Err())
+		}
+		if len(journal.records) != 20 {
+			t.Errorf("%v: %d records, want all 20", failure, len(journal.records))
+		}
+	}
+}
+
+func TestPoisonedJournalStopsTheNode(t *testing.T) {
+	for _, at := range []string{"snapshot", "drop"} {
+		journal := &memoryJournal{around: func(what string) error {
+			if what == at {
+				return fmt.Errorf("planted: %w", wal.ErrPoisoned)
+			}
+			return nil
+		}}
+		s := start(t, Config{Journal: journal, SnapshotRecords: 5})
+		_, _ = s.Observe(minutes(0, 10))
+		<-s.Done()
+		if !errors.Is(s.Err(), wal.ErrPoisoned) {
+			t.Errorf("%s: Err %v", at, s.Err())
+		}
+		if _, err := s.Observe(minutes(10, 1)); !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("%s: a later write: %v", at, err)
+		}
+		if _, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}); err != nil {
+			t.Errorf("%s: a read: %v", at, err)
+		}
+	}
+}
+
+// An event that cannot be applied at recovery stops the node like one at work.
+func TestPanicWhileReplayingIsAnError(t *testing.T) {
+	r := newReplayer(&System{config: Config{Catalogue: engine.DefaultCatalogue(), Rules: engine.DefaultRules()}})
+	if err := r.applyBatch([]engine.Event{bogus{&engine.Rejected{Currency: "USD"}}}); err == nil {
+		t.Error("no error")
+	}
+}
