@@ -132,3 +132,11 @@ func (a *asks[Q, A]) ask(to *ref, query Q) (A, error) {
 func once[Q, A any](query Q) *question[Q, A] {
 	return &question[Q, A]{query: query, done: make(chan struct{}, 1)}
 }
+
+// await waits without a deadline. Only for a question that is used once.
+func (q *question[Q, A]) await() (A, error) {
+	if q.state.CompareAndSwap(pending, parked) {
+		<-q.done
+	}
+	return q.answer, q.err
+}

@@ -30,14 +30,6 @@ func isCode(err error, c engine.Code) bool {
 
 type doubling = question[int, int]
 
-// await is wait without a deadline, for a question that is used once.
-func (q *question[Q, A]) await() (A, error) {
-	if q.state.CompareAndSwap(pending, parked) {
-		<-q.done
-	}
-	return q.answer, q.err
-}
-
 // toyStage is a stage whose failures the test wants to see, or none.
 func toyStage(t testing.TB, limit int) (*stage, *atomic.Int64) {
 	t.Helper()
