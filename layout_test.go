@@ -76,7 +76,7 @@ func testLibraries() []string {
 func ownedTestLibraries() map[string][]string {
 	return map[string][]string{
 		"github.com/emersion/go-smtp": {"actors/mail", "."},
-		"github.com/emersion/go-sasl": {"actors/mail"},
+		"github.com/emersion/go-sasl": {"actors/mail", "."},
 	}
 }
 
