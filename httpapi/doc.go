@@ -10,14 +10,16 @@
 //	server.go         serve: a request id, the headers of every answer, a net under panics (500)
 //	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
-//	                  (authentication, when there are keys)
-//	routes.go         readiness: nothing loaded: 503 before any word about parameters
-//	                  (quotas, when there are limits)
+//	limits.go         with a gate: it authenticates (auth.go, address.go: in whose name; 401) and charges; then readiness: nothing
+//	                  loaded: 503 before any word about limits (429) or parameters; at the end 5xx gets its charge back
 //	reading.go        the parameters, all problems at once, or 400
 //	operations.go     the service is asked; its errors: errors.go
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
 //	conditional.go    ETag and Cache-Control; 304 when the caller has it
 //	encoding.go       gzip when the caller takes it
+//
+// Account operations part from it at the route: account.go (method, origin, credential), account_body.go (URL and body, all
+// problems at once), account_answers.go (engine.Accounts is asked). They are never charged and never kept.
 //
 // # Headers
 //
@@ -26,7 +28,10 @@
 //	200, 304       ETag, Cache-Control: private, max-age=0…60
 //	a body         Content-Type, Content-Length; Content-Encoding when it is compressed
 //	204            Allow, Access-Control-Allow-Methods, -Headers, Access-Control-Max-Age
-//	errors         Cache-Control: no-store; 405 Allow; 503 Retry-After
+//	errors         Cache-Control: no-store; 405 Allow; 429, 503 Retry-After; 401 WWW-Authenticate
+//	with a gate    X-RateLimit-Limit, -Remaining, -Reset, RateLimit-Policy, RateLimit on data answers whose caller was identified;
+//	               Deprecation, Sunset, Link on every answer while the end of anonymous access is announced
+//	accounts       no-store, no CORS, Cross-Origin-Resource-Policy: same-origin; 201 Location
 //
 // # Why it is fast
 //
@@ -40,6 +45,7 @@
 //
 //	a parameter            its row in params.go, its grammar in query.go, its oracle in fuzz_test.go
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
+//	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
 //	an error code          its status in errors.go
 //	a header               headers.go; then "go test -run Golden -update", and read the diff
 //	a limit of connections Limits in server.go
@@ -53,11 +59,24 @@
 //   - H3: empty parts of a query ("?", "&&") say nothing; a name without "=" has the empty value, which Q3 refuses.
 //   - H4: the same unknown name is reported once, at most 64 characters of it; an answer has about 64 details at most.
 //   - H5: a key in the URL is refused also when unknown parameters are allowed (Q1, Q4), in any spelling of small and capital letters.
-//   - H6: CORS headers are on every answer of this server, also where no operation is: nothing here is private.
+//   - H6: CORS headers are on every answer but those under /v1/account/, also where no operation is: nothing there is private.
 //   - H7: the 80 characters of a path id are counted as UTF-8 characters after decoding (Q9).
 //   - H8: gzip is chosen when its quality is above 0 and not below that of identity where identity is named (Q11); errors
 //     of 1 KiB and more are compressed too.
 //   - H9: the ETag is SHA-256 of the body without generatedAt, 128 bits of it: the same on every node and after a restart (Q12).
 //   - H10: a request without a method of the contract on an unknown path is 404: the route comes first (L7).
 //   - H11: OPTIONS * is answered like OPTIONS of an operation.
+//   - H12: the gate charges where it authenticates. A request that is not answered for want of data gets the charge back, and says
+//     where its caller stands afterwards (L6, L7, L9).
+//   - H13: with limits off the gate is asked only once keys are required, and only its refusals count (L10, K6).
+//   - H14: whatever stands in Authorization and is not "Bearer", one blank and a well-formed key is a key that is refused, another
+//     scheme too. A second Authorization header is no HTTP that we take: 400.
+//   - H15: an entry of X-Forwarded-For that is no address ends the walk at the hop that wrote it; empty entries say nothing (L8).
+//   - H16: with a gate answers vary by Authorization as well. Strict-Transport-Security is for the proxy that ends TLS.
+//   - H17: a body that is not one JSON object is malformed_request, and the connection ends; everything else that is wrong with one is
+//     invalid_parameters. A repeated field has the path [name, 1], as a parameter has (Q2).
+//   - H18: an account operation that a page of another site asks for is invalid_parameters with the path Origin or Sec-Fetch-Site.
+//   - H19: without a credential an account operation answers invalid_session, usage missing_key. Bad content is told only to those whose
+//     credential is good.
+//   - H20: usage is {"data":{"day":{"limit","remaining","resetAt"},"minute":{…}}}.
 package httpapi
