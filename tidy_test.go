@@ -35,6 +35,7 @@ func goroutineFiles() map[string]string {
 		"actors/relief.go":       "relief.stop, at the end of System.Close",
 		"actors/replay.go":       "replayer.run: waits for the goroutine that applies",
 		"actors/snapshot.go":     "keeper.stop, in System.Close",
+		"actors/sweeper.go":      "sweeper.end, in System.Close",
 		"actors/system.go":       "System.Close: waits for the replay",
 		"actors/writer.go":       "writer.stop, in System.Close",
 	}

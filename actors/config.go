@@ -41,8 +41,9 @@ type Config struct {
 	// PendingWritesMax is how many commands may wait for one currency while another one is being written;
 	// one more is answered overloaded. 0 = 64. Each holds up to 2,048 observations in memory.
 	PendingWritesMax int
-	// SnapshotRecords is after how many records a snapshot is taken. 0 = 50,000, which replay in less than
-	// a second. Small numbers write the whole state again and again.
+	// SnapshotRecords is after how many records a snapshot is taken; with so many accounts that they are
+	// more than four times as long as these records, later. 0 = 50,000, which replay in less than a second.
+	// Small numbers write the whole state again and again.
 	SnapshotRecords int
 	// SnapshotBytes is after how many bytes of records a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64

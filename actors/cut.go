@@ -100,6 +100,17 @@ func (s *shardActor) census(m *census) {
 	s.share(c, 0)
 }
 
+// ledgerBytes is how large the accounts are.
+func (c *cut) ledgerBytes() int64 {
+	total := int64(0)
+	for _, accounts := range c.ledgers {
+		for _, account := range accounts {
+			total += int64(len(account))
+		}
+	}
+	return total
+}
+
 // writeLedger writes the accounts and the registry.
 func (c *cut) writeLedger(w *partWriter) {
 	for _, accounts := range c.ledgers {

@@ -18,10 +18,13 @@ type tenantReplay struct {
 	decoder    *decoder
 }
 
-func newTenantReplay(t *tenants) *tenantReplay {
-	r := &tenantReplay{accounts: map[uint64]*ledgerAccount{}, decoder: newDecoder(), seal: t.seal}
-	r.registry = engine.NewRegistry(r.seal)
-	return r
+func newTenantReplay() *tenantReplay {
+	return &tenantReplay{accounts: map[uint64]*ledgerAccount{}, decoder: newDecoder()}
+}
+
+// begin is with nothing; seal is the key of the process that seals login codes.
+func (r *tenantReplay) begin(seal [32]byte) {
+	r.seal, r.registry = seal, engine.NewRegistry(seal)
 }
 
 // restore begins with what a snapshot held.

@@ -32,13 +32,14 @@ type replayer struct {
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.tenants),
+		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(),
 		batches: make(chan []any, replayBatches), applied: make(chan error, 1),
 	}
 }
 
 // run is the whole replay.
 func (r *replayer) run() error {
+	r.tenants.begin(r.system.tenants.seal)
 	if err := r.restore(); err != nil {
 		return err
 	}

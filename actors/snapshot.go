@@ -89,6 +89,7 @@ type snapshotPlan struct {
 	last    uint64 // sequence of the newest one
 	records int    // appended since
 	bytes   int64
+	ledger  int64 // bytes of all accounts in it
 	running bool
 	final   bool   // Close wants one
 	tried   bool   // and got one, or an error
@@ -100,8 +101,13 @@ func (p *snapshotPlan) count(records, bytes int) {
 	p.bytes += int64(bytes)
 }
 
+// ledgerPart is how large a part of all accounts the records since the last snapshot are at least: with a
+// million accounts a snapshot is as long as hours of records.
+const ledgerPart = 4
+
 func (p *snapshotPlan) due() bool {
-	return !p.running && (p.records >= p.recordsMax || p.bytes >= p.bytesMax || p.final)
+	many := p.records >= p.recordsMax && p.bytes >= p.ledger/ledgerPart
+	return !p.running && (many || p.bytes >= p.bytesMax || p.final)
 }
 
 // begin reports whether there is something new to keep at the end of the journal.
@@ -115,6 +121,7 @@ func (p *snapshotPlan) begin(end uint64) bool {
 type snapshotted struct {
 	fact
 	sequence uint64
+	ledger   int64 // bytes of all accounts in it
 	err      error
 }
 
@@ -123,7 +130,7 @@ func (j *journalActor) snapshotted(m *snapshotted) {
 	j.snapshot.running = false
 	switch {
 	case m.err == nil:
-		j.snapshot.last, j.snapshot.drop = m.sequence, m.sequence+1
+		j.snapshot.last, j.snapshot.drop, j.snapshot.ledger = m.sequence, m.sequence+1, m.ledger
 	case errors.Is(m.err, wal.ErrPoisoned):
 		j.stop(outcome(m.err))
 		j.fail(m.err)
@@ -155,7 +162,7 @@ func (k *keeper) take(c *cut) { k.cuts <- c }
 func (k *keeper) run() {
 	defer k.done.Done()
 	for c := range k.cuts {
-		k.to.send(&snapshotted{sequence: c.sequence, err: k.keep(c)})
+		k.to.send(&snapshotted{sequence: c.sequence, err: k.keep(c), ledger: c.ledgerBytes()})
 	}
 }
 

@@ -76,6 +76,9 @@ func (s *shards) of(account uint64) *ref { return s.refs[account%uint64(len(s.re
 // of which the registry allows 5,000, and the few that are always under way.
 const shardFactsMax = 8192
 
+// dormantBytes is about what an idle account takes in a snapshot.
+const dormantBytes = 150
+
 // populate starts the actors with the replayed state.
 func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *ref) error {
 	t.clock.resume(r.steady)
@@ -86,6 +89,7 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	}
 	t.shards = &shards{}
 	for i, accounts := range idle {
+		clerk.snapshot.ledger += int64(len(accounts)) * dormantBytes
 		if err := t.spawnShard(s, i, accounts, clerkRef); err != nil {
 			return err
 		}
@@ -137,7 +141,7 @@ func (t *tenants) settle() {
 		shard.send(m)
 	}
 	for _, m := range questions {
-		_, _ = m.await() // what could not be written is forfeited, as in a crash
+		_, _ = m.wait(closeTimeout) // what could not be written is forfeited, as in a crash
 	}
 }
 
