@@ -131,6 +131,8 @@ func (o *accountOptions) check() error {
 		say    string
 	}{
 		{o.smtpAddr == "", "--mail=smtp: no mail server; name it with --smtp-addr HOST:PORT"},
+		{strings.HasPrefix(o.smtpAddr, ":") || strings.HasSuffix(o.smtpAddr, ":0"),
+			"--smtp-addr: want the host of the mail server, which its certificate must bear, and its port"},
 		{o.mailFrom.IsZero(), "--mail=smtp: no sender; give the address that letters come from with --mail-from"},
 		{hasUser != (o.smtpPasswordFile != ""), "--smtp-user and --smtp-password-file belong together; one is missing"},
 		{off && hasUser, "--smtp-tls=off: the password would be readable on the way; use starttls or tls"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,7 +105,9 @@ func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 	files += contentOf(t, data)
 	said := p.output() + lists + mustRun(t, "log", "dump", "--data", data)
 	t.Logf("%d secrets, %d bytes of output, %d bytes of data", len(secrets), len(said), len(files))
-	if !strings.Contains(said, "account operation") || !strings.Contains(said, "keyRevoked") || !strings.Contains(files, email) {
+	snapshots, err := filepath.Glob(data + "/snapshot-*")
+	if err != nil || len(snapshots) == 0 || !strings.Contains(readFile(t, snapshots[0]), email) ||
+		!strings.Contains(said, "account operation") || !strings.Contains(said, "keyRevoked") {
 		t.Error("the search looks in the wrong place")
 	}
 	for _, leak := range append(leaks(said+files, secrets), leaks(said, []string{email})...) {

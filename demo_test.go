@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -32,11 +33,42 @@ func TestDemo_LinesToTry(t *testing.T) {
 			t.Errorf("GET %s: %s", path, body)
 		}
 	}
+	tryAccount(t, p)
 	if code := p.signal(os.Interrupt); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// tryAccount does what the demo tells about keys: the code is printed.
+func tryAccount(t *testing.T, p *program) {
+	t.Helper()
+	body, path := "", ""
+	if hint := regexp.MustCompile(`curl -H 'Content-Type: application/json' -d '(.+)' (http://\S+)`).FindStringSubmatch(p.output()); hint != nil {
+		body, path = hint[1], strings.TrimPrefix(hint[2], p.url)
+	}
+	anyone := caller{t: t, node: p}
+	anyone.must("POST", path, body, http.StatusAccepted, "")
+	code := regexp.MustCompile(`code=(\d{8})`).FindStringSubmatch(p.await("mail to=ana@example.com"))
+	session := anyone.must("POST", sessionsPath, `{"email":"ana@example.com","code":"`+code[1]+`"}`, http.StatusOK, "")
+	key, _ := anyone.with(session.field(t, "token")).newKey("first")
+	if !strings.HasPrefix(key.token, engine.KeyPrefixTest) {
+		t.Error("the key is none of the test environment")
+	}
+	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("RateLimit") != "" {
+		t.Errorf("the demo has limits: %v", got.header)
+	}
+}
+
+// TestDemo_WithLimits wants the demo to hold callers to the quotas when asked to.
+func TestDemo_WithLimits(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--limits", "on").listening()
+	p.await("Ctrl-C stops it.")
+	if got := (caller{t: t, node: p}).must("GET", countedPath, "", http.StatusOK, "").left(t, "minute"); got != 59 {
+		t.Errorf("%d left of the minute", got)
 	}
 }
 

@@ -111,6 +111,7 @@ func badCommandLines() []badInput {
 		{args: "serve --data DIR/data --catalogue DIR/c.json", files: map[string]string{"c.json": `{"institutions": [{"id": "Big Bank"}], "x": 1}`}},
 		{args: "serve --data DIR/file/data", files: map[string]string{"file": ""}},
 		{args: "demo --seed -1"},
+		{args: "demo --limits maybe"},
 		{args: "demo --step 5"},
 		{args: "demo --step 1ms"},
 		{args: "import --data DIR/data"},
@@ -126,6 +127,45 @@ func badCommandLines() []badInput {
 		{args: "log dump --data DIR/data"},
 		{args: "log repair --data DIR/data --yes"},
 		{args: "version now"},
+	}
+}
+
+func badAccountLines() []badInput {
+	serve, file := "serve --data DIR/data ", map[string]string{"file": "text\n"}
+	return []badInput{
+		{args: serve + "--limits maybe"},
+		{args: serve + "--quota-day 0"},
+		{args: serve + "--quota-minute 60001"},
+		{args: serve + "--lease 1e3"},
+		{args: serve + "--mail pigeon"},
+		{args: serve + "--mail smtp --smtp-user ana"},
+		{args: serve + "--smtp-addr mail.example.com"},
+		{args: serve + "--smtp-addr :25 --mail-from no-reply@example.com"},
+		{args: serve + "--smtp-addr mail.example.com:25 --mail-from no-reply"},
+		{args: serve + "--smtp-addr mail.example.com:25 --mail-from no-reply@example.com --smtp-tls on"},
+		{args: serve + "--smtp-addr mail.example.com:25 --mail-from no-reply@example.com --smtp-tls off --smtp-user ana --smtp-password-file DIR/file", files: file},
+		{args: serve + "--smtp-addr mail.example.com:25 --mail-from no-reply@example.com --smtp-user ana --smtp-password-file DIR/none"},
+		{args: serve + "--smtp-addr mail.example.com:25 --mail-from no-reply@example.com --smtp-ca-file DIR/file", files: file},
+		{args: serve + "--smtp-password secret"},
+		{args: serve + "--trusted-proxy 10.0.0.1/8"},
+		{args: serve + "--trusted-proxy 0.0.0.0/0"},
+		{args: serve + "--trusted-proxy proxy"},
+		{args: serve + "--account-url example.com"},
+		{args: serve + "--admin-socket DIR/file", files: file},
+		{args: "admin acounts"},
+		{args: "admin accounts list"},
+		{args: "admin accounts list --data DIR/data"},
+		{args: "admin accounts list --data DIR"},
+		{args: "admin accounts list --admin-socket DIR/file", files: file},
+		{args: "admin accounts show --data DIR"},
+		{args: "admin accounts show 1 2 --data DIR"},
+		{args: "admin accounts suspend 1 --data DIR"},
+		{args: "admin accounts limit 1 --data DIR"},
+		{args: "admin accounts limit 1 --day -1 --data DIR"},
+		{args: "admin accounts restore 1 --reason x --data DIR"},
+		{args: "admin keys-required --data DIR"},
+		{args: "admin keys-required --show --withdraw --data DIR"},
+		{args: "admin keys-required --at 2027-03-01 --data DIR"},
 	}
 }
 
@@ -167,7 +207,7 @@ func badFiles() []badInput {
 
 func TestGolden_BadInput(t *testing.T) {
 	var text strings.Builder
-	for _, cases := range [][]badInput{badCommandLines(), badSettingsCases(), badFiles()} {
+	for _, cases := range [][]badInput{badCommandLines(), badAccountLines(), badSettingsCases(), badFiles()} {
 		for _, c := range cases {
 			text.WriteString(c.outcome(t))
 		}

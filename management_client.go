@@ -67,8 +67,6 @@ func (n *adminNode) unreached(err error) error {
 		return fail(exitUnavailable, "no node is running behind %s; start it (%s), or name its socket with --admin-socket", n.socket, n.start)
 	case errors.Is(err, fs.ErrPermission):
 		return fail(exitUnavailable, "%s: not allowed; be the user that runs the node, or root", n.socket)
-	case errors.Is(err, syscall.ENOTSOCK), errors.Is(err, syscall.EPROTOTYPE):
-		return fail(exitUsage, "%s: is no socket; name the one of the node with --admin-socket", n.socket)
 	case errors.Is(err, context.Canceled):
 		return fail(exitInterrupted, "interrupted while the node was asked")
 	}

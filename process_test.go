@@ -149,7 +149,9 @@ func (p *program) follow(output *os.File) {
 		p.more = make(chan struct{})
 		p.mu.Unlock()
 	}
-	_ = p.cmd.Wait() // ProcessState tells
+	if p.cmd != nil { // nil: it runs in this process
+		_ = p.cmd.Wait() // ProcessState tells
+	}
 }
 
 // await returns the first line that contains the text.
