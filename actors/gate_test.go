@@ -1,0 +1,242 @@
+package actors
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func key(digest engine.Digest) engine.Caller {
+	return engine.Caller{Key: digest, HasKey: true, Address: client(1)}
+}
+
+// callers are one of each kind, with the code that refuses them once keys are required.
+func callers(t *testing.T, n *node) map[engine.Code]engine.Caller {
+	good, revoked, suspended := n.join(1, 1), n.join(2, 1), n.join(3, 1)
+	if err := n.RevokeKey(revoked.token, revoked.ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.SuspendAccount(3, "abuse", "luis"); err != nil {
+		t.Fatal(err)
+	}
+	return map[engine.Code]engine.Caller{
+		"":                          key(good.keys[0]),
+		engine.CodeMissingKey:       {Address: client(1)},
+		engine.CodeInvalidKey:       {Address: client(1), Refused: true},
+		engine.CodeRevokedKey:       key(revoked.keys[0]),
+		engine.CodeAccountSuspended: key(suspended.keys[0]),
+	}
+}
+
+func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
+	n := startNode(t, Config{})
+	all := callers(t, n)
+	all["unknown"] = key(keyOf(12345))
+	for code, caller := range all {
+		grant, err := n.Admit(caller)
+		if err != nil || !grant.Admitted || (grant.Account != 0) != (code == "") {
+			t.Errorf("%q: %+v, %v", code, grant, err)
+		}
+	}
+	requiredAt := noon.Add(engine.NoticeMin)
+	announced, err := n.Announce(requiredAt, "luis")
+	if err != nil || announced != n.Transition() || !announced.RequiredAt.Equal(requiredAt) {
+		t.Fatalf("%+v, %v", announced, err)
+	}
+	n.crash()
+	n.pass(engine.NoticeMin - time.Second)
+	if grant, err := n.Admit(all[engine.CodeMissingKey]); err != nil || !grant.Admitted {
+		t.Errorf("a second early: %+v, %v", grant, err)
+	}
+	n.pass(time.Second)
+	if _, err := n.Admit(all["unknown"]); !isCode(err, engine.CodeInvalidKey) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	delete(all, "unknown")
+	for code, caller := range all {
+		grant, err := n.Admit(caller)
+		if code == "" && (err != nil || !grant.Admitted || grant.Account != 1) || code != "" && !isCode(err, code) {
+			t.Errorf("%q: %+v, %v", code, grant, err)
+		}
+	}
+	if err := n.RestoreAccount(3, "luis"); err != nil {
+		t.Fatal(err)
+	}
+	if grant := n.admit(all[engine.CodeAccountSuspended].Key); grant.Account != 3 {
+		t.Errorf("after the suspension: %+v", grant)
+	}
+}
+
+func TestK7_AnnouncementMayBeWithdrawnBeforeItsDay(t *testing.T) {
+	n := startNode(t, Config{})
+	if _, err := n.Announce(noon.Add(engine.NoticeMin-time.Second), "luis"); !isCode(err, engine.CodeInvalidParameters) {
+		t.Errorf("13 days ahead: %v", err)
+	}
+	if err := n.WithdrawAnnouncement("luis"); !isCode(err, engine.CodeInvalidParameters) {
+		t.Errorf("nothing to withdraw: %v", err)
+	}
+	if _, err := n.Announce(noon.Add(2*engine.NoticeMin), "luis"); err != nil {
+		t.Fatal(err)
+	}
+	n.restart()
+	if transition := n.Transition(); !transition.Pending(noon) || transition.By != "luis" {
+		t.Errorf("after a restart %+v", transition)
+	}
+	if err := n.WithdrawAnnouncement("luis"); err != nil {
+		t.Fatal(err)
+	}
+	n.crash()
+	if transition := n.Transition(); transition != (engine.Transition{}) {
+		t.Errorf("after the withdrawal %+v", transition)
+	}
+	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis\x1b[31m"); !isCode(err, engine.CodeInvalidParameters) {
+		t.Errorf("a name that colours the log: %v", err)
+	}
+}
+
+func TestL8_StrangersAreCountedByAddress(t *testing.T) {
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: 5}}})
+	ask := func(text string) engine.Grant {
+		grant, err := n.Admit(engine.Caller{Address: netip.MustParseAddr(text)})
+		if err != nil || grant.Account != 0 {
+			t.Fatal(grant, err)
+		}
+		return grant
+	}
+	for i := range 8 {
+		if grant := ask("203.0.113.7"); grant.Admitted != (i < 5) {
+			t.Errorf("request %d: %+v", i, grant)
+		}
+		if grant := ask([]string{"2001:db8::1", "2001:db8::2"}[i%2]); grant.Admitted != (i < 5) {
+			t.Errorf("request %d of one /64: %+v", i, grant)
+		}
+	}
+	if grant := ask("203.0.113.8"); !grant.Admitted {
+		t.Errorf("another address: %+v", grant)
+	}
+	n.pass(time.Minute)
+	grant := ask("203.0.113.7")
+	n.Refund(grant)
+	for i := range 6 {
+		if grant := ask("203.0.113.7"); grant.Admitted != (i < 5) {
+			t.Errorf("request %d after a refund: %+v", i, grant)
+		}
+	}
+}
+
+func TestL6_RefundCostsNothing(t *testing.T) {
+	n := startNode(t, Config{})
+	m := n.join(1, 1)
+	for range 100 {
+		grant := n.admit(m.keys[0])
+		if !grant.Admitted {
+			t.Fatalf("%+v", grant)
+		}
+		n.Refund(grant)
+	}
+	if spent := n.spent(m.token); spent != 0 {
+		t.Errorf("%d spent after refunds", spent)
+	}
+	n.Refund(engine.Grant{Account: 1}) // was never admitted
+	if got := n.admitted(m.keys[0], 61); got != 60 {
+		t.Errorf("%d admitted within a minute, want 60", got)
+	}
+}
+
+func TestL10_LimitsOff(t *testing.T) {
+	n := startNode(t, Config{LimitsOff: true, Terms: engine.Terms{Allowance: engine.Allowance{Day: 1, Minute: 1}}})
+	if n.Enforced() {
+		t.Error("limits are off and enforced")
+	}
+	all := callers(t, n)
+	for code, caller := range all {
+		for range 3 {
+			grant, err := n.Admit(caller)
+			if err != nil || !grant.Admitted {
+				t.Errorf("%q: %+v, %v", code, grant, err)
+			}
+			n.Refund(grant)
+		}
+	}
+	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+		t.Fatal(err)
+	}
+	n.pass(engine.NoticeMin)
+	for code, caller := range all {
+		if _, err := n.Admit(caller); code == "" && err != nil || code != "" && !isCode(err, code) {
+			t.Errorf("%q: %v", code, err)
+		}
+	}
+}
+
+func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
+	journal := newHeldJournal()
+	s := open(t, Config{Journal: journal})
+	<-journal.reading
+	_, err := s.Admit(engine.Caller{})
+	unavailable(t, "Admit", err, 2*time.Second)
+	_, err = s.KeyUsage(keyOf(1))
+	unavailable(t, "KeyUsage", err, 2*time.Second)
+	_, err = s.ListAccounts()
+	unavailable(t, "ListAccounts", err, 2*time.Second)
+	_, _, err = s.OpenSession(mustEmail(t, "a@example.com"), "12345678", client(1))
+	unavailable(t, "OpenSession", err, 2*time.Second)
+	s.Refund(engine.Grant{Verdict: engine.Verdict{Admitted: true}})
+	if s.Transition() != (engine.Transition{}) {
+		t.Error("a transition before the log is read")
+	}
+	close(journal.gate)
+	<-s.Ready()
+	if err := s.RequestCode(mustEmail(t, "a@example.com"), client(1)); !isCode(err, engine.CodeDataUnavailable) {
+		t.Errorf("without a mailer: %v", err)
+	}
+}
+
+func TestOperatorChangesAccounts(t *testing.T) {
+	n := startNode(t, Config{})
+	a, b := n.join(1, 2), n.join(2, 0)
+	n.admitted(a.keys[0], 3)
+	list, err := n.ListAccounts()
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	want := engine.AccountSummary{ID: 1, Email: a.email, CreatedAt: noon, ActiveKeys: 2, SpentToday: 3}
+	if list[0] != want || list[1].Email != b.email {
+		t.Errorf("%+v\nwant %+v", list[0], want)
+	}
+	if err := n.LimitAccount(1, engine.Allowance{Day: 5, Minute: 4}, "luis"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.admitted(a.keys[1], 3); got != 1 {
+		t.Errorf("%d admitted, one was left of 4 a minute", got)
+	}
+	n.crash()
+	record, verdict, err := n.ShowAccount(1)
+	if err != nil || record.Allowance != (engine.Allowance{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
+		t.Errorf("%+v, %+v, %v", record, verdict, err)
+	}
+	for what, err := range map[string]error{
+		"no such account":       n.SuspendAccount(77, "", "luis"),
+		"negative":              n.LimitAccount(1, engine.Allowance{Day: -1}, "luis"),
+		"minutes beyond bounds": n.LimitAccount(1, engine.Allowance{Minute: allowanceMinuteMax + 1}, "luis"),
+		"a reason in colours":   n.SuspendAccount(1, "\x1b[31m", "luis"),
+		"restored as it was":    n.RestoreAccount(1, "luis"),
+	} {
+		switch what {
+		case "no such account":
+			if !isCode(err, engine.CodeNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case "restored as it was":
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		default:
+			if !isCode(err, engine.CodeInvalidParameters) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// sampleTenantEvents are all events besides those of currencies, by name.
+func sampleTenantEvents(t testing.TB) map[string]any {
+	email := mustEmail(t, "ana.perez@example.com")
+	at, day := noon.Add(1234567), engine.DateOf(noon)
+	digest := keyOf(7)
+	key := engine.KeyRecord{ID: "key_0123456789abcdef", Name: "producción", Hint: "Zz09", Digest: digest, CreatedAt: at}
+	old := key
+	old.RevokedAt, old.LastUsed = at.Add(time.Hour), at.Add(time.Minute)
+	return map[string]any{
+		"accountCreated":        &engine.AccountCreated{Account: 7, Email: email, At: at},
+		"keyCreated":            &engine.KeyCreated{Account: 7, Key: key},
+		"keyCreated-old":        &engine.KeyCreated{Account: 7, Key: old},
+		"keyRevoked":            &engine.KeyRevoked{Account: 7, KeyID: key.ID, At: at, By: "owner"},
+		"leased":                &engine.Leased{Account: 7, Day: day, Count: 16, Refunded: 1, Unspent: 8, Steady: time.Hour, KeyID: key.ID, At: at},
+		"returned":              &engine.Returned{Account: 7, Day: day, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Uses: []engine.KeyUse{{KeyID: key.ID, At: at}}},
+		"returned-empty":        &engine.Returned{Account: 7},
+		"suspended":             &engine.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
+		"restored":              &engine.Restored{Account: 7, At: at, By: "luis"},
+		"allowanceSet":          &engine.AllowanceSet{Account: 7, Allowance: engine.Allowance{Day: 50_000, Minute: 300}, At: at, By: "luis"},
+		"codeIssued":            &engine.CodeIssued{Email: email, At: at, Steady: time.Minute, Mailed: true},
+		"codeFailed":            &engine.CodeFailed{Email: email, At: at, Steady: time.Minute},
+		"codeRefused":           &codeRefused{Email: email, At: at},
+		"sessionOpened":         &engine.SessionOpened{Account: 7, New: true, Email: email, Token: digest, Expires: at.Add(time.Minute), At: at, Steady: time.Minute},
+		"sessionClosed":         &engine.SessionClosed{Token: digest},
+		"announced":             &engine.Announced{Transition: engine.Transition{AnnouncedAt: noon, RequiredAt: noon.AddDate(0, 1, 0), By: "luis"}},
+		"announcementWithdrawn": &engine.AnnouncementWithdrawn{At: at, By: "luis"},
+	}
+}
+
+// Golden records for ever; see TestGoldenRecords.
+func TestGoldenTenantRecords(t *testing.T) {
+	for name, event := range sampleTenantEvents(t) {
+		path := filepath.Join("testdata", "golden-records", "v1-"+name+".hex")
+		encoded, err := encodeEvent(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); *update && os.IsNotExist(err) {
+			if err := os.WriteFile(path, []byte(hex.EncodeToString(encoded)+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := hex.DecodeString(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := newDecoder().decodeEvent(old); err != nil || !reflect.DeepEqual(got, event) {
+			t.Errorf("%s reads as %+v, %v\nwant %+v", path, got, err, event)
+		}
+		if !bytes.Equal(encoded, old) {
+			t.Errorf("%s: the same event is written differently today:\n%x\n%x", name, encoded, old)
+		}
+	}
+}
+
+// What operators are shown names the account and no more of its address, of digests a beginning.
+func TestS5_DescriptionsAreMasked(t *testing.T) {
+	for name, event := range sampleTenantEvents(t) {
+		record, err := encodeEvent(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := DescribeRecord(record)
+		word, _, _ := strings.Cut(name, "-")
+		if err != nil || !strings.Contains(line, `"event":"`+word+`"`) || strings.Contains(line, "\n") {
+			t.Errorf("%s: %s, %v", name, line, err)
+		}
+		digest := keyOf(7)
+		for _, secret := range []string{"ana.perez", "ana.perez@example.com", hex.EncodeToString(digest[:]), hex.EncodeToString(digest[:8])} {
+			if strings.Contains(line, secret) {
+				t.Errorf("%s shows %q", line, secret)
+			}
+		}
+		if masked := mustEmail(t, "ana.perez@example.com").Masked(); strings.Contains(line, `"email"`) && !strings.Contains(line, masked) {
+			t.Errorf("%s: %s does not show %s", name, line, masked)
+		}
+	}
+}
+
+func TestRecordsOfTenantsAreChecked(t *testing.T) {
+	for name, record := range map[string]*Record{
+		"no address":      {Event: &Record_AccountCreated{&RecordAccountCreated{Account: 1, Email: "nobody"}}},
+		"short digest":    {Event: &Record_SessionClosed{&RecordSessionClosed{Token: []byte("short")}}},
+		"no key":          {Event: &Record_KeyCreated{&RecordKeyCreated{Account: 1}}},
+		"negative count":  {Event: &Record_Leased{&RecordLeased{Account: 1, Count: -1}}},
+		"negative steady": {Event: &Record_Leased{&RecordLeased{Account: 1, Steady: -1}}},
+		"large allowance": {Event: &Record_AllowanceSet{&RecordAllowanceSet{Account: 1, Day: 1 << 40}}},
+	} {
+		data, err := record.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event, err := newDecoder().decodeEvent(data); err == nil {
+			t.Errorf("%s reads as %+v", name, event)
+		}
+	}
+}
+
+// sampleAccount has some of everything.
+func sampleAccount(t testing.TB) *engine.Account {
+	account := engine.NewAccount(7)
+	events := sampleTenantEvents(t)
+	for _, name := range []string{"accountCreated", "keyCreated", "leased", "allowanceSet", "suspended"} {
+		account.Apply(events[name].(engine.AccountEvent))
+	}
+	return account
+}
+
+func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
+	now := engine.Moment{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
+	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
+	account := citizen(t, 9)
+	account.Resume(engine.Moment{Wall: noon, Steady: time.Hour})
+	account.Apply(account.NextLease(keyOf(9), now, terms, 1))
+	now.Wall = now.Wall.Add(time.Second)
+	for range 5 {
+		if verdict, need := account.Admit(keyOf(9), now, terms); !verdict.Admitted || need != engine.Nothing {
+			t.Fatal(verdict, need)
+		}
+	}
+	later := engine.Moment{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}
+	if !account.Idle(later) {
+		t.Fatal("not idle after an hour")
+	}
+	state, err := putAside(account)
+	if err != nil || !state.aside() {
+		t.Fatal(err)
+	}
+	awake, err := state.wake(engine.Moment{Wall: noon})
+	if err != nil || !reflect.DeepEqual(awake, account) {
+		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, account)
+	}
+	cold, err := freeze(account)
+	if err != nil || cold.aside() {
+		t.Fatal(err)
+	}
+	data, _ := state.parts()
+	if again := dormantOf(data); !bytes.Equal(again, cold) {
+		t.Errorf("the state of an account put aside is another one:\n%x\n%x", again, cold)
+	}
+	restored, err := cold.wake(later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if windows := restored.Windows(later, terms); windows.Day.Remaining != 1000-32 {
+		t.Errorf("after a restart %+v, want two leases spent", windows)
+	}
+}
+
+// A snapshot of accounts, registry and transition reads as it was written.
+func TestLedgerReadsAsWritten(t *testing.T) {
+	registry := engine.NewRegistry([32]byte{})
+	events := sampleTenantEvents(t)
+	for _, name := range []string{"codeIssued", "codeFailed", "sessionOpened"} {
+		registry.Apply(events[name].(engine.RegistryEvent))
+	}
+	c := &cut{whole: true, ledgers: make([][]dormant, 2), registry: registryCut{
+		registry: registry.State(), transition: events["announced"].(*engine.Announced).Transition, steady: time.Hour,
+	}}
+	state, err := freeze(sampleAccount(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ledgers[1] = append(c.ledgers[1], state)
+	for id := uint64(100); id < 100+3*partItemsMax; id++ {
+		one, err := freeze(citizen(t, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ledgers[0] = append(c.ledgers[0], one)
+	}
+	var buffer bytes.Buffer
+	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+		t.Fatal(err)
+	}
+	d := newDecoder()
+	if books, err := d.readSnapshot(bytes.NewReader(buffer.Bytes())); err != nil || len(books) != 0 {
+		t.Fatal(books, err)
+	}
+	l := d.ledger
+	if !reflect.DeepEqual(l.registry, c.registry.registry) || l.transition != c.registry.transition || l.steady != time.Hour {
+		t.Errorf("%+v\nwant %+v", l, c.registry)
+	}
+	if len(l.accounts) != 3*partItemsMax+1 || !bytes.Equal(l.accounts[7].state, state) || l.accounts[7].digests[0] != keyOf(7) {
+		t.Errorf("%d accounts, the first %+v", len(l.accounts), l.accounts[7])
+	}
+}
+
+func FuzzDormant(f *testing.F) {
+	state, err := freeze(sampleAccount(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, _ := state.parts()
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		state, err := newDecoder().accountState(data)
+		if err != nil {
+			return
+		}
+		account := engine.RestoreAccount(state)
+		frozen, err := freeze(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := frozen.parts()
+		back, err := newDecoder().accountState(again)
+		if err != nil || !reflect.DeepEqual(back, state) {
+			t.Fatalf("%+v, %v\nwas %+v", back, err, state)
+		}
+	})
+}
