@@ -75,8 +75,9 @@ func testLibraries() []string {
 // folder speaks to. The program may not import them.
 func ownedTestLibraries() map[string][]string {
 	return map[string][]string{
-		"github.com/emersion/go-smtp": {"actors/mail", "."},
-		"github.com/emersion/go-sasl": {"actors/mail", "."},
+		"github.com/emersion/go-smtp":       {"actors/mail", "."},
+		"github.com/emersion/go-sasl":       {"actors/mail", "."},
+		"github.com/anishathalye/porcupine": {"actors"},
 	}
 }
 
