@@ -143,6 +143,12 @@ func TestE3_Challenge(t *testing.T) {
 			t.Errorf("a good key is challenged: %s", got)
 		}
 	}
+	g := newGated(t, nil)
+	wrongCode := accountGood()["sessions-post"]
+	wrongCode.lines = append(wrongCode.lines, bearer(testKey(1)))
+	if got := g.send(t, wrongCode).header.Get("WWW-Authenticate"); got != `Bearer realm="tasard"` {
+		t.Errorf("a wrong code beside a key that nobody asked for: %s", got)
+	}
 	challenged := regexp.MustCompile(`^Bearer realm="tasard"(, error="invalid_token")?$`)
 	count := 0
 	for _, c := range append(limitCases(), accountCases()...) {

@@ -209,6 +209,9 @@ func TestL7_Order(t *testing.T) {
 	step(401, exchange{method: "GET", target: "/v1/rates?limit=0"})
 	withKey := exchange{method: "GET", target: "/v1/rates?limit=0", lines: []string{bearer(testKey(1))}}
 	step(503, withKey)
+	if g.gate.refunds != 0 {
+		t.Error("what was not charged is given back")
+	}
 	g.service.fault = nil
 	step(429, withKey)
 	g.gate.admitted = map[string][]time.Time{}
