@@ -15,14 +15,14 @@ type Transition struct {
 	By          string
 }
 
-// Announced and AnnouncementWithdrawn are the facts of the transition.
-type (
-	Announced             struct{ Transition }
-	AnnouncementWithdrawn struct {
-		At time.Time
-		By string
-	}
-)
+// Announced is the fact that the end of anonymous access is announced.
+type Announced struct{ Transition }
+
+// AnnouncementWithdrawn is the fact that it was taken back.
+type AnnouncementWithdrawn struct {
+	At time.Time
+	By string
+}
 
 // Pending reports that the end is announced and has not come: every answer carries Deprecation, Sunset and Link.
 func (t Transition) Pending(now time.Time) bool {
