@@ -1,0 +1,351 @@
+package actors
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Shape of a history.
+const (
+	histories        = 50
+	historiesCrashed = 20 // of them, with a crash in the middle
+	historyClients   = 8
+	historyRequests  = 12 // of each client
+	historyLimit     = 60 // a day: less than the 96 that are asked for
+	historyLease     = 4
+)
+
+// deed is what a client does, with its outcome.
+type deed struct {
+	kind action
+	key  int
+}
+
+type action int
+
+const (
+	actAdmit action = iota
+	actRevoke
+	actCrash
+)
+
+// ending is how it came out; unanswered is what a crash leaves.
+type ending int
+
+const (
+	unanswered ending = iota
+	done
+	refusedQuota
+	refusedKey
+)
+
+// bookkeeping is the state of the model: what is charged and which keys are revoked.
+type bookkeeping struct {
+	spent   int
+	revoked [2]bool
+}
+
+// quotaModel is one account with two keys as the contract describes it. A crash may charge up to one lease.
+func quotaModel() porcupine.Model {
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{bookkeeping{}} },
+		Step: func(state, input, output any) []any {
+			return nextStates(state.(bookkeeping), input.(deed), output.(ending))
+		},
+	}
+	return model.ToModel()
+}
+
+func nextStates(s bookkeeping, d deed, e ending) []any {
+	charged, without := s, s
+	charged.spent++
+	without.revoked[d.key] = true
+	switch {
+	case d.kind == actCrash:
+		var all []any
+		for lost := range historyLease + 1 {
+			after := s
+			after.spent = min(historyLimit, s.spent+lost)
+			all = append(all, after)
+		}
+		return all
+	case d.kind == actRevoke && e == unanswered:
+		return []any{s, without}
+	case d.kind == actRevoke:
+		return []any{without}
+	case e == unanswered && (s.revoked[d.key] || s.spent >= historyLimit):
+		return []any{s}
+	case e == unanswered:
+		return []any{s, charged}
+	case e == done && !s.revoked[d.key] && s.spent < historyLimit:
+		return []any{charged}
+	case e == refusedKey && s.revoked[d.key], e == refusedQuota && !s.revoked[d.key] && s.spent >= historyLimit:
+		return []any{s}
+	}
+	return nil
+}
+
+// recorder notes operations with their logical times.
+type recorder struct {
+	ticks atomic.Int64
+	mu    sync.Mutex
+	all   []porcupine.Operation
+}
+
+func (r *recorder) note(client int, d deed, e ending, call, back int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, porcupine.Operation{ClientId: client, Input: d, Output: e, Call: call, Return: back})
+}
+
+// counter is what a client asks: the node, or the planted bug.
+type counter interface {
+	admit(key int) ending
+	revoke(key int) ending
+}
+
+// run is one client's part of a history. What comes back after the crash was never answered.
+func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *atomic.Bool, until int64) {
+	for i := range historyRequests {
+		d := deed{actAdmit, random.IntN(2)}
+		if number == 0 && i == historyRequests/2 {
+			d.kind = actRevoke
+		}
+		call := r.ticks.Add(1)
+		var e ending
+		if d.kind == actRevoke {
+			e = asked.revoke(d.key)
+		} else {
+			e = asked.admit(d.key)
+		}
+		if crashed != nil && crashed.Load() {
+			r.note(number, d, unanswered, call, until)
+			return
+		}
+		r.note(number, d, e, call, r.ticks.Add(1))
+	}
+}
+
+// asker asks a node.
+type asker struct {
+	s *System
+	m *member
+}
+
+func (a asker) admit(key int) ending {
+	grant, err := a.s.Admit(engine.Caller{Key: a.m.keys[key], HasKey: true})
+	switch {
+	case isCode(err, engine.CodeRevokedKey):
+		return refusedKey
+	case err != nil:
+		return unanswered
+	case grant.Admitted:
+		return done
+	case grant.Violated == engine.CodeQuotaExceeded:
+		return refusedQuota
+	}
+	return unanswered
+}
+
+func (a asker) revoke(key int) ending {
+	if err := a.s.RevokeKey(a.m.token, a.m.ids[key]); err != nil {
+		return unanswered
+	}
+	return done
+}
+
+// required is a node on which keys are required, with a member.
+func required(t testing.TB) (*node, *member) {
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: historyLimit, Minute: 1000}, Lease: historyLease}})
+	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+		t.Fatal(err)
+	}
+	n.pass(engine.NoticeMin)
+	return n, n.join(1, 2)
+}
+
+// oneHistory lets the clients loose on a node, with a crash in the middle or without; lazy is the planted
+// lie of the journal.
+func oneHistory(t *testing.T, seed uint64, crash, lazy bool) []porcupine.Operation {
+	n, m := required(t)
+	n.journal.mu.Lock()
+	n.journal.lazy = lazy
+	n.journal.mu.Unlock()
+	r := &recorder{}
+	const infinity = math.MaxInt64 / 2
+	var crashed atomic.Bool
+	phase := func(asked counter, of int, crashed *atomic.Bool, until int64) *sync.WaitGroup {
+		var clients sync.WaitGroup
+		for number := range historyClients {
+			random := rand.New(rand.NewPCG(seed, uint64(of*historyClients+number)))
+			clients.Go(func() { r.run(number, asked, random, crashed, until) })
+		}
+		return &clients
+	}
+	if !crash {
+		phase(asker{n.System, m}, 0, nil, infinity).Wait()
+		return r.all
+	}
+	until := int64(infinity / 2)
+	clients := phase(asker{n.System, m}, 0, &crashed, until)
+	target := n.journal.appended() + 1 + int(seed%6)
+	for n.journal.appended() < target && r.ticks.Load() < historyClients*historyRequests {
+		runtime.Gosched()
+	}
+	crashed.Store(true)
+	image := n.journal.crashed()
+	clients.Wait()
+	n.stop()
+	r.note(historyClients, deed{kind: actCrash}, done, until+1, until+2)
+	n.boot(image)
+	r.ticks.Store(until + 3)
+	phase(asker{n.System, m}, 1, nil, infinity).Wait()
+	return r.all
+}
+
+// Every history of both keys, revocations and crashes is one that a single counter could have given.
+func TestQ1_HistoriesAreLinearizable(t *testing.T) {
+	answered, lost := 0, 0
+	for seed := range uint64(histories) {
+		all := oneHistory(t, seed, seed < historiesCrashed, false)
+		for _, op := range all {
+			if op.Output == unanswered {
+				lost++
+			} else {
+				answered++
+			}
+		}
+		if got := porcupine.CheckOperationsTimeout(quotaModel(), all, time.Minute); got != porcupine.Ok {
+			t.Fatalf("history %d is %s:\n%+v", seed, got, all)
+		}
+	}
+	t.Logf("%d histories, %d of them with a crash: %d operations answered, %d not", histories, historiesCrashed, answered, lost)
+	if lost == 0 || answered == 0 {
+		t.Error("no crash caught anybody, or nobody was answered")
+	}
+}
+
+// checkThenAct is the planted bug: it looks, then counts.
+type checkThenAct struct {
+	spent   atomic.Int64
+	revoked [2]atomic.Bool
+}
+
+func (c *checkThenAct) admit(key int) ending {
+	if c.revoked[key].Load() {
+		return refusedKey
+	}
+	spent := c.spent.Load()
+	if spent >= historyLimit {
+		return refusedQuota
+	}
+	runtime.Gosched()
+	c.spent.Store(spent + 1)
+	return done
+}
+
+func (c *checkThenAct) revoke(key int) ending {
+	c.revoked[key].Store(true)
+	return done
+}
+
+func TestQ1_Control_CheckThenActIsIllegal(t *testing.T) {
+	for seed := range uint64(histories) {
+		r, asked := &recorder{}, &checkThenAct{}
+		var clients sync.WaitGroup
+		for number := range historyClients {
+			random := rand.New(rand.NewPCG(seed, uint64(number)))
+			clients.Go(func() { r.run(number, asked, random, nil, 0) })
+		}
+		clients.Wait()
+		if porcupine.CheckOperationsTimeout(quotaModel(), r.all, time.Minute) == porcupine.Illegal {
+			t.Logf("caught in history %d", seed)
+			return
+		}
+	}
+	t.Error("a counter that looks and then counts is not caught")
+}
+
+// A journal that acknowledges before it keeps gives a lease, or a revoked key, twice.
+func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
+	for seed := range uint64(histories) {
+		all := oneHistory(t, seed, true, true)
+		if porcupine.CheckOperationsTimeout(quotaModel(), all, time.Minute) == porcupine.Illegal {
+			t.Logf("caught in history %d", seed)
+			return
+		}
+	}
+	t.Error("a journal that acknowledges before it keeps is not caught")
+}
+
+// 8 clients with both keys of one account, 2,000 requests on a limit of 1,000.
+func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) {
+	for _, lease := range []int{1, engine.LeaseDefault} {
+		n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
+		m := n.join(1, 2)
+		var clients sync.WaitGroup
+		var admitted, refused atomic.Int64
+		for number := range 8 {
+			clients.Go(func() {
+				for range 250 {
+					switch (asker{n.System, m}).admit(number % 2) {
+					case done:
+						admitted.Add(1)
+					case refusedQuota:
+						refused.Add(1)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		if admitted.Load() != engine.DayLimitDefault || refused.Load() != 2000-engine.DayLimitDefault {
+			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted.Load(), refused.Load())
+		}
+		n.crash()
+		if asked := (asker{n.System, m}); asked.admit(0) != refusedQuota || asked.admit(1) != refusedQuota {
+			t.Errorf("lease %d: admitted after the crash", lease)
+		}
+		n.stop()
+		n.boot(n.journal)
+	}
+}
+
+func TestK5_ThirdKeyUnderParallelCreations(t *testing.T) {
+	n := startNode(t, Config{})
+	m := n.join(1, 0)
+	var creators sync.WaitGroup
+	var made, refused atomic.Int64
+	for range 50 {
+		creators.Go(func() {
+			switch _, _, err := n.CreateKey(m.token, "x"); {
+			case err == nil:
+				made.Add(1)
+			case isCode(err, engine.CodeKeyLimitReached):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	creators.Wait()
+	n.crash()
+	keys, err := n.Keys(m.token)
+	if made.Load() != 2 || refused.Load() != 48 || err != nil || len(keys) != 2 {
+		t.Errorf("%d made, %d refused; %d keys, %v", made.Load(), refused.Load(), len(keys), err)
+	}
+	if err := n.RevokeKey(m.token, keys[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.CreateKey(m.token, "third"); err != nil {
+		t.Errorf("after a revocation: %v", err)
+	}
+}
