@@ -5,4 +5,28 @@
 // This package is wiring only, one file for each command. It is the one place
 // where the real clock, chance, the environment and the process's exit code are
 // touched; everything it calls can be called by a test.
+//
+// # The operator's side
+//
+// A service (service.go) is a node, its HTTP front, its way to send letters and
+// its management listener: a Unix socket, HTTP with strict JSON, for tasard
+// admin alone (management*.go, admin*.go). What the decisions register left open
+// was decided here:
+//
+//   - O1: who made a change is the user at the other end of the socket, as the
+//     operating system knows it; a name given with --by stands before it:
+//     "ana (root)". Suspensions, limits and announcements are events with it.
+//   - O2: the socket has mode 0600 before it has a name. One that nobody answers
+//     is replaced, one that is answered is refused; it is removed at the end.
+//   - O3: --mail=log prints login codes on standard output, never into the log.
+//     It and an announcement of required keys exclude each other, whichever
+//     comes first. With --mail=off keys can be announced; the answer warns.
+//   - O4: Link goes to --account-url with both relations (K7); without the flag
+//     to the README.
+//   - O5: an e-mail address is what an account is known by, so the data directory
+//     has it. Everything that is printed masks it, but admin accounts show.
+//   - O6: a secret is one line of a file that only its owner can read or write;
+//     files in CREDENTIALS_DIRECTORY are guarded by the service manager.
+//   - O7: keys of serve are of the live environment, those of demo of the test
+//     one (K4). The demo has no limits unless asked (L10).
 package main

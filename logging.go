@@ -47,15 +47,22 @@ func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// publicAttr hides secrets and gives instants in UTC.
+// publicAttr hides secrets and gives instants in UTC. The code of an error is a word; that of a login, which is hidden, has digits.
 func publicAttr(_ []string, attr slog.Attr) slog.Attr {
-	if slices.Contains(secretNames(), strings.ToLower(attr.Key)) {
+	name := strings.ToLower(attr.Key)
+	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
 		return slog.String(attr.Key, "(hidden)")
 	}
 	if attr.Value.Kind() == slog.KindTime {
 		return slog.Time(attr.Key, attr.Value.Time().UTC())
 	}
 	return attr
+}
+
+// isWord tells texts of small letters and underscores, as the codes of errors are.
+func isWord(value slog.Value) bool {
+	return value.Kind() == slog.KindString &&
+		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
 }
 
 // lineHandler writes one line for each record: instant, level, message, then name=value.

@@ -44,6 +44,19 @@ func TestLogging_JSON(t *testing.T) {
 	}
 }
 
+// TestLogging_Codes wants the code of an error to be readable, and that of a login never.
+func TestLogging_Codes(t *testing.T) {
+	for value, want := range map[any]string{
+		"invalid_code": "code=invalid_code", "": `code=""`, "01234567": "code=(hidden)", 1234567: "code=(hidden)", "word 01234567": "code=(hidden)",
+	} {
+		var out bytes.Buffer
+		newLogger(&out, logOptions{format: "text", level: "info"}).Info("m", "code", value)
+		if !strings.HasSuffix(out.String(), " m "+want+"\n") {
+			t.Errorf("%v: %s", value, out.String())
+		}
+	}
+}
+
 // TestLogging_LastWord wants an error in the form of the logs around it.
 func TestLogging_LastWord(t *testing.T) {
 	args := []string{"serve", "--data", t.TempDir() + "/data", "--import", "none.csv", "--log-format"}

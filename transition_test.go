@@ -191,3 +191,15 @@ func instantOf(t *testing.T, text string) time.Time {
 	}
 	return instant
 }
+
+// TestK9_NoEvents wants no stream, webhook or notification to exist under /v1.
+func TestK9_NoEvents(t *testing.T) {
+	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
+	p.await("recovered")
+	anyone := caller{t: t, node: p}
+	for _, path := range []string{"/v1/events", "/v1/stream", "/v1/webhooks", "/v1/notifications", "/v1/rates/events", "/v1/account/webhooks"} {
+		for _, method := range []string{"GET", "POST"} {
+			anyone.must(method, path, "", http.StatusNotFound, "not_found")
+		}
+	}
+}

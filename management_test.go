@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// stillNode is a node with one account, on which every change succeeds.
+type stillNode struct {
+	changes int
+	by      string
+}
+
+func (n *stillNode) ListAccounts() ([]engine.AccountSummary, error) {
+	email, err := engine.ParseEmail("ana@example.com")
+	return []engine.AccountSummary{{ID: 7, Email: email}}, err
+}
+
+func (n *stillNode) ShowAccount(id uint64) (engine.AccountRecord, engine.Verdict, error) {
+	if id != 7 {
+		return engine.AccountRecord{}, engine.Verdict{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
+	}
+	return engine.AccountRecord{ID: 7}, engine.Verdict{}, nil
+}
+
+func (n *stillNode) change(by string) error {
+	n.changes++
+	n.by = by
+	return nil
+}
+
+func (n *stillNode) SuspendAccount(_ uint64, _, by string) error                { return n.change(by) }
+func (n *stillNode) RestoreAccount(_ uint64, by string) error                   { return n.change(by) }
+func (n *stillNode) LimitAccount(_ uint64, _ engine.Allowance, by string) error { return n.change(by) }
+func (n *stillNode) WithdrawAnnouncement(by string) error                       { return n.change(by) }
+func (n *stillNode) Transition() engine.Transition                              { return engine.Transition{} }
+func (n *stillNode) Announce(_ time.Time, by string) (engine.Transition, error) {
+	return engine.Transition{}, n.change(by)
+}
+
+func managementOf(node managed) *management {
+	return &management{
+		node: node, allowance: engine.DefaultAllowance(), mail: mailSMTP, clock: clockFrom(realNow), log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// FuzzManagement wants every request to be answered with JSON, and nothing to be changed by one that is refused or has an
+// author that would not stay on its line.
+func FuzzManagement(f *testing.F) {
+	f.Add("GET", "/accounts", "")
+	f.Add("POST", "/accounts/7/suspend", `{"reason":"x","by":"ana"}`)
+	f.Add("POST", "/accounts/ana@example.com/limit", `{"day":5}`)
+	f.Add("POST", "/keys-required", `{"at":"2027-01-01T00:00:00Z"}`)
+	f.Add("DELETE", "/keys-required", "{}")
+	f.Add("GET", "/accounts/%2f%00", "")
+	f.Fuzz(func(t *testing.T, method, path, body string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://node"+path, strings.NewReader(body))
+		if err != nil || !strings.HasPrefix(path, "/") {
+			t.Skip()
+		}
+		req.Header.Set("Content-Type", typeJSON)
+		node := &stillNode{}
+		answer := httptest.NewRecorder()
+		managementOf(node).routes().ServeHTTP(answer, req)
+		switch {
+		case answer.Code/100 == 3: // a path that the library cleans
+		case !json.Valid(answer.Body.Bytes()):
+			t.Errorf("%s %s %q: %d %q", method, path, body, answer.Code, answer.Body)
+		}
+		if node.changes > 1 || node.changes == 1 && answer.Code/100 == 4 && answer.Code != 404 || strings.ContainsAny(node.by, "\r\n\x1b") {
+			t.Errorf("%s %s %q: %d, %d changes by %q", method, path, body, answer.Code, node.changes, node.by)
+		}
+	})
+}
+
+// TestAdmin_Tables wants names that others chose to steer no terminal, and nothing to be cut off.
+func TestAdmin_Tables(t *testing.T) {
+	at := clockFrom(realNow)()
+	var out bytes.Buffer
+	printAccount(&out, &shownAccount{
+		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: shownLimits{20000, 60, true},
+		Day: shownWindow{20000, 19990, at}, Minute: shownWindow{60, 50, at},
+		Keys: []shownKey{{"key_1", "\u202egnp.exe", "abcd", at, time.Time{}, time.Time{}}, {"key_2", "", "efgh", at, at, at}},
+	})
+	want := `account    7
+e-mail     ana@example.com
+since      2026-06-30T15:00:00Z
+state      suspended since 2026-06-30T15:00:00Z: a?[2Jb
+limits     20,000 a day, 60 in 60 seconds (its own)
+day        19,990 left, until 2026-06-30T15:00:00Z
+minute     50 left
+
+KEY    NAME      ENDS IN  CREATED               LAST USED             STATE
+key_1  ?gnp.exe  abcd     2026-06-30T15:00:00Z  -                     active
+key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 2026-06-30T15:00:00Z
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestAdmin_Author wants the operating system's user in every author, whatever name is given.
+func TestAdmin_Author(t *testing.T) {
+	ctx := context.WithValue(t.Context(), peerKey{}, "root")
+	for by, want := range map[string]string{"": "root", "ana": "ana (root)", "root": "root (root)"} {
+		if got := who(ctx, by); got != want {
+			t.Errorf("%q: %q, want %q", by, got, want)
+		}
+	}
+}
