@@ -152,6 +152,7 @@ func (o *accountOptions) check() error {
 type post struct {
 	letters actors.Mailer // nil: they don't
 	smtp    *mail.Mailer  // to be closed; nil without a mail server
+	log     *slog.Logger
 }
 
 // openPost opens what the options say. It connects to nothing: a mail server that is down keeps no node from starting.
@@ -180,17 +181,20 @@ func (p *process) openPost(o *accountOptions, logger *slog.Logger) (*post, error
 	if err != nil {
 		return nil, fail(exitBadData, "%w", err)
 	}
-	return &post{mailer, mailer}, nil
+	return &post{mailer, mailer, logger}, nil
 }
 
-// close sends what waits, if that does not take long.
-func (p *post) close(ctx context.Context) error {
+// close sends what waits, if that does not take long. Letters that are given up are no failure of the stop: whoever waits
+// for one asks again.
+func (p *post) close(ctx context.Context) {
 	if p.smtp == nil {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
-	return p.smtp.Close(ctx)
+	if err := p.smtp.Close(ctx); err != nil {
+		p.log.Warn(err.Error())
+	}
 }
 
 // readSecret reads a file of one line that is secret. Whoever may read the file has the secret, so only its owner may; files

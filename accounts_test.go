@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -246,4 +247,22 @@ func TestServe_WithoutMail(t *testing.T) {
 	p.await(noMailNote)
 	p.await("recovered")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
+}
+
+// TestServe_MailServerDown wants an answer that waits for no mail server, and a clean stop that says what was given up.
+func TestServe_MailServerDown(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	args := serveArgs(t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
+	p := start(t, realNow, args...).listening()
+	p.await("recovered")
+	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
+	if code := p.signal(syscall.SIGTERM); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("1 letters were not sent")
+	p.await("stopped")
 }

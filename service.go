@@ -27,21 +27,26 @@ type serviceOptions struct {
 
 // startService starts all parts on a listener, which it closes when it fails. What needs nothing of the data directory is
 // checked before that is touched.
-func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue *engine.Catalogue, listener net.Listener, log *slog.Logger) (*service, error) {
+func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue *engine.Catalogue, listener net.Listener, log *slog.Logger) (s *service, err error) {
 	post, err := p.openPost(&o.accounts, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	defer func() {
+		if err != nil {
+			post.close(ctx)
+		}
+	}()
 	node, err := p.startNodeWith(actors.Config{
 		Dir: o.node.data, Catalogue: catalogue, Logger: log,
 		Terms: o.accounts.terms(), LimitsOff: !o.accounts.limits, KeyPrefix: o.accounts.keyPrefix, Mailer: post.letters,
 	})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), post.close(ctx))
+		return nil, errors.Join(err, listener.Close())
 	}
 	socket, err := listenAdmin(ctx, o.accounts.socket(o.node.data))
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), node.close(), post.close(ctx))
+		return nil, errors.Join(err, listener.Close(), node.close())
 	}
 	management := &management{
 		node: node.system, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
@@ -85,5 +90,7 @@ func (s *service) ready(ctx context.Context) (bool, error) {
 
 // stop ends the service in order: requests in flight, the operator's too, then the system, then letters that wait.
 func (s *service) stop(ctx context.Context) error {
-	return errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close(), s.post.close(ctx))
+	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close())
+	s.post.close(ctx)
+	return err
 }
