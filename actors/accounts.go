@@ -120,6 +120,10 @@ func (s *System) CreateKey(token engine.Digest, name string) (engine.KeyRecord, 
 	if err != nil {
 		return engine.KeyRecord{}, engine.Secret{}, err
 	}
+	return s.createKey(account, name)
+}
+
+func (s *System) createKey(account uint64, name string) (engine.KeyRecord, engine.Secret, error) {
 	key, secret, err := s.drawKey(account)
 	if err != nil {
 		return engine.KeyRecord{}, engine.Secret{}, err
@@ -181,6 +185,10 @@ func (s *System) RevokeKey(token engine.Digest, id string) error {
 	if err != nil {
 		return err
 	}
+	return s.revokeKey(account, id)
+}
+
+func (s *System) revokeKey(account uint64, id string) error {
 	return s.change(account, func(a *engine.Account, now engine.Moment) (engine.AccountEvent, error) {
 		return a.RevokeKey(id, byOwner, wallOf(now))
 	})

@@ -13,5 +13,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashChildDir); dir != "" {
 		os.Exit(crashChild(dir))
 	}
+	if dir := os.Getenv(tenantChildDir); dir != "" {
+		os.Exit(tenantChild(dir))
+	}
 	goleak.VerifyTestMain(m)
 }

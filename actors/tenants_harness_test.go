@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -52,6 +53,19 @@ type node struct {
 	clock   *testClock
 	steady  *testSteady
 	mail    *letterbox
+
+	mu  sync.Mutex
+	all [][]byte // every record, those that were dropped behind a snapshot included
+}
+
+// keep notes records before they are durable.
+func (n *node) keep(records [][]byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, record := range records {
+		n.all = append(n.all, bytes.Clone(record))
+	}
+	return nil
 }
 
 // testSteady is a steady clock that tests set.
@@ -96,6 +110,10 @@ func prepareNode(t fatalist, c Config) *node {
 func (n *node) boot(journal *memoryJournal) {
 	n.t.Helper()
 	n.journal, n.config.Journal = journal, journal
+	n.all = n.all[:journal.Last()]
+	if journal.before == nil {
+		journal.before = n.keep
+	}
 	s, err := Open(n.config)
 	if err != nil {
 		n.t.Fatal(err)
@@ -118,16 +136,24 @@ func (n *node) stop() {
 // restart is a clean stop and a start.
 func (n *node) restart() {
 	n.t.Helper()
-	n.stop()
-	n.boot(n.journal)
+	n.boot(n.ended(false))
 }
 
 // crash goes on with what the disk held at this moment.
 func (n *node) crash() {
 	n.t.Helper()
+	n.boot(n.ended(true))
+}
+
+// ended stops the node and gives the journal that it leaves.
+func (n *node) ended(crash bool) *memoryJournal {
+	n.t.Helper()
 	image := n.journal.crashed()
 	n.stop()
-	n.boot(image)
+	if !crash {
+		image = n.journal.crashed()
+	}
+	return image
 }
 
 // pass lets time go by on both clocks.

@@ -1,0 +1,246 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// evictionLoad asks about members while their actors are put aside all the time. It gives how many
+// requests of each were admitted, and how few of them had an actor at some moment.
+func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admitted []atomic.Int64, overloaded *atomic.Int64, fewest int64) {
+	admitted, overloaded, fewest = make([]atomic.Int64, len(members)), &atomic.Int64{}, int64(len(members))
+	stop := make(chan struct{})
+	var sweeping, clients sync.WaitGroup
+	sweeping.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, shard := range n.tenants.shards.refs {
+				m := once[censusQuery, *cut](censusQuery{})
+				shard.send(&sweep{})
+				shard.send(m) // keeps the sweeps from piling up
+				_, _ = m.await()
+			}
+			fewest = min(fewest, n.tenants.living.Load())
+		}
+	})
+	for client := range 4 {
+		random := rand.New(rand.NewPCG(1, uint64(client)))
+		clients.Go(func() {
+			for range requests {
+				at := random.IntN(len(members))
+				grant, err := n.Admit(engine.Caller{Key: members[at].keys[0], HasKey: true})
+				switch {
+				case isCode(err, engine.CodeOverloaded):
+					overloaded.Add(1)
+				case err != nil || !grant.Admitted || grant.Account == 0:
+					t.Errorf("%+v, %v", grant, err)
+				default:
+					admitted[at].Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	sweeping.Wait()
+	return admitted, overloaded, fewest
+}
+
+// hastyNode is one whose accounts are idle at once: every look at the steady clock is a minute later.
+func hastyNode(t *testing.T, c Config, members int) (*node, []*member) {
+	c.Clock = func() time.Time { return noon }
+	var fast atomic.Bool
+	looks := paceOf(time.Minute + 1)
+	c.Steady = func() time.Duration {
+		if fast.Load() {
+			return looks()
+		}
+		return 0
+	}
+	c.Terms.Allowance.Day = 100_000
+	n := startNode(t, c)
+	all := make([]*member, members)
+	for i := range all {
+		all[i] = n.join(i+1, 1)
+	}
+	fast.Store(true)
+	return n, all
+}
+
+// Putting accounts aside under load loses no message and no count, nor does a restart afterwards.
+func TestEvictionUnderLoadLosesNothing(t *testing.T) {
+	for name, c := range map[string]Config{
+		"many shards":        {},
+		"one shard":          {AccountShards: 1},
+		"hardly any room":    {AccountsLiveMax: 3, AccountShards: 2},
+		"every request kept": {Terms: engine.Terms{Lease: 1}, AccountShards: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, members := hastyNode(t, c, 24)
+			admitted, overloaded, fewest := evictionLoad(t, n, members, 1000)
+			if fewest >= int64(len(members)) {
+				t.Error("no account was ever put aside")
+			}
+			check := func(when string) {
+				list, err := n.ListAccounts()
+				if err != nil || len(list) != len(members) {
+					t.Fatal(list, err)
+				}
+				for i, one := range list {
+					if int64(one.SpentToday) != admitted[i].Load() {
+						t.Errorf("%s account %d has spent %d, %d were admitted", when, one.ID, one.SpentToday, admitted[i].Load())
+					}
+				}
+			}
+			check("after the load")
+			n.restart()
+			check("after a restart")
+			total := int64(0)
+			for i := range admitted {
+				total += admitted[i].Load()
+			}
+			if total+overloaded.Load() != 4000 || total < 400 || overloaded.Load() > 0 && c.AccountsLiveMax == 0 {
+				t.Errorf("%d admitted, %d overloaded, of 4000", total, overloaded.Load())
+			}
+			t.Logf("%d admitted, %d overloaded, %d of %d accounts live at the fewest", total, overloaded.Load(), fewest, len(members))
+		})
+	}
+}
+
+// An account that counts within its minute, or waits for the disk, is never put aside.
+func TestBusyAccountsStay(t *testing.T) {
+	n := startNode(t, Config{AccountShards: 1})
+	m := n.join(1, 1)
+	n.admitted(m.keys[0], 1)
+	n.sweepAll()
+	if got := n.tenants.living.Load(); got != 1 {
+		t.Errorf("%d accounts live, want the one that was asked a moment ago", got)
+	}
+	n.pass(engine.MinuteSpan)
+	n.sweepAll()
+	if got := n.tenants.living.Load(); got != 0 {
+		t.Errorf("%d accounts live, want none", got)
+	}
+	release := make(chan struct{})
+	var held sync.Once
+	n.journal.before = func([][]byte) error { held.Do(func() { <-release }); return nil }
+	revoked := make(chan error, 1)
+	go func() { revoked <- n.RevokeKey(m.token, m.ids[0]) }()
+	for n.tenants.living.Load() == 0 {
+		n.census()
+	}
+	n.sweepAll()
+	if got := n.tenants.living.Load(); got != 1 {
+		t.Errorf("%d accounts live, want the one that waits for the disk", got)
+	}
+	close(release)
+	if err := <-revoked; err != nil {
+		t.Error(err)
+	}
+}
+
+// Beyond the cap an account that can't be put aside makes room for nobody.
+func TestCapOfLiveAccounts(t *testing.T) {
+	n := startNode(t, Config{AccountsLiveMax: 2, AccountShards: 1})
+	var members []*member
+	for i := range 3 {
+		members = append(members, n.join(i+1, 1))
+	}
+	n.admitted(members[0].keys[0], 1)
+	n.admitted(members[1].keys[0], 1)
+	_, err := n.Admit(engine.Caller{Key: members[2].keys[0], HasKey: true})
+	if !isCode(err, engine.CodeOverloaded) {
+		t.Errorf("a third account: %v", err)
+	}
+	n.pass(engine.MinuteSpan)
+	if got := n.admitted(members[2].keys[0], 1); got != 1 {
+		t.Error("no room although the others are idle")
+	}
+}
+
+// A disk that takes nothing: what is leased is spent, then the answer is read_only, and all is well when
+// there is room again.
+func TestReadOnlyDiskAndBack(t *testing.T) {
+	n := startNode(t, Config{})
+	m := n.join(1, 1)
+	n.admitted(m.keys[0], 1)
+	full := true
+	var mu sync.Mutex
+	n.journal.before = func([][]byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if full {
+			return fmt.Errorf("planted: %w", wal.ErrNoSpace)
+		}
+		return nil
+	}
+	admitted, refused := 0, 0
+	for range 30 {
+		switch grant, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true}); {
+		case err == nil && grant.Admitted:
+			admitted++
+		case isCode(err, engine.CodeReadOnly):
+			refused++
+		default:
+			t.Fatal(grant, err)
+		}
+	}
+	if admitted != engine.LeaseDefault-1 || refused != 30-admitted {
+		t.Errorf("%d admitted, %d refused", admitted, refused)
+	}
+	_, _, err := n.CreateKey(m.token, "second")
+	if !isCode(err, engine.CodeReadOnly) || n.RequestCode(m.email, client(9)) == nil {
+		t.Errorf("a key is made on a full disk: %v", err)
+	}
+	mu.Lock()
+	full = false
+	mu.Unlock()
+	if got := n.admitted(m.keys[0], 10); got != 10 {
+		t.Errorf("%d of 10 admitted when there is room again", got)
+	}
+	if _, _, err := n.CreateKey(m.token, "second"); err != nil {
+		t.Errorf("a key that was lost counts against the limit: %v", err)
+	}
+	n.restart()
+	if spent := n.spent(m.token); spent != engine.LeaseDefault+10 {
+		t.Errorf("%d spent", spent)
+	}
+}
+
+// The first failed write stops the node: what waits is answered, nothing is granted beyond what is leased.
+func TestFailedLeaseStopsTheNode(t *testing.T) {
+	n := prepareNode(t, Config{})
+	m := n.join(1, 1)
+	n.journal.before = func([][]byte) error { return errors.New("planted") }
+	_, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true})
+	if err == nil {
+		t.Error("admitted without a lease")
+	}
+	<-n.Done()
+	if n.Err() == nil {
+		t.Error("no cause")
+	}
+	for range 20 {
+		if grant, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true}); err == nil {
+			t.Errorf("%+v", grant)
+		}
+	}
+	if _, _, err := n.CreateKey(m.token, "x"); !isCode(err, engine.CodeReadOnly) {
+		t.Errorf("a key: %v", err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,251 @@
+package actors
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// accountsInWorld is how many accounts live side by side in one run: each is a sequence of its own, and all
+// go through the same restarts and crashes.
+const accountsInWorld = 20
+
+// newWorld is a node with accounts.
+func newWorld(t *rapid.T) *world {
+	w := &world{lease: rapid.SampledFrom([]int{1, 3, 16}).Draw(t, "lease")}
+	allowance := engine.Allowance{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
+	w.node = prepareNode(t, Config{
+		Terms: engine.Terms{Allowance: allowance, Lease: w.lease}, AccountShards: 2, StrangersMax: 64, AccountsLiveMax: accountsInWorld,
+		Random:          rand.NewChaCha8([32]byte{}),
+		SnapshotRecords: rapid.SampledFrom([]int{20, 1000}).Draw(t, "snapshots"),
+	})
+	for number := 1; number <= accountsInWorld; number++ {
+		w.accounts = append(w.accounts, newReference(number, w.join(number, 0), allowance))
+	}
+	return w
+}
+
+func (w *world) step(t *rapid.T) {
+	r := w.accounts[rapid.IntRange(0, len(w.accounts)-1).Draw(t, "account")]
+	switch action := rapid.IntRange(0, 19).Draw(t, "action"); action {
+	case 0:
+		w.makeKey(t, r)
+	case 1:
+		w.revoke(t, r)
+	case 2:
+		w.operate(t, r)
+	case 3:
+		w.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 30 * time.Second, time.Minute, 6 * time.Hour, 25 * time.Hour}).Draw(t, "pass"))
+	case 4:
+		w.clock.advance(rapid.SampledFrom([]time.Duration{
+			time.Second, -time.Second, 61 * time.Second, -61 * time.Second, time.Hour, -time.Hour, 25 * time.Hour, -25 * time.Hour, 960 * time.Hour, -960 * time.Hour,
+		}).Draw(t, "clock step"))
+	case 5:
+		w.end(t, rapid.Bool().Draw(t, "crash"))
+	case 6:
+		w.sweepAll()
+	case 7:
+		_, _, err := w.OpenSession(r.email, "wrong", client(1000+r.number))
+		if !isCode(err, engine.CodeInvalidCode) && !isCode(err, engine.CodeRateLimited) {
+			t.Fatalf("a wrong code: %v", err)
+		}
+	default:
+		w.ask(t, r)
+	}
+	if err := w.inspect(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) pass(d time.Duration) {
+	w.node.pass(d)
+	w.now += d
+}
+
+// ask makes some requests in the name of a key, perhaps of both at once.
+func (w *world) ask(t *rapid.T, r *reference) {
+	if len(r.keys) == 0 {
+		w.makeKey(t, r)
+	}
+	if len(r.keys) == 0 {
+		return
+	}
+	key := r.keys[rapid.IntRange(0, len(r.keys)-1).Draw(t, "key")]
+	refund := rapid.IntRange(0, 9).Draw(t, "refund") == 0
+	for range rapid.IntRange(1, 8).Draw(t, "requests") {
+		grant, err := w.Admit(engine.Caller{Key: key.digest, HasKey: true})
+		if err := w.judge(r, key, grant, err); err != nil {
+			t.Fatal(err)
+		}
+		if refund && grant.Admitted && grant.Account != 0 {
+			w.Refund(grant)
+			day := engine.DateOf(grant.At.Wall)
+			r.days[day]--
+			r.refunded[day]++
+			r.admitted = r.admitted[:len(r.admitted)-1]
+		}
+	}
+}
+
+// session is a session of the account, if one is to be had.
+func (w *world) session(r *reference) bool {
+	if _, err := w.Keys(r.token); err == nil {
+		return true
+	}
+	from := client(r.number)
+	if w.RequestCode(r.email, from) != nil {
+		return false
+	}
+	token, _, err := w.OpenSession(r.email, w.mail.code(r.email), from)
+	r.token = token.Digest()
+	return err == nil
+}
+
+func (w *world) makeKey(t *rapid.T, r *reference) {
+	if !w.session(r) {
+		return
+	}
+	key, secret, err := w.CreateKey(r.token, "")
+	switch full := r.active() == engine.KeysActiveMax; {
+	case full && !isCode(err, engine.CodeKeyLimitReached), !full && err != nil:
+		t.Fatalf("%d keys are active: %v", r.active(), err)
+	case !full:
+		r.keys = append(r.keys, referenceKey{key.ID, secret.Digest(), false})
+	}
+}
+
+func (w *world) revoke(t *rapid.T, r *reference) {
+	if len(r.keys) == 0 || !w.session(r) {
+		return
+	}
+	at := rapid.IntRange(0, len(r.keys)-1).Draw(t, "revoked")
+	if err := w.RevokeKey(r.token, r.keys[at].id); err != nil {
+		t.Fatal(err)
+	}
+	r.keys[at].revoked = true
+}
+
+func (w *world) operate(t *rapid.T, r *reference) {
+	id := uint64(r.number)
+	var err error
+	switch rapid.IntRange(0, 2).Draw(t, "operation") {
+	case 0:
+		err = w.SuspendAccount(id, "abuse", "luis")
+		r.suspended = true
+	case 1:
+		err = w.RestoreAccount(id, "luis")
+		r.suspended = false
+	default:
+		r.allowance = engine.Allowance{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
+		err = w.LimitAccount(id, r.allowance, "luis")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end stops the node, cleanly or not, and starts it again some time later.
+func (w *world) end(t *rapid.T, crash bool) {
+	today := engine.DateOf(w.clock.read())
+	if crash {
+		today = 0
+	}
+	for _, r := range w.accounts {
+		r.forfeit(w.lease, today)
+	}
+	journal := w.ended(crash)
+	down := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 10 * time.Hour}).Draw(t, "down")
+	w.clock.advance(down)
+	w.now += down
+	w.boot(journal)
+	w.booted = w.steady.read()
+	for _, r := range w.accounts {
+		if err := w.inspect(r); err != nil {
+			t.Fatalf("after the start (crash %t): %v", crash, err)
+		}
+	}
+}
+
+// Q6: any run of accounts, keys, codes and quotas over restarts, crashes and clock steps is one that the
+// contract allows. -rapid.checks=5000 makes 100,000 sequences of it.
+func TestQ6_AccountsFollowTheContract(t *testing.T) {
+	var mu sync.Mutex
+	worlds, granted, refused := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer func() { w.stop() }()
+		for range rapid.IntRange(40, 300).Draw(t, "steps") {
+			w.step(t)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		worlds, granted, refused = worlds+1, granted+w.granted, refused+w.refusals
+	})
+	t.Logf("%d sequences in %d nodes: %d requests admitted, %d refused", worlds*accountsInWorld, worlds, granted, refused)
+	if granted == 0 || refused == 0 {
+		t.Error("nothing was admitted, or nothing refused")
+	}
+}
+
+// everything is the journal as if nothing had ever been dropped.
+func (n *node) everything(image *memoryJournal) *memoryJournal {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &memoryJournal{records: slices.Clone(n.all[:image.last()])}
+}
+
+// replayed is what a journal's records make of everybody.
+func replayed(t fatalist, c Config, journal Journal) *tenantReplay {
+	t.Helper()
+	c.Journal = journal
+	c, err := c.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenants, err := newTenants(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplayer(&System{config: c, journal: journal, tenants: tenants})
+	if err := r.run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range r.tenants.accounts {
+		if one.awake != nil {
+			if one.state, err = freeze(one.awake); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return r.tenants
+}
+
+// A snapshot and the records behind it tell the same as all records from the first.
+func TestW9_SnapshotAndTailAreTheWholeReplay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer func() { w.stop() }()
+		for range rapid.IntRange(20, 100).Draw(t, "steps") {
+			w.step(t)
+		}
+		image := w.journal.crashed()
+		short := replayed(t, w.config, image)
+		long := replayed(t, w.config, w.everything(image))
+		if !reflect.DeepEqual(short.registry.State(), long.registry.State()) || short.transition != long.transition || len(short.accounts) != len(long.accounts) {
+			t.Fatalf("%+v\nwant %+v", short.registry.State(), long.registry.State())
+		}
+		for id, one := range long.accounts {
+			if !bytes.Equal(short.accounts[id].state, one.state) {
+				t.Fatalf("account %d: %x\nwant %x", id, short.accounts[id].state, one.state)
+			}
+		}
+	})
+}
