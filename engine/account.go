@@ -31,7 +31,7 @@ func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 // AccountRecord is what the log knows of an account.
 type AccountRecord struct {
 	ID          uint64
-	Email       Email
+	Email       EmailID
 	CreatedAt   time.Time
 	Keys        []KeyRecord // oldest first
 	SuspendedAt time.Time   // zero while in good standing
@@ -71,7 +71,7 @@ type (
 	// AccountCreated begins an account, at the first code that was right.
 	AccountCreated struct {
 		Account uint64
-		Email   Email
+		Email   EmailID
 		At      time.Time
 	}
 	// KeyCreated adds an active key.

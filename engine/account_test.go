@@ -257,7 +257,7 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	accounts, registry := make([]*Account, count), NewRegistry([32]byte{})
 	for i := range accounts {
-		id, email := uint64(i+1), Email{fmt.Sprintf("somebody.%d@correo.example.do", i)}
+		id, email := uint64(i+1), idOf(fmt.Sprintf("somebody.%d@correo.example.do", i))
 		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Steady: time.Duration(i) * time.Second})
 		account := NewAccount(id)
 		account.Apply(&AccountCreated{id, email, noon})

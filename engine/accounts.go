@@ -62,7 +62,7 @@ type Operator interface {
 // AccountSummary is an account in a list.
 type AccountSummary struct {
 	ID         uint64
-	Email      Email
+	Email      EmailID
 	CreatedAt  time.Time
 	ActiveKeys int
 	Suspended  bool

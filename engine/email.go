@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"errors"
 	"strings"
 )
@@ -29,19 +30,40 @@ func ParseEmail(text string) (Email, error) {
 	return Email{strings.ToLower(text)}, nil
 }
 
-// String is the address in lower case. Danger: personal data; logs get Masked.
+// String is the address in lower case. Danger: personal data; logs and files get the ID.
 func (e Email) String() string { return e.lower }
 
 // IsZero reports that there is no address.
 func (e Email) IsZero() bool { return e.lower == "" }
 
-// Masked is what lists and logs may show: the first character and the domain's last label.
-func (e Email) Masked() string {
+// ID is the address as it is kept and compared.
+func (e Email) ID() EmailID {
 	if e.lower == "" {
-		return ""
+		return EmailID{}
 	}
-	return e.lower[:1] + "…@…" + e.lower[strings.LastIndexByte(e.lower, '.'):]
+	mask := e.lower[:1] + "…@…" + e.lower[strings.LastIndexByte(e.lower, '.'):]
+	return EmailID{sha256.Sum256([]byte(e.lower)), mask}
 }
+
+// EmailID is an address as it is kept: a digest, which finds it again when somebody gives it, and a mask, which lists and logs may
+// show. The address itself is kept nowhere: letters go to whoever asks for one. Danger: who reads the log can still try whether a
+// given address is in it.
+type EmailID struct {
+	digest Digest
+	mask   string
+}
+
+// NewEmailID is the id of a digest and a mask that were kept.
+func NewEmailID(digest Digest, mask string) EmailID { return EmailID{digest, mask} }
+
+// Digest is the SHA-256 of the address.
+func (e EmailID) Digest() Digest { return e.digest }
+
+// String is the mask: the first character and the domain's last label.
+func (e EmailID) String() string { return e.mask }
+
+// IsZero reports that there is no address.
+func (e EmailID) IsZero() bool { return e == EmailID{} }
 
 func dotAtom(text string) bool {
 	for atom := range strings.SplitSeq(text, ".") {

@@ -21,7 +21,7 @@ type owner struct {
 
 func newOwner(t testing.TB, wall time.Time) *owner {
 	account := NewAccount(1)
-	account.Apply(&AccountCreated{1, Email{"a@b.do"}, wall})
+	account.Apply(&AccountCreated{1, idOf("a@b.do"), wall})
 	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: wall}})
 	return &owner{t: t, account: account, now: Moment{Wall: wall}, terms: plainTerms}
 }

@@ -68,7 +68,7 @@ func newQuotaWorld(pick func(int) int, plant func(*Account) counter) *quotaWorld
 		forfeited: map[Date]int{}, daysLeased: map[Date]bool{},
 	}
 	w.log = []AccountEvent{
-		&AccountCreated{1, Email{"a@b.do"}, w.start}, &KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: w.start}},
+		&AccountCreated{1, idOf("a@b.do"), w.start}, &KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: w.start}},
 	}
 	w.restart()
 	return w

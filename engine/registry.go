@@ -27,7 +27,7 @@ const (
 // owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. Spans are
 // measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
 type Registry struct {
-	addresses map[Email]*address
+	addresses map[EmailID]*address
 	sessions  map[Digest]session
 	opened    []Digest      // tokens in the order of their opening; may name some that are closed
 	wrong     rolling       // wrong tries over all addresses
@@ -73,7 +73,7 @@ func (c *pendingCode) valid(now Moment) bool {
 
 type session struct {
 	account uint64
-	email   Email
+	email   EmailID
 	expires time.Time
 	until   time.Duration // steady
 }
@@ -85,14 +85,14 @@ type RegistryEvent interface{ registryEvent() }
 type (
 	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it.
 	CodeIssued struct {
-		Email  Email
+		Email  EmailID
 		At     time.Time
 		Steady time.Duration
 		Mailed bool
 	}
 	// CodeFailed counts a wrong try.
 	CodeFailed struct {
-		Email  Email
+		Email  EmailID
 		At     time.Time
 		Steady time.Duration
 	}
@@ -100,7 +100,7 @@ type (
 	SessionOpened struct {
 		Account uint64
 		New     bool
-		Email   Email
+		Email   EmailID
 		Token   Digest
 		Expires time.Time
 		At      time.Time
@@ -117,11 +117,11 @@ func (*SessionClosed) registryEvent() {}
 
 // NewRegistry is a registry without facts; key is fresh random bytes of this process.
 func NewRegistry(key [32]byte) *Registry {
-	return &Registry{key: key, addresses: map[Email]*address{}, sessions: map[Digest]session{}, clients: clients{}}
+	return &Registry{key: key, addresses: map[EmailID]*address{}, sessions: map[Digest]session{}, clients: clients{}}
 }
 
 // at is the entry of an address, made when it is new.
-func (r *Registry) at(email Email) *address {
+func (r *Registry) at(email EmailID) *address {
 	a := r.addresses[email]
 	if a == nil {
 		a = &address{}
@@ -133,7 +133,7 @@ func (r *Registry) at(email Email) *address {
 // RequestCode decides that a code goes to an address (K1–K3). The answer is the same whether the address is known or not. The code
 // becomes valid with Issue, once the event is durable. Without Mailed nothing is sent and no code becomes valid; everything else,
 // Issue included, is done alike, so that neither the answer nor its time tells.
-func (r *Registry) RequestCode(email Email, from netip.Addr, now Moment) (*CodeIssued, error) {
+func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*CodeIssued, error) {
 	c := r.clients.at(from)
 	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
 		return nil, tooMany(wait)
@@ -172,7 +172,7 @@ func errCode() error {
 // TryCode decides a code. A wrong try gives a CodeFailed event and the error: the event must be durable before the error is
 // answered. A right one uses the code up at once and gives the session. Beyond the limits against guessing every code is refused
 // without an event.
-func (r *Registry) TryCode(email Email, code string, token Digest, from netip.Addr, now Moment) (RegistryEvent, error) {
+func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now Moment) (RegistryEvent, error) {
 	c := r.clients.at(from)
 	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
 		return nil, tooMany(wait)

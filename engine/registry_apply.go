@@ -26,7 +26,7 @@ func (r *Registry) Apply(event RegistryEvent) {
 }
 
 // touch is the entry of an address that something in the log is about.
-func (r *Registry) touch(email Email, now time.Duration) *address {
+func (r *Registry) touch(email EmailID, now time.Duration) *address {
 	entry := r.at(email)
 	entry.kept, entry.touched = true, now
 	return entry

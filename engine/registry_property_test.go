@@ -64,7 +64,7 @@ func (w *loginWorld) mayHaveEnded(token Digest, truth openedSession) bool {
 		case *SessionOpened:
 			if e.Token == token {
 				later = 0
-			} else if e.Email.lower == truth.email {
+			} else if e.Email == idOf(truth.email) {
 				later++
 			}
 		}
@@ -170,7 +170,7 @@ func (w *loginWorld) crash() {
 	}
 	for _, event := range w.flight {
 		if e, failed := event.(*CodeFailed); failed { // its caller never got an answer
-			w.wrong[e.Email.lower] = w.wrong[e.Email.lower][:len(w.wrong[e.Email.lower])-1]
+			w.wrong[worldText(e.Email)] = w.wrong[worldText(e.Email)][:len(w.wrong[worldText(e.Email)])-1]
 		}
 	}
 	w.pass()
@@ -264,7 +264,7 @@ func TestK2_K5_S1_LoginsAndKeysFromSeeds(t *testing.T) {
 
 // sabotages are bugs planted before each step.
 func (w *loginWorld) sabotages() map[string]func() {
-	seen := map[Email]*pendingCode{}
+	seen := map[EmailID]*pendingCode{}
 	return map[string]func(){
 		"a code works twice": func() {
 			for email, entry := range w.registry.addresses {

@@ -85,6 +85,9 @@ func (w *loginWorld) fail(format string, args ...any) {
 	}
 }
 
+// worldText is the address of an id: the first character tells those of the world apart.
+func worldText(id EmailID) string { return id.String()[:1] + "@b.do" }
+
 func (w *loginWorld) email() string { return fmt.Sprintf("%d@b.do", w.pick(3)) }
 
 func (w *loginWorld) client() netip.Addr {
@@ -184,7 +187,7 @@ func (w *loginWorld) keep(event any) {
 
 func (w *loginWorld) requestCode() {
 	email, now := w.email(), w.now()
-	event, err := w.registry.RequestCode(Email{email}, w.client(), now)
+	event, err := w.registry.RequestCode(idOf(email), w.client(), now)
 	if err != nil {
 		return
 	}
@@ -207,7 +210,7 @@ func (w *loginWorld) tryCode() {
 	}
 	w.drawn++
 	token := digestOf(fmt.Sprint(w.run, w.drawn))
-	event, err := w.registry.TryCode(Email{email}, text, token, w.client(), now)
+	event, err := w.registry.TryCode(idOf(email), text, token, w.client(), now)
 	valid := truth != nil && truth.text == text && !truth.void && truth.run == w.run && now.Steady-truth.at.Steady < CodeLifetime &&
 		now.Wall.Before(truth.at.Wall.Add(CodeLifetime))
 	switch e := event.(type) {
@@ -226,7 +229,7 @@ func (w *loginWorld) tryCode() {
 		w.propose(e, func() {})
 	default:
 		// Tries that are on their way count with those of another day, whichever the clock shows.
-		durable := w.registry.addresses[Email{email}].wrong.count
+		durable := w.registry.addresses[idOf(email)].wrong.count
 		if count := max(w.wrongOfTheDay(email), durable) + w.onTheirWay(email); codeOfError(err) != CodeInvalidCode || count < wrongTriesDayMax {
 			w.fail("refused without an event after %d wrong tries: %v", count, err)
 		}
@@ -236,7 +239,7 @@ func (w *loginWorld) tryCode() {
 // replaced reports that another code for an address is on its way.
 func (w *loginWorld) replaced(email string) bool {
 	for _, event := range w.flight {
-		if e, issued := event.(*CodeIssued); issued && e.Email.lower == email {
+		if e, issued := event.(*CodeIssued); issued && e.Email == idOf(email) {
 			return true
 		}
 	}
@@ -273,7 +276,7 @@ func (w *loginWorld) wrongOfTheDay(email string) int {
 // forget follows the registry when it forgets an address, which it may do after two days.
 func (w *loginWorld) forget(email string) {
 	tries := w.wrong[email]
-	if entry := w.registry.addresses[Email{email}]; entry != nil && entry.wrong.count > 0 {
+	if entry := w.registry.addresses[idOf(email)]; entry != nil && entry.wrong.count > 0 {
 		return
 	}
 	gone := len(tries) - w.onTheirWay(email)
@@ -287,7 +290,7 @@ func (w *loginWorld) forget(email string) {
 func (w *loginWorld) onTheirWay(email string) int {
 	count := 0
 	for _, event := range w.flight {
-		if e, failed := event.(*CodeFailed); failed && e.Email.lower == email {
+		if e, failed := event.(*CodeFailed); failed && e.Email == idOf(email) {
 			count++
 		}
 	}
@@ -303,15 +306,15 @@ func (w *loginWorld) forgetAll() {
 func (w *loginWorld) opened(e *SessionOpened) {
 	w.logins++
 	real := w.real
-	then := func() { w.sessions[e.Token] = openedSession{e.Account, e.Email.lower, real, false} }
+	then := func() { w.sessions[e.Token] = openedSession{e.Account, worldText(e.Email), real, false} }
 	w.propose(e, func() {})
 	if e.New {
 		w.propose(&AccountCreated{e.Account, e.Email, e.At}, func() {})
 	}
 	w.told[len(w.told)-1] = then
 	for _, s := range w.sessions {
-		if (s.email == e.Email.lower) != (s.account == e.Account) {
-			w.fail("account %d of %s was that of %s", e.Account, e.Email.lower, s.email)
+		if (s.email == worldText(e.Email)) != (s.account == e.Account) {
+			w.fail("account %d of %s was that of %s", e.Account, worldText(e.Email), s.email)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -158,11 +157,10 @@ func ReadKey(text []byte) (Digest, bool) {
 // CodeSeal is what is kept of a pending code: a hash under a key of the process, bound to the address (K2).
 type CodeSeal [sha256.Size]byte
 
-// sealCode binds the length of the address as well, so that no two pairs seal alike.
-func sealCode(key [32]byte, email Email, code string) CodeSeal {
+// sealCode binds the digest of the address.
+func sealCode(key [32]byte, email EmailID, code string) CodeSeal {
 	seal := hmac.New(sha256.New, key[:])
-	seal.Write(binary.BigEndian.AppendUint64(nil, uint64(len(email.lower))))
-	seal.Write([]byte(email.lower))
+	seal.Write(email.digest[:])
 	seal.Write([]byte(code))
 	return CodeSeal(seal.Sum(nil))
 }

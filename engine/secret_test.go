@@ -206,7 +206,7 @@ func TestK2_SealsAreBoundToAddressAndProcess(t *testing.T) {
 	for _, key := range [][32]byte{one, two} {
 		for _, email := range []string{"a@b.do", "a@b.do1", "aa@b.do"} {
 			for _, code := range []string{"00000000", "10000000", "0000000", ""} {
-				seal := sealCode(key, Email{email}, code)
+				seal := sealCode(key, idOf(email), code)
 				if before, found := seals[seal]; found {
 					t.Errorf("%s %s seals as %s", email, code, before)
 				}

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -68,7 +68,7 @@ type RegistryState struct {
 
 // AddressState is an address with its account and its counters.
 type AddressState struct {
-	Email                        Email
+	Email                        EmailID
 	Account                      uint64        // 0 = none
 	Again                        time.Duration // from when another code may be asked for, steady
 	Touched                      time.Duration // the newest fact, steady
@@ -80,7 +80,7 @@ type AddressState struct {
 type SessionState struct {
 	Token   Digest
 	Account uint64
-	Email   Email
+	Email   EmailID
 	Expires time.Time
 	Until   time.Duration // steady
 }
@@ -102,7 +102,7 @@ func (r *Registry) State() RegistryState {
 			state.Addresses = append(state.Addresses, a.state(email))
 		}
 	}
-	slices.SortFunc(state.Addresses, func(a, b AddressState) int { return strings.Compare(a.Email.lower, b.Email.lower) })
+	slices.SortFunc(state.Addresses, func(a, b AddressState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
 	for _, token := range r.opened {
 		if s, open := r.sessions[token]; open {
 			state.Sessions = append(state.Sessions, SessionState{token, s.account, s.email, s.expires, s.until})
@@ -111,7 +111,7 @@ func (r *Registry) State() RegistryState {
 	return state
 }
 
-func (a *address) state(email Email) AddressState {
+func (a *address) state(email EmailID) AddressState {
 	kept := AddressState{
 		Email: email, Again: a.again, Touched: a.touched, MailsDay: a.mails.day, MailsOfTheDay: a.mails.count,
 		WrongDay: a.wrong.day, WrongOfTheDay: a.wrong.count,
