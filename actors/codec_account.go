@@ -12,7 +12,7 @@ import (
 func accountRecord(event engine.AccountEvent) isRecord_Event {
 	switch e := event.(type) {
 	case *engine.AccountCreated:
-		r := &RecordAccountCreated{Account: e.Account, Email: e.Email.String()}
+		r := &RecordAccountCreated{Account: e.Account, Email: emailRecord(e.Email)}
 		r.At, r.AtNanos = instant(e.At)
 		return &Record_AccountCreated{r}
 	case *engine.KeyCreated:
@@ -119,11 +119,16 @@ func (d *decoder) keyUses(records []*RecordKeyUse) []engine.KeyUse {
 	return uses
 }
 
-// email reads an address that was checked before it was written.
-func (d *decoder) email(text string) engine.Email {
-	email, err := engine.ParseEmail(text)
-	d.keep(err)
-	return email
+func emailRecord(e engine.EmailID) *RecordEmail {
+	digest := e.Digest()
+	return &RecordEmail{Digest: digest[:], Mask: e.String()}
+}
+
+func (d *decoder) email(r *RecordEmail) engine.EmailID {
+	if r == nil {
+		r = &RecordEmail{}
+	}
+	return engine.NewEmailID(d.digest(r.Digest), d.text(r.Mask))
 }
 
 func (d *decoder) digest(data []byte) engine.Digest {

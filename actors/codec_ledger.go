@@ -16,7 +16,7 @@ type dormant []byte
 
 func encodeState(s engine.AccountState) *SnapshotAccount {
 	r := &SnapshotAccount{
-		Id: s.Record.ID, Email: s.Record.Email.String(), Keys: converted(s.Record.Keys, keyRecord), Reason: s.Record.Reason,
+		Id: s.Record.ID, Email: emailRecord(s.Record.Email), Keys: converted(s.Record.Keys, keyRecord), Reason: s.Record.Reason,
 		AllowanceDay: int64(s.Record.Allowance.Day), AllowanceMinute: int64(s.Record.Allowance.Minute), Floor: int32(s.Floor),
 		Days: converted(s.Days, func(d *engine.DayState) *SnapshotDay {
 			return &SnapshotDay{Day: int32(d.Day), Leased: int64(d.Leased)}

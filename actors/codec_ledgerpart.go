@@ -71,7 +71,7 @@ func (d *decoder) ledgerAccount(data []byte) {
 
 func addressRecord(a *engine.AddressState) *SnapshotAddress {
 	return &SnapshotAddress{
-		Email: a.Email.String(), Account: a.Account, Again: int64(a.Again), Touched: int64(a.Touched),
+		Email: emailRecord(a.Email), Account: a.Account, Again: int64(a.Again), Touched: int64(a.Touched),
 		MailsDay: int32(a.MailsDay), Mails: int64(a.MailsOfTheDay), WrongDay: int32(a.WrongDay), Wrong: int64(a.WrongOfTheDay),
 	}
 }
@@ -84,7 +84,7 @@ func (d *decoder) address(r *SnapshotAddress) engine.AddressState {
 }
 
 func sessionRecord(s *engine.SessionState) *SnapshotSession {
-	r := &SnapshotSession{Token: s.Token[:], Account: s.Account, Email: s.Email.String(), Until: int64(s.Until)}
+	r := &SnapshotSession{Token: s.Token[:], Account: s.Account, Email: emailRecord(s.Email), Until: int64(s.Until)}
 	r.Expires, r.ExpiresNanos = instant(s.Expires)
 	return r
 }

@@ -9,7 +9,7 @@ import (
 // codeRefused says that a limit against guessing refused a try of a code. It changes nothing: it goes to
 // the log so that the answer takes as long as that to a wrong code, and so that an operator finds it.
 type codeRefused struct {
-	Email engine.Email
+	Email engine.EmailID
 	At    time.Time
 }
 
@@ -17,15 +17,15 @@ type codeRefused struct {
 func registryRecord(event engine.RegistryEvent) isRecord_Event {
 	switch e := event.(type) {
 	case *engine.CodeIssued:
-		r := &RecordCodeIssued{Email: e.Email.String(), Steady: int64(e.Steady), Mailed: e.Mailed}
+		r := &RecordCodeIssued{Email: emailRecord(e.Email), Steady: int64(e.Steady), Mailed: e.Mailed}
 		r.At, r.AtNanos = instant(e.At)
 		return &Record_CodeIssued{r}
 	case *engine.CodeFailed:
-		r := &RecordCodeFailed{Email: e.Email.String(), Steady: int64(e.Steady)}
+		r := &RecordCodeFailed{Email: emailRecord(e.Email), Steady: int64(e.Steady)}
 		r.At, r.AtNanos = instant(e.At)
 		return &Record_CodeFailed{r}
 	case *engine.SessionOpened:
-		r := &RecordSessionOpened{Account: e.Account, New: e.New, Email: e.Email.String(), Token: e.Token[:], Steady: int64(e.Steady)}
+		r := &RecordSessionOpened{Account: e.Account, New: e.New, Email: emailRecord(e.Email), Token: e.Token[:], Steady: int64(e.Steady)}
 		r.Expires, r.ExpiresNanos = instant(e.Expires)
 		r.At, r.AtNanos = instant(e.At)
 		return &Record_SessionOpened{r}
@@ -46,7 +46,7 @@ func (d *decoder) codeFailed(r *RecordCodeFailed) *engine.CodeFailed {
 }
 
 func codeRefusedRecord(e *codeRefused) *RecordCodeRefused {
-	r := &RecordCodeRefused{Email: e.Email.String()}
+	r := &RecordCodeRefused{Email: emailRecord(e.Email)}
 	r.At, r.AtNanos = instant(e.At)
 	return r
 }

@@ -56,7 +56,7 @@ func steadyText(d time.Duration) string { return d.String() }
 func describedAccount(event any) accountLine {
 	switch e := event.(type) {
 	case *engine.AccountCreated:
-		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.Masked(), At: instantText(e.At)}
+		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.String(), At: instantText(e.At)}
 	case *engine.KeyCreated:
 		return accountLine{Event: "keyCreated", Account: e.Account, Key: &keyLine{
 			ID: e.Key.ID, Name: e.Key.Name, Hint: e.Key.Hint, Digest: shortDigest(e.Key.Digest), CreatedAt: instantText(e.Key.CreatedAt),
@@ -89,15 +89,15 @@ func describedLogin(event any) accountLine {
 	switch e := event.(type) {
 	case *engine.CodeIssued:
 		return accountLine{
-			Event: "codeIssued", Email: e.Email.Masked(), Mailed: e.Mailed, Steady: steadyText(e.Steady), At: instantText(e.At),
+			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Steady: steadyText(e.Steady), At: instantText(e.At),
 		}
 	case *engine.CodeFailed:
-		return accountLine{Event: "codeFailed", Email: e.Email.Masked(), Steady: steadyText(e.Steady), At: instantText(e.At)}
+		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: steadyText(e.Steady), At: instantText(e.At)}
 	case *codeRefused:
-		return accountLine{Event: "codeRefused", Email: e.Email.Masked(), At: instantText(e.At)}
+		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: instantText(e.At)}
 	case *engine.SessionOpened:
 		return accountLine{
-			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.Masked(), Token: shortDigest(e.Token),
+			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.String(), Token: shortDigest(e.Token),
 			ExpiresAt: instantText(e.Expires), Steady: steadyText(e.Steady), At: instantText(e.At),
 		}
 	case *engine.SessionClosed:

@@ -202,8 +202,8 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
-	want := engine.AccountSummary{ID: 1, Email: a.email, CreatedAt: noon, ActiveKeys: 2, SpentToday: 3}
-	if list[0] != want || list[1].Email != b.email {
+	want := engine.AccountSummary{ID: 1, Email: a.email.ID(), CreatedAt: noon, ActiveKeys: 2, SpentToday: 3}
+	if list[0] != want || list[1].Email != b.email.ID() {
 		t.Errorf("%+v\nwant %+v", list[0], want)
 	}
 	if err := n.LimitAccount(1, engine.Allowance{Day: 5, Minute: 4}, "luis"); err != nil {

@@ -1275,11 +1275,64 @@ func (x *RecordRejected) GetBy() string {
 	return ""
 }
 
+// RecordEmail is engine.EmailID: an address is kept as the digest that finds it again and a mask to show.
+type RecordEmail struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	Mask          string                 `protobuf:"bytes,2,opt,name=mask,proto3" json:"mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordEmail) Reset() {
+	*x = RecordEmail{}
+	mi := &file_actors_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordEmail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordEmail) ProtoMessage() {}
+
+func (x *RecordEmail) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordEmail.ProtoReflect.Descriptor instead.
+func (*RecordEmail) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RecordEmail) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *RecordEmail) GetMask() string {
+	if x != nil {
+		return x.Mask
+	}
+	return ""
+}
+
 // RecordAccountCreated is engine.AccountCreated.
 type RecordAccountCreated struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
-	Email         string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
 	AtNanos       uint32                 `protobuf:"varint,4,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1288,7 +1341,7 @@ type RecordAccountCreated struct {
 
 func (x *RecordAccountCreated) Reset() {
 	*x = RecordAccountCreated{}
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1353,7 @@ func (x *RecordAccountCreated) String() string {
 func (*RecordAccountCreated) ProtoMessage() {}
 
 func (x *RecordAccountCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1366,7 @@ func (x *RecordAccountCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAccountCreated.ProtoReflect.Descriptor instead.
 func (*RecordAccountCreated) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{7}
+	return file_actors_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RecordAccountCreated) GetAccount() uint64 {
@@ -1323,11 +1376,11 @@ func (x *RecordAccountCreated) GetAccount() uint64 {
 	return 0
 }
 
-func (x *RecordAccountCreated) GetEmail() string {
+func (x *RecordAccountCreated) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *RecordAccountCreated) GetAt() int64 {
@@ -1363,7 +1416,7 @@ type RecordKey struct {
 
 func (x *RecordKey) Reset() {
 	*x = RecordKey{}
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1428,7 @@ func (x *RecordKey) String() string {
 func (*RecordKey) ProtoMessage() {}
 
 func (x *RecordKey) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1441,7 @@ func (x *RecordKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKey.ProtoReflect.Descriptor instead.
 func (*RecordKey) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{8}
+	return file_actors_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RecordKey) GetId() string {
@@ -1472,7 +1525,7 @@ type RecordKeyCreated struct {
 
 func (x *RecordKeyCreated) Reset() {
 	*x = RecordKeyCreated{}
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1537,7 @@ func (x *RecordKeyCreated) String() string {
 func (*RecordKeyCreated) ProtoMessage() {}
 
 func (x *RecordKeyCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1550,7 @@ func (x *RecordKeyCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyCreated.ProtoReflect.Descriptor instead.
 func (*RecordKeyCreated) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{9}
+	return file_actors_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RecordKeyCreated) GetAccount() uint64 {
@@ -1528,7 +1581,7 @@ type RecordKeyRevoked struct {
 
 func (x *RecordKeyRevoked) Reset() {
 	*x = RecordKeyRevoked{}
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1593,7 @@ func (x *RecordKeyRevoked) String() string {
 func (*RecordKeyRevoked) ProtoMessage() {}
 
 func (x *RecordKeyRevoked) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1606,7 @@ func (x *RecordKeyRevoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyRevoked.ProtoReflect.Descriptor instead.
 func (*RecordKeyRevoked) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{10}
+	return file_actors_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RecordKeyRevoked) GetAccount() uint64 {
@@ -1609,7 +1662,7 @@ type RecordLeased struct {
 
 func (x *RecordLeased) Reset() {
 	*x = RecordLeased{}
-	mi := &file_actors_record_proto_msgTypes[11]
+	mi := &file_actors_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1674,7 @@ func (x *RecordLeased) String() string {
 func (*RecordLeased) ProtoMessage() {}
 
 func (x *RecordLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[11]
+	mi := &file_actors_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1687,7 @@ func (x *RecordLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordLeased.ProtoReflect.Descriptor instead.
 func (*RecordLeased) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{11}
+	return file_actors_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RecordLeased) GetAccount() uint64 {
@@ -1715,7 +1768,7 @@ type RecordReturned struct {
 
 func (x *RecordReturned) Reset() {
 	*x = RecordReturned{}
-	mi := &file_actors_record_proto_msgTypes[12]
+	mi := &file_actors_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1780,7 @@ func (x *RecordReturned) String() string {
 func (*RecordReturned) ProtoMessage() {}
 
 func (x *RecordReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[12]
+	mi := &file_actors_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1793,7 @@ func (x *RecordReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReturned.ProtoReflect.Descriptor instead.
 func (*RecordReturned) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{12}
+	return file_actors_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordReturned) GetAccount() uint64 {
@@ -1797,7 +1850,7 @@ type RecordKeyUse struct {
 
 func (x *RecordKeyUse) Reset() {
 	*x = RecordKeyUse{}
-	mi := &file_actors_record_proto_msgTypes[13]
+	mi := &file_actors_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1862,7 @@ func (x *RecordKeyUse) String() string {
 func (*RecordKeyUse) ProtoMessage() {}
 
 func (x *RecordKeyUse) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[13]
+	mi := &file_actors_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1875,7 @@ func (x *RecordKeyUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyUse.ProtoReflect.Descriptor instead.
 func (*RecordKeyUse) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{13}
+	return file_actors_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RecordKeyUse) GetKeyId() string {
@@ -1860,7 +1913,7 @@ type RecordSuspended struct {
 
 func (x *RecordSuspended) Reset() {
 	*x = RecordSuspended{}
-	mi := &file_actors_record_proto_msgTypes[14]
+	mi := &file_actors_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1925,7 @@ func (x *RecordSuspended) String() string {
 func (*RecordSuspended) ProtoMessage() {}
 
 func (x *RecordSuspended) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[14]
+	mi := &file_actors_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1938,7 @@ func (x *RecordSuspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSuspended.ProtoReflect.Descriptor instead.
 func (*RecordSuspended) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{14}
+	return file_actors_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecordSuspended) GetAccount() uint64 {
@@ -1936,7 +1989,7 @@ type RecordRestored struct {
 
 func (x *RecordRestored) Reset() {
 	*x = RecordRestored{}
-	mi := &file_actors_record_proto_msgTypes[15]
+	mi := &file_actors_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2001,7 @@ func (x *RecordRestored) String() string {
 func (*RecordRestored) ProtoMessage() {}
 
 func (x *RecordRestored) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[15]
+	mi := &file_actors_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2014,7 @@ func (x *RecordRestored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRestored.ProtoReflect.Descriptor instead.
 func (*RecordRestored) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{15}
+	return file_actors_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecordRestored) GetAccount() uint64 {
@@ -2007,7 +2060,7 @@ type RecordAllowanceSet struct {
 
 func (x *RecordAllowanceSet) Reset() {
 	*x = RecordAllowanceSet{}
-	mi := &file_actors_record_proto_msgTypes[16]
+	mi := &file_actors_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2072,7 @@ func (x *RecordAllowanceSet) String() string {
 func (*RecordAllowanceSet) ProtoMessage() {}
 
 func (x *RecordAllowanceSet) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[16]
+	mi := &file_actors_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2085,7 @@ func (x *RecordAllowanceSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAllowanceSet.ProtoReflect.Descriptor instead.
 func (*RecordAllowanceSet) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{16}
+	return file_actors_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RecordAllowanceSet) GetAccount() uint64 {
@@ -2080,7 +2133,7 @@ func (x *RecordAllowanceSet) GetBy() string {
 // RecordCodeIssued is engine.CodeIssued. The code is in no record.
 type RecordCodeIssued struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
 	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
 	Steady        int64                  `protobuf:"varint,4,opt,name=steady,proto3" json:"steady,omitempty"`
@@ -2091,7 +2144,7 @@ type RecordCodeIssued struct {
 
 func (x *RecordCodeIssued) Reset() {
 	*x = RecordCodeIssued{}
-	mi := &file_actors_record_proto_msgTypes[17]
+	mi := &file_actors_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2156,7 @@ func (x *RecordCodeIssued) String() string {
 func (*RecordCodeIssued) ProtoMessage() {}
 
 func (x *RecordCodeIssued) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[17]
+	mi := &file_actors_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,14 +2169,14 @@ func (x *RecordCodeIssued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeIssued.ProtoReflect.Descriptor instead.
 func (*RecordCodeIssued) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{17}
+	return file_actors_record_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *RecordCodeIssued) GetEmail() string {
+func (x *RecordCodeIssued) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *RecordCodeIssued) GetAt() int64 {
@@ -2157,7 +2210,7 @@ func (x *RecordCodeIssued) GetMailed() bool {
 // RecordCodeFailed is engine.CodeFailed.
 type RecordCodeFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
 	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
 	Steady        int64                  `protobuf:"varint,4,opt,name=steady,proto3" json:"steady,omitempty"`
@@ -2167,7 +2220,7 @@ type RecordCodeFailed struct {
 
 func (x *RecordCodeFailed) Reset() {
 	*x = RecordCodeFailed{}
-	mi := &file_actors_record_proto_msgTypes[18]
+	mi := &file_actors_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2232,7 @@ func (x *RecordCodeFailed) String() string {
 func (*RecordCodeFailed) ProtoMessage() {}
 
 func (x *RecordCodeFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[18]
+	mi := &file_actors_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,14 +2245,14 @@ func (x *RecordCodeFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeFailed.ProtoReflect.Descriptor instead.
 func (*RecordCodeFailed) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{18}
+	return file_actors_record_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *RecordCodeFailed) GetEmail() string {
+func (x *RecordCodeFailed) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *RecordCodeFailed) GetAt() int64 {
@@ -2227,7 +2280,7 @@ func (x *RecordCodeFailed) GetSteady() int64 {
 // that a refused try takes as long as a wrong one.
 type RecordCodeRefused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
 	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2236,7 +2289,7 @@ type RecordCodeRefused struct {
 
 func (x *RecordCodeRefused) Reset() {
 	*x = RecordCodeRefused{}
-	mi := &file_actors_record_proto_msgTypes[19]
+	mi := &file_actors_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2301,7 @@ func (x *RecordCodeRefused) String() string {
 func (*RecordCodeRefused) ProtoMessage() {}
 
 func (x *RecordCodeRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[19]
+	mi := &file_actors_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,14 +2314,14 @@ func (x *RecordCodeRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeRefused.ProtoReflect.Descriptor instead.
 func (*RecordCodeRefused) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{19}
+	return file_actors_record_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *RecordCodeRefused) GetEmail() string {
+func (x *RecordCodeRefused) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *RecordCodeRefused) GetAt() int64 {
@@ -2290,7 +2343,7 @@ type RecordSessionOpened struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Account       uint64                 `protobuf:"varint,1,opt,name=account,proto3" json:"account,omitempty"`
 	New           bool                   `protobuf:"varint,2,opt,name=new,proto3" json:"new,omitempty"`
-	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	Token         []byte                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
 	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"`
 	ExpiresNanos  uint32                 `protobuf:"varint,6,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
@@ -2303,7 +2356,7 @@ type RecordSessionOpened struct {
 
 func (x *RecordSessionOpened) Reset() {
 	*x = RecordSessionOpened{}
-	mi := &file_actors_record_proto_msgTypes[20]
+	mi := &file_actors_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2368,7 @@ func (x *RecordSessionOpened) String() string {
 func (*RecordSessionOpened) ProtoMessage() {}
 
 func (x *RecordSessionOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[20]
+	mi := &file_actors_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2381,7 @@ func (x *RecordSessionOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSessionOpened.ProtoReflect.Descriptor instead.
 func (*RecordSessionOpened) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{20}
+	return file_actors_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordSessionOpened) GetAccount() uint64 {
@@ -2345,11 +2398,11 @@ func (x *RecordSessionOpened) GetNew() bool {
 	return false
 }
 
-func (x *RecordSessionOpened) GetEmail() string {
+func (x *RecordSessionOpened) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *RecordSessionOpened) GetToken() []byte {
@@ -2404,7 +2457,7 @@ type RecordSessionClosed struct {
 
 func (x *RecordSessionClosed) Reset() {
 	*x = RecordSessionClosed{}
-	mi := &file_actors_record_proto_msgTypes[21]
+	mi := &file_actors_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2469,7 @@ func (x *RecordSessionClosed) String() string {
 func (*RecordSessionClosed) ProtoMessage() {}
 
 func (x *RecordSessionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[21]
+	mi := &file_actors_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2482,7 @@ func (x *RecordSessionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSessionClosed.ProtoReflect.Descriptor instead.
 func (*RecordSessionClosed) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{21}
+	return file_actors_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordSessionClosed) GetToken() []byte {
@@ -2453,7 +2506,7 @@ type RecordAnnounced struct {
 
 func (x *RecordAnnounced) Reset() {
 	*x = RecordAnnounced{}
-	mi := &file_actors_record_proto_msgTypes[22]
+	mi := &file_actors_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2518,7 @@ func (x *RecordAnnounced) String() string {
 func (*RecordAnnounced) ProtoMessage() {}
 
 func (x *RecordAnnounced) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[22]
+	mi := &file_actors_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2531,7 @@ func (x *RecordAnnounced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAnnounced.ProtoReflect.Descriptor instead.
 func (*RecordAnnounced) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{22}
+	return file_actors_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordAnnounced) GetAt() int64 {
@@ -2528,7 +2581,7 @@ type RecordAnnouncementWithdrawn struct {
 
 func (x *RecordAnnouncementWithdrawn) Reset() {
 	*x = RecordAnnouncementWithdrawn{}
-	mi := &file_actors_record_proto_msgTypes[23]
+	mi := &file_actors_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2593,7 @@ func (x *RecordAnnouncementWithdrawn) String() string {
 func (*RecordAnnouncementWithdrawn) ProtoMessage() {}
 
 func (x *RecordAnnouncementWithdrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[23]
+	mi := &file_actors_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2606,7 @@ func (x *RecordAnnouncementWithdrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAnnouncementWithdrawn.ProtoReflect.Descriptor instead.
 func (*RecordAnnouncementWithdrawn) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{23}
+	return file_actors_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecordAnnouncementWithdrawn) GetAt() int64 {
@@ -2601,7 +2654,7 @@ type SnapshotPart struct {
 
 func (x *SnapshotPart) Reset() {
 	*x = SnapshotPart{}
-	mi := &file_actors_record_proto_msgTypes[24]
+	mi := &file_actors_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2666,7 @@ func (x *SnapshotPart) String() string {
 func (*SnapshotPart) ProtoMessage() {}
 
 func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[24]
+	mi := &file_actors_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2679,7 @@ func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotPart.ProtoReflect.Descriptor instead.
 func (*SnapshotPart) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{24}
+	return file_actors_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SnapshotPart) GetRequires() uint32 {
@@ -2724,7 +2777,7 @@ func (x *SnapshotPart) GetRegistry() *SnapshotRegistry {
 type SnapshotAccount struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Email           string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	Email           *RecordEmail           `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	Created         int64                  `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
 	CreatedNanos    uint32                 `protobuf:"varint,4,opt,name=created_nanos,json=createdNanos,proto3" json:"created_nanos,omitempty"`
 	Keys            []*RecordKey           `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
@@ -2742,7 +2795,7 @@ type SnapshotAccount struct {
 
 func (x *SnapshotAccount) Reset() {
 	*x = SnapshotAccount{}
-	mi := &file_actors_record_proto_msgTypes[25]
+	mi := &file_actors_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2807,7 @@ func (x *SnapshotAccount) String() string {
 func (*SnapshotAccount) ProtoMessage() {}
 
 func (x *SnapshotAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[25]
+	mi := &file_actors_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2820,7 @@ func (x *SnapshotAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAccount.ProtoReflect.Descriptor instead.
 func (*SnapshotAccount) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{25}
+	return file_actors_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SnapshotAccount) GetId() uint64 {
@@ -2777,11 +2830,11 @@ func (x *SnapshotAccount) GetId() uint64 {
 	return 0
 }
 
-func (x *SnapshotAccount) GetEmail() string {
+func (x *SnapshotAccount) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *SnapshotAccount) GetCreated() int64 {
@@ -2872,7 +2925,7 @@ type SnapshotDay struct {
 
 func (x *SnapshotDay) Reset() {
 	*x = SnapshotDay{}
-	mi := &file_actors_record_proto_msgTypes[26]
+	mi := &file_actors_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +2937,7 @@ func (x *SnapshotDay) String() string {
 func (*SnapshotDay) ProtoMessage() {}
 
 func (x *SnapshotDay) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[26]
+	mi := &file_actors_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +2950,7 @@ func (x *SnapshotDay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotDay.ProtoReflect.Descriptor instead.
 func (*SnapshotDay) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{26}
+	return file_actors_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SnapshotDay) GetDay() int32 {
@@ -2926,7 +2979,7 @@ type SnapshotLease struct {
 
 func (x *SnapshotLease) Reset() {
 	*x = SnapshotLease{}
-	mi := &file_actors_record_proto_msgTypes[27]
+	mi := &file_actors_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2938,7 +2991,7 @@ func (x *SnapshotLease) String() string {
 func (*SnapshotLease) ProtoMessage() {}
 
 func (x *SnapshotLease) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[27]
+	mi := &file_actors_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2951,7 +3004,7 @@ func (x *SnapshotLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotLease.ProtoReflect.Descriptor instead.
 func (*SnapshotLease) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{27}
+	return file_actors_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SnapshotLease) GetSteady() int64 {
@@ -2978,7 +3031,7 @@ func (x *SnapshotLease) GetCount() int64 {
 // SnapshotAddress is engine.AddressState.
 type SnapshotAddress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Email         string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	Account       uint64                 `protobuf:"varint,2,opt,name=account,proto3" json:"account,omitempty"`
 	Again         int64                  `protobuf:"varint,3,opt,name=again,proto3" json:"again,omitempty"`
 	Touched       int64                  `protobuf:"varint,4,opt,name=touched,proto3" json:"touched,omitempty"`
@@ -2992,7 +3045,7 @@ type SnapshotAddress struct {
 
 func (x *SnapshotAddress) Reset() {
 	*x = SnapshotAddress{}
-	mi := &file_actors_record_proto_msgTypes[28]
+	mi := &file_actors_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3004,7 +3057,7 @@ func (x *SnapshotAddress) String() string {
 func (*SnapshotAddress) ProtoMessage() {}
 
 func (x *SnapshotAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[28]
+	mi := &file_actors_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3017,14 +3070,14 @@ func (x *SnapshotAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAddress.ProtoReflect.Descriptor instead.
 func (*SnapshotAddress) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{28}
+	return file_actors_record_proto_rawDescGZIP(), []int{29}
 }
 
-func (x *SnapshotAddress) GetEmail() string {
+func (x *SnapshotAddress) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *SnapshotAddress) GetAccount() uint64 {
@@ -3081,7 +3134,7 @@ type SnapshotSession struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	Account       uint64                 `protobuf:"varint,2,opt,name=account,proto3" json:"account,omitempty"`
-	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	Email         *RecordEmail           `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	Expires       int64                  `protobuf:"varint,4,opt,name=expires,proto3" json:"expires,omitempty"`
 	ExpiresNanos  uint32                 `protobuf:"varint,5,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
 	Until         int64                  `protobuf:"varint,6,opt,name=until,proto3" json:"until,omitempty"`
@@ -3091,7 +3144,7 @@ type SnapshotSession struct {
 
 func (x *SnapshotSession) Reset() {
 	*x = SnapshotSession{}
-	mi := &file_actors_record_proto_msgTypes[29]
+	mi := &file_actors_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3156,7 @@ func (x *SnapshotSession) String() string {
 func (*SnapshotSession) ProtoMessage() {}
 
 func (x *SnapshotSession) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[29]
+	mi := &file_actors_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3169,7 @@ func (x *SnapshotSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSession.ProtoReflect.Descriptor instead.
 func (*SnapshotSession) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{29}
+	return file_actors_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SnapshotSession) GetToken() []byte {
@@ -3133,11 +3186,11 @@ func (x *SnapshotSession) GetAccount() uint64 {
 	return 0
 }
 
-func (x *SnapshotSession) GetEmail() string {
+func (x *SnapshotSession) GetEmail() *RecordEmail {
 	if x != nil {
 		return x.Email
 	}
-	return ""
+	return nil
 }
 
 func (x *SnapshotSession) GetExpires() int64 {
@@ -3172,7 +3225,7 @@ type SnapshotRolling struct {
 
 func (x *SnapshotRolling) Reset() {
 	*x = SnapshotRolling{}
-	mi := &file_actors_record_proto_msgTypes[30]
+	mi := &file_actors_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3237,7 @@ func (x *SnapshotRolling) String() string {
 func (*SnapshotRolling) ProtoMessage() {}
 
 func (x *SnapshotRolling) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[30]
+	mi := &file_actors_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3250,7 @@ func (x *SnapshotRolling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRolling.ProtoReflect.Descriptor instead.
 func (*SnapshotRolling) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{30}
+	return file_actors_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotRolling) GetCounts() []uint32 {
@@ -3230,7 +3283,7 @@ type SnapshotRegistry struct {
 
 func (x *SnapshotRegistry) Reset() {
 	*x = SnapshotRegistry{}
-	mi := &file_actors_record_proto_msgTypes[31]
+	mi := &file_actors_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3295,7 @@ func (x *SnapshotRegistry) String() string {
 func (*SnapshotRegistry) ProtoMessage() {}
 
 func (x *SnapshotRegistry) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[31]
+	mi := &file_actors_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3308,7 @@ func (x *SnapshotRegistry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRegistry.ProtoReflect.Descriptor instead.
 func (*SnapshotRegistry) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{31}
+	return file_actors_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SnapshotRegistry) GetWrong() *SnapshotRolling {
@@ -3313,7 +3366,7 @@ type AsideAccount struct {
 
 func (x *AsideAccount) Reset() {
 	*x = AsideAccount{}
-	mi := &file_actors_record_proto_msgTypes[32]
+	mi := &file_actors_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3378,7 @@ func (x *AsideAccount) String() string {
 func (*AsideAccount) ProtoMessage() {}
 
 func (x *AsideAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[32]
+	mi := &file_actors_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3391,7 @@ func (x *AsideAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsideAccount.ProtoReflect.Descriptor instead.
 func (*AsideAccount) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{32}
+	return file_actors_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AsideAccount) GetDays() []*AsideDay {
@@ -3374,7 +3427,7 @@ type AsideDay struct {
 
 func (x *AsideDay) Reset() {
 	*x = AsideDay{}
-	mi := &file_actors_record_proto_msgTypes[33]
+	mi := &file_actors_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3439,7 @@ func (x *AsideDay) String() string {
 func (*AsideDay) ProtoMessage() {}
 
 func (x *AsideDay) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[33]
+	mi := &file_actors_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3452,7 @@ func (x *AsideDay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsideDay.ProtoReflect.Descriptor instead.
 func (*AsideDay) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{33}
+	return file_actors_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AsideDay) GetDay() int32 {
@@ -3450,7 +3503,7 @@ type SnapshotOffer struct {
 
 func (x *SnapshotOffer) Reset() {
 	*x = SnapshotOffer{}
-	mi := &file_actors_record_proto_msgTypes[34]
+	mi := &file_actors_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +3515,7 @@ func (x *SnapshotOffer) String() string {
 func (*SnapshotOffer) ProtoMessage() {}
 
 func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[34]
+	mi := &file_actors_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +3528,7 @@ func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOffer.ProtoReflect.Descriptor instead.
 func (*SnapshotOffer) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{34}
+	return file_actors_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SnapshotOffer) GetInstitution() string {
@@ -3621,7 +3674,7 @@ type SnapshotSuspect struct {
 
 func (x *SnapshotSuspect) Reset() {
 	*x = SnapshotSuspect{}
-	mi := &file_actors_record_proto_msgTypes[35]
+	mi := &file_actors_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3633,7 +3686,7 @@ func (x *SnapshotSuspect) String() string {
 func (*SnapshotSuspect) ProtoMessage() {}
 
 func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[35]
+	mi := &file_actors_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3646,7 +3699,7 @@ func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSuspect.ProtoReflect.Descriptor instead.
 func (*SnapshotSuspect) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{35}
+	return file_actors_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SnapshotSuspect) GetInstitution() string {
@@ -3725,7 +3778,7 @@ type SnapshotRow struct {
 
 func (x *SnapshotRow) Reset() {
 	*x = SnapshotRow{}
-	mi := &file_actors_record_proto_msgTypes[36]
+	mi := &file_actors_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +3790,7 @@ func (x *SnapshotRow) String() string {
 func (*SnapshotRow) ProtoMessage() {}
 
 func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[36]
+	mi := &file_actors_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +3803,7 @@ func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRow.ProtoReflect.Descriptor instead.
 func (*SnapshotRow) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{36}
+	return file_actors_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SnapshotRow) GetDate() int32 {
@@ -3934,10 +3987,13 @@ const file_actors_record_proto_rawDesc = "" +
 	"\aheld_id\x18\x02 \x01(\x04R\x06heldId\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x05 \x01(\tR\x02by\"q\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"9\n" +
+	"\vRecordEmail\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x12\n" +
+	"\x04mask\x18\x02 \x01(\tR\x04mask\"\x8d\x01\n" +
 	"\x14RecordAccountCreated\x12\x18\n" +
-	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x14\n" +
-	"\x05email\x18\x02 \x01(\tR\x05email\x12\x0e\n" +
+	"\aaccount\x18\x01 \x01(\x04R\aaccount\x120\n" +
+	"\x05email\x18\x02 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\"\x8c\x02\n" +
 	"\tRecordKey\x12\x0e\n" +
@@ -4000,26 +4056,26 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06minute\x18\x03 \x01(\x03R\x06minute\x12\x0e\n" +
 	"\x02at\x18\x04 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x05 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\x83\x01\n" +
-	"\x10RecordCodeIssued\x12\x14\n" +
-	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x9f\x01\n" +
+	"\x10RecordCodeIssued\x120\n" +
+	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x16\n" +
 	"\x06steady\x18\x04 \x01(\x03R\x06steady\x12\x16\n" +
-	"\x06mailed\x18\x05 \x01(\bR\x06mailed\"k\n" +
-	"\x10RecordCodeFailed\x12\x14\n" +
-	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x06mailed\x18\x05 \x01(\bR\x06mailed\"\x87\x01\n" +
+	"\x10RecordCodeFailed\x120\n" +
+	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x16\n" +
-	"\x06steady\x18\x04 \x01(\x03R\x06steady\"T\n" +
-	"\x11RecordCodeRefused\x12\x14\n" +
-	"\x05email\x18\x01 \x01(\tR\x05email\x12\x0e\n" +
+	"\x06steady\x18\x04 \x01(\x03R\x06steady\"p\n" +
+	"\x11RecordCodeRefused\x120\n" +
+	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
-	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\"\xef\x01\n" +
+	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\"\x8b\x02\n" +
 	"\x13RecordSessionOpened\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
-	"\x03new\x18\x02 \x01(\bR\x03new\x12\x14\n" +
-	"\x05email\x18\x03 \x01(\tR\x05email\x12\x14\n" +
+	"\x03new\x18\x02 \x01(\bR\x03new\x120\n" +
+	"\x05email\x18\x03 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x14\n" +
 	"\x05token\x18\x04 \x01(\fR\x05token\x12\x18\n" +
 	"\aexpires\x18\x05 \x01(\x03R\aexpires\x12#\n" +
 	"\rexpires_nanos\x18\x06 \x01(\rR\fexpiresNanos\x12\x0e\n" +
@@ -4053,10 +4109,10 @@ const file_actors_record_proto_rawDesc = "" +
 	" \x03(\fR\baccounts\x12<\n" +
 	"\taddresses\x18\v \x03(\v2\x1e.tasard.record.SnapshotAddressR\taddresses\x12:\n" +
 	"\bsessions\x18\f \x03(\v2\x1e.tasard.record.SnapshotSessionR\bsessions\x12;\n" +
-	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\"\xcf\x03\n" +
+	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\"\xeb\x03\n" +
 	"\x0fSnapshotAccount\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
-	"\x05email\x18\x02 \x01(\tR\x05email\x12\x18\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x120\n" +
+	"\x05email\x18\x02 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
 	"\acreated\x18\x03 \x01(\x03R\acreated\x12#\n" +
 	"\rcreated_nanos\x18\x04 \x01(\rR\fcreatedNanos\x12,\n" +
 	"\x04keys\x18\x05 \x03(\v2\x18.tasard.record.RecordKeyR\x04keys\x12\x1c\n" +
@@ -4075,20 +4131,20 @@ const file_actors_record_proto_rawDesc = "" +
 	"\rSnapshotLease\x12\x16\n" +
 	"\x06steady\x18\x01 \x01(\x03R\x06steady\x12\x18\n" +
 	"\aunspent\x18\x02 \x01(\x03R\aunspent\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\"\xd7\x01\n" +
-	"\x0fSnapshotAddress\x12\x14\n" +
-	"\x05email\x18\x01 \x01(\tR\x05email\x12\x18\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"\xf3\x01\n" +
+	"\x0fSnapshotAddress\x120\n" +
+	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
 	"\aaccount\x18\x02 \x01(\x04R\aaccount\x12\x14\n" +
 	"\x05again\x18\x03 \x01(\x03R\x05again\x12\x18\n" +
 	"\atouched\x18\x04 \x01(\x03R\atouched\x12\x1b\n" +
 	"\tmails_day\x18\x05 \x01(\x05R\bmailsDay\x12\x14\n" +
 	"\x05mails\x18\x06 \x01(\x03R\x05mails\x12\x1b\n" +
 	"\twrong_day\x18\a \x01(\x05R\bwrongDay\x12\x14\n" +
-	"\x05wrong\x18\b \x01(\x03R\x05wrong\"\xac\x01\n" +
+	"\x05wrong\x18\b \x01(\x03R\x05wrong\"\xc8\x01\n" +
 	"\x0fSnapshotSession\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\fR\x05token\x12\x18\n" +
-	"\aaccount\x18\x02 \x01(\x04R\aaccount\x12\x14\n" +
-	"\x05email\x18\x03 \x01(\tR\x05email\x12\x18\n" +
+	"\aaccount\x18\x02 \x01(\x04R\aaccount\x120\n" +
+	"\x05email\x18\x03 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
 	"\aexpires\x18\x04 \x01(\x03R\aexpires\x12#\n" +
 	"\rexpires_nanos\x18\x05 \x01(\rR\fexpiresNanos\x12\x14\n" +
 	"\x05until\x18\x06 \x01(\x03R\x05until\"A\n" +
@@ -4185,7 +4241,7 @@ func file_actors_record_proto_rawDescGZIP() []byte {
 }
 
 var file_actors_record_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_actors_record_proto_goTypes = []any{
 	(RecordChannel)(0),                  // 0: tasard.record.RecordChannel
 	(RecordKind)(0),                     // 1: tasard.record.RecordKind
@@ -4197,57 +4253,58 @@ var file_actors_record_proto_goTypes = []any{
 	(*RecordWithdrawn)(nil),             // 7: tasard.record.RecordWithdrawn
 	(*RecordReleased)(nil),              // 8: tasard.record.RecordReleased
 	(*RecordRejected)(nil),              // 9: tasard.record.RecordRejected
-	(*RecordAccountCreated)(nil),        // 10: tasard.record.RecordAccountCreated
-	(*RecordKey)(nil),                   // 11: tasard.record.RecordKey
-	(*RecordKeyCreated)(nil),            // 12: tasard.record.RecordKeyCreated
-	(*RecordKeyRevoked)(nil),            // 13: tasard.record.RecordKeyRevoked
-	(*RecordLeased)(nil),                // 14: tasard.record.RecordLeased
-	(*RecordReturned)(nil),              // 15: tasard.record.RecordReturned
-	(*RecordKeyUse)(nil),                // 16: tasard.record.RecordKeyUse
-	(*RecordSuspended)(nil),             // 17: tasard.record.RecordSuspended
-	(*RecordRestored)(nil),              // 18: tasard.record.RecordRestored
-	(*RecordAllowanceSet)(nil),          // 19: tasard.record.RecordAllowanceSet
-	(*RecordCodeIssued)(nil),            // 20: tasard.record.RecordCodeIssued
-	(*RecordCodeFailed)(nil),            // 21: tasard.record.RecordCodeFailed
-	(*RecordCodeRefused)(nil),           // 22: tasard.record.RecordCodeRefused
-	(*RecordSessionOpened)(nil),         // 23: tasard.record.RecordSessionOpened
-	(*RecordSessionClosed)(nil),         // 24: tasard.record.RecordSessionClosed
-	(*RecordAnnounced)(nil),             // 25: tasard.record.RecordAnnounced
-	(*RecordAnnouncementWithdrawn)(nil), // 26: tasard.record.RecordAnnouncementWithdrawn
-	(*SnapshotPart)(nil),                // 27: tasard.record.SnapshotPart
-	(*SnapshotAccount)(nil),             // 28: tasard.record.SnapshotAccount
-	(*SnapshotDay)(nil),                 // 29: tasard.record.SnapshotDay
-	(*SnapshotLease)(nil),               // 30: tasard.record.SnapshotLease
-	(*SnapshotAddress)(nil),             // 31: tasard.record.SnapshotAddress
-	(*SnapshotSession)(nil),             // 32: tasard.record.SnapshotSession
-	(*SnapshotRolling)(nil),             // 33: tasard.record.SnapshotRolling
-	(*SnapshotRegistry)(nil),            // 34: tasard.record.SnapshotRegistry
-	(*AsideAccount)(nil),                // 35: tasard.record.AsideAccount
-	(*AsideDay)(nil),                    // 36: tasard.record.AsideDay
-	(*SnapshotOffer)(nil),               // 37: tasard.record.SnapshotOffer
-	(*SnapshotSuspect)(nil),             // 38: tasard.record.SnapshotSuspect
-	(*SnapshotRow)(nil),                 // 39: tasard.record.SnapshotRow
+	(*RecordEmail)(nil),                 // 10: tasard.record.RecordEmail
+	(*RecordAccountCreated)(nil),        // 11: tasard.record.RecordAccountCreated
+	(*RecordKey)(nil),                   // 12: tasard.record.RecordKey
+	(*RecordKeyCreated)(nil),            // 13: tasard.record.RecordKeyCreated
+	(*RecordKeyRevoked)(nil),            // 14: tasard.record.RecordKeyRevoked
+	(*RecordLeased)(nil),                // 15: tasard.record.RecordLeased
+	(*RecordReturned)(nil),              // 16: tasard.record.RecordReturned
+	(*RecordKeyUse)(nil),                // 17: tasard.record.RecordKeyUse
+	(*RecordSuspended)(nil),             // 18: tasard.record.RecordSuspended
+	(*RecordRestored)(nil),              // 19: tasard.record.RecordRestored
+	(*RecordAllowanceSet)(nil),          // 20: tasard.record.RecordAllowanceSet
+	(*RecordCodeIssued)(nil),            // 21: tasard.record.RecordCodeIssued
+	(*RecordCodeFailed)(nil),            // 22: tasard.record.RecordCodeFailed
+	(*RecordCodeRefused)(nil),           // 23: tasard.record.RecordCodeRefused
+	(*RecordSessionOpened)(nil),         // 24: tasard.record.RecordSessionOpened
+	(*RecordSessionClosed)(nil),         // 25: tasard.record.RecordSessionClosed
+	(*RecordAnnounced)(nil),             // 26: tasard.record.RecordAnnounced
+	(*RecordAnnouncementWithdrawn)(nil), // 27: tasard.record.RecordAnnouncementWithdrawn
+	(*SnapshotPart)(nil),                // 28: tasard.record.SnapshotPart
+	(*SnapshotAccount)(nil),             // 29: tasard.record.SnapshotAccount
+	(*SnapshotDay)(nil),                 // 30: tasard.record.SnapshotDay
+	(*SnapshotLease)(nil),               // 31: tasard.record.SnapshotLease
+	(*SnapshotAddress)(nil),             // 32: tasard.record.SnapshotAddress
+	(*SnapshotSession)(nil),             // 33: tasard.record.SnapshotSession
+	(*SnapshotRolling)(nil),             // 34: tasard.record.SnapshotRolling
+	(*SnapshotRegistry)(nil),            // 35: tasard.record.SnapshotRegistry
+	(*AsideAccount)(nil),                // 36: tasard.record.AsideAccount
+	(*AsideDay)(nil),                    // 37: tasard.record.AsideDay
+	(*SnapshotOffer)(nil),               // 38: tasard.record.SnapshotOffer
+	(*SnapshotSuspect)(nil),             // 39: tasard.record.SnapshotSuspect
+	(*SnapshotRow)(nil),                 // 40: tasard.record.SnapshotRow
 }
 var file_actors_record_proto_depIdxs = []int32{
 	4,  // 0: tasard.record.Record.refreshed:type_name -> tasard.record.RecordRefreshed
 	7,  // 1: tasard.record.Record.withdrawn:type_name -> tasard.record.RecordWithdrawn
 	8,  // 2: tasard.record.Record.released:type_name -> tasard.record.RecordReleased
 	9,  // 3: tasard.record.Record.rejected:type_name -> tasard.record.RecordRejected
-	10, // 4: tasard.record.Record.account_created:type_name -> tasard.record.RecordAccountCreated
-	12, // 5: tasard.record.Record.key_created:type_name -> tasard.record.RecordKeyCreated
-	13, // 6: tasard.record.Record.key_revoked:type_name -> tasard.record.RecordKeyRevoked
-	14, // 7: tasard.record.Record.leased:type_name -> tasard.record.RecordLeased
-	15, // 8: tasard.record.Record.returned:type_name -> tasard.record.RecordReturned
-	17, // 9: tasard.record.Record.suspended:type_name -> tasard.record.RecordSuspended
-	18, // 10: tasard.record.Record.restored:type_name -> tasard.record.RecordRestored
-	19, // 11: tasard.record.Record.allowance_set:type_name -> tasard.record.RecordAllowanceSet
-	20, // 12: tasard.record.Record.code_issued:type_name -> tasard.record.RecordCodeIssued
-	21, // 13: tasard.record.Record.code_failed:type_name -> tasard.record.RecordCodeFailed
-	22, // 14: tasard.record.Record.code_refused:type_name -> tasard.record.RecordCodeRefused
-	23, // 15: tasard.record.Record.session_opened:type_name -> tasard.record.RecordSessionOpened
-	24, // 16: tasard.record.Record.session_closed:type_name -> tasard.record.RecordSessionClosed
-	25, // 17: tasard.record.Record.announced:type_name -> tasard.record.RecordAnnounced
-	26, // 18: tasard.record.Record.announcement_withdrawn:type_name -> tasard.record.RecordAnnouncementWithdrawn
+	11, // 4: tasard.record.Record.account_created:type_name -> tasard.record.RecordAccountCreated
+	13, // 5: tasard.record.Record.key_created:type_name -> tasard.record.RecordKeyCreated
+	14, // 6: tasard.record.Record.key_revoked:type_name -> tasard.record.RecordKeyRevoked
+	15, // 7: tasard.record.Record.leased:type_name -> tasard.record.RecordLeased
+	16, // 8: tasard.record.Record.returned:type_name -> tasard.record.RecordReturned
+	18, // 9: tasard.record.Record.suspended:type_name -> tasard.record.RecordSuspended
+	19, // 10: tasard.record.Record.restored:type_name -> tasard.record.RecordRestored
+	20, // 11: tasard.record.Record.allowance_set:type_name -> tasard.record.RecordAllowanceSet
+	21, // 12: tasard.record.Record.code_issued:type_name -> tasard.record.RecordCodeIssued
+	22, // 13: tasard.record.Record.code_failed:type_name -> tasard.record.RecordCodeFailed
+	23, // 14: tasard.record.Record.code_refused:type_name -> tasard.record.RecordCodeRefused
+	24, // 15: tasard.record.Record.session_opened:type_name -> tasard.record.RecordSessionOpened
+	25, // 16: tasard.record.Record.session_closed:type_name -> tasard.record.RecordSessionClosed
+	26, // 17: tasard.record.Record.announced:type_name -> tasard.record.RecordAnnounced
+	27, // 18: tasard.record.Record.announcement_withdrawn:type_name -> tasard.record.RecordAnnouncementWithdrawn
 	5,  // 19: tasard.record.RecordRefreshed.quotes:type_name -> tasard.record.RecordQuoted
 	6,  // 20: tasard.record.RecordRefreshed.held:type_name -> tasard.record.RecordHeld
 	0,  // 21: tasard.record.RecordQuoted.channel:type_name -> tasard.record.RecordChannel
@@ -4257,35 +4314,43 @@ var file_actors_record_proto_depIdxs = []int32{
 	0,  // 25: tasard.record.RecordWithdrawn.channel:type_name -> tasard.record.RecordChannel
 	1,  // 26: tasard.record.RecordWithdrawn.kind:type_name -> tasard.record.RecordKind
 	5,  // 27: tasard.record.RecordReleased.quote:type_name -> tasard.record.RecordQuoted
-	11, // 28: tasard.record.RecordKeyCreated.key:type_name -> tasard.record.RecordKey
-	16, // 29: tasard.record.RecordReturned.uses:type_name -> tasard.record.RecordKeyUse
-	37, // 30: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
-	38, // 31: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
-	39, // 32: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
-	6,  // 33: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
-	31, // 34: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
-	32, // 35: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
-	34, // 36: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
-	11, // 37: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
-	29, // 38: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
-	30, // 39: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
-	33, // 40: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
-	33, // 41: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
-	25, // 42: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
-	36, // 43: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
-	16, // 44: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
-	0,  // 45: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
-	1,  // 46: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
-	0,  // 47: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
-	1,  // 48: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
-	0,  // 49: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
-	1,  // 50: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
-	2,  // 51: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	10, // 28: tasard.record.RecordAccountCreated.email:type_name -> tasard.record.RecordEmail
+	12, // 29: tasard.record.RecordKeyCreated.key:type_name -> tasard.record.RecordKey
+	17, // 30: tasard.record.RecordReturned.uses:type_name -> tasard.record.RecordKeyUse
+	10, // 31: tasard.record.RecordCodeIssued.email:type_name -> tasard.record.RecordEmail
+	10, // 32: tasard.record.RecordCodeFailed.email:type_name -> tasard.record.RecordEmail
+	10, // 33: tasard.record.RecordCodeRefused.email:type_name -> tasard.record.RecordEmail
+	10, // 34: tasard.record.RecordSessionOpened.email:type_name -> tasard.record.RecordEmail
+	38, // 35: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
+	39, // 36: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
+	40, // 37: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
+	6,  // 38: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
+	32, // 39: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
+	33, // 40: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
+	35, // 41: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
+	10, // 42: tasard.record.SnapshotAccount.email:type_name -> tasard.record.RecordEmail
+	12, // 43: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
+	30, // 44: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
+	31, // 45: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
+	10, // 46: tasard.record.SnapshotAddress.email:type_name -> tasard.record.RecordEmail
+	10, // 47: tasard.record.SnapshotSession.email:type_name -> tasard.record.RecordEmail
+	34, // 48: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
+	34, // 49: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
+	26, // 50: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
+	37, // 51: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
+	17, // 52: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
+	0,  // 53: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
+	1,  // 54: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
+	0,  // 55: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
+	1,  // 56: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
+	0,  // 57: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
+	1,  // 58: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
+	2,  // 59: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_actors_record_proto_init() }
@@ -4320,7 +4385,7 @@ func file_actors_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actors_record_proto_rawDesc), len(file_actors_record_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

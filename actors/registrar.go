@@ -133,7 +133,7 @@ func asEngineError(err error) *engine.Error {
 }
 
 func (r *registrarActor) requestCode(m *codeRequest) (*ruling, error) {
-	event, err := r.registry.RequestCode(m.query.email, m.query.from, r.clock.now())
+	event, err := r.registry.RequestCode(m.query.email.ID(), m.query.from, r.clock.now())
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (r *registrarActor) requestCode(m *codeRequest) (*ruling, error) {
 // that the answer takes.
 func (r *registrarActor) tryCode(m *codeTry) (*ruling, error) {
 	now := r.clock.now()
-	event, refusal := r.registry.TryCode(m.query.email, m.query.code, m.query.token, m.query.from, now)
+	event, refusal := r.registry.TryCode(m.query.email.ID(), m.query.code, m.query.token, m.query.from, now)
 	if event == nil && asEngineError(refusal).Code != engine.CodeInvalidCode {
 		return nil, refusal
 	}
@@ -163,7 +163,7 @@ func (r *registrarActor) tryCode(m *codeTry) (*ruling, error) {
 	var expires time.Time
 	switch e := event.(type) {
 	case nil:
-		one.events = []any{&codeRefused{Email: m.query.email, At: wallOf(now)}}
+		one.events = []any{&codeRefused{Email: m.query.email.ID(), At: wallOf(now)}}
 	case *engine.SessionOpened:
 		expires = e.Expires
 		if e.New {

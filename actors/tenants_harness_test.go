@@ -110,7 +110,7 @@ func prepareNode(t fatalist, c Config) *node {
 func (n *node) boot(journal *memoryJournal) {
 	n.t.Helper()
 	n.journal, n.config.Journal = journal, journal
-	n.all = n.all[:journal.Last()]
+	n.all = n.all[:min(uint64(len(n.all)), journal.Last())]
 	if journal.before == nil {
 		journal.before = n.keep
 	}

@@ -47,7 +47,7 @@ func keyOf(id uint64) engine.Digest { return sha256.Sum256(binary.BigEndian.Appe
 
 func citizen(t testing.TB, id uint64) *engine.Account {
 	account := engine.NewAccount(id)
-	account.Apply(&engine.AccountCreated{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)), At: noon})
+	account.Apply(&engine.AccountCreated{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
 	account.Apply(&engine.KeyCreated{Account: id, Key: engine.KeyRecord{
 		ID: fmt.Sprintf("key_%016x", id), Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon,
 	}})

@@ -136,7 +136,7 @@ func (w *world) inspect(r *reference) error {
 	if spent < least || spent > most && len(r.days) <= daysCertain {
 		return fmt.Errorf("account %d has spent %d, want %d to %d", r.number, spent, least, most)
 	}
-	if record.Email != r.email || record.SuspendedAt.IsZero() == r.suspended || len(record.Keys) != len(r.keys) {
+	if record.Email != r.email.ID() || record.SuspendedAt.IsZero() == r.suspended || len(record.Keys) != len(r.keys) {
 		return fmt.Errorf("account %d: %+v, want %+v", r.number, record, r)
 	}
 	for i, key := range record.Keys {

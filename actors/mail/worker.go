@@ -177,10 +177,10 @@ func (m *Mailer) judge(e *entry, failed *failure, now time.Time) outcome {
 func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
 	switch result {
 	case outcomeSent:
-		m.config.Logger.Debug("letter sent", "to", e.letter.To.Masked(), "tries", e.tries)
+		m.config.Logger.Debug("letter sent", "to", e.letter.To.ID().String(), "tries", e.tries)
 	case outcomeLater:
 		m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "letter tried in vain", append(describe(failed),
-			slog.String("to", e.letter.To.Masked()), slog.Int("tries", e.tries), slog.Time("next", e.due))...)
+			slog.String("to", e.letter.To.ID().String()), slog.Int("tries", e.tries), slog.Time("next", e.due))...)
 	default:
 		m.logDropped([]*entry{e}, result, failed)
 	}
@@ -190,7 +190,7 @@ func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
 func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
 	for _, e := range entries {
 		m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "letter dropped", append(describe(failed),
-			slog.String("to", e.letter.To.Masked()), slog.Int("tries", e.tries), slog.String("why", string(why)))...)
+			slog.String("to", e.letter.To.ID().String()), slog.Int("tries", e.tries), slog.String("why", string(why)))...)
 	}
 }
 
