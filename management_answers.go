@@ -99,7 +99,7 @@ func (m *management) listAccounts(w http.ResponseWriter, _ *http.Request) {
 	for i := range accounts {
 		a := &accounts[i]
 		if err := encoder.Encode(listedAccount{
-			a.ID, a.Email.Masked(), a.CreatedAt, a.ActiveKeys, a.Suspended, m.limits(a.Allowance), a.SpentToday,
+			a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, m.limits(a.Allowance), a.SpentToday,
 		}); err != nil {
 			return // the caller is gone
 		}

@@ -177,7 +177,7 @@ func (m *management) account(r *http.Request) (uint64, error) {
 		return 0, err
 	}
 	for i := range accounts {
-		if accounts[i].Email == email {
+		if accounts[i].Email == email.ID() {
 			return accounts[i].ID, nil
 		}
 	}

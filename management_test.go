@@ -22,7 +22,7 @@ type stillNode struct {
 
 func (n *stillNode) ListAccounts() ([]engine.AccountSummary, error) {
 	email, err := engine.ParseEmail("ana@example.com")
-	return []engine.AccountSummary{{ID: 7, Email: email}}, err
+	return []engine.AccountSummary{{ID: 7, Email: email.ID()}}, err
 }
 
 func (n *stillNode) ShowAccount(id uint64) (engine.AccountRecord, engine.Verdict, error) {
