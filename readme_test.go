@@ -16,7 +16,7 @@ func decisionsOf() []string {
 	for _, group := range []struct {
 		letter string
 		last   int
-	}{{"S", 11}, {"P", 10}, {"T", 10}, {"Q", 16}, {"E", 5}, {"I", 4}, {"X", 12}} {
+	}{{"S", 11}, {"P", 10}, {"T", 10}, {"Q", 16}, {"E", 5}, {"I", 4}, {"X", 13}} {
 		for n := 1; n <= group.last; n++ {
 			if id := fmt.Sprintf("%s%d", group.letter, n); id != "E3" {
 				ids = append(ids, id)
