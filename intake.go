@@ -110,19 +110,26 @@ type gathered struct {
 // is in; reading the file again goes on from there.
 func (t *intake) take(ctx context.Context, file *input, format collectors.Format) error {
 	began := t.clock()
-	reader, err := collectors.OpenObservations(file, file.name, format)
+	reading, leave := context.WithCancel(ctx)
+	defer leave()
+	reader, err := collectors.OpenObservations(file.until(reading), file.name, format)
+	if ctx.Err() != nil {
+		return interrupted(file.name, 0)
+	}
 	if err != nil {
 		return openFailure(err)
 	}
 	for more := true; more; {
-		if err := ctx.Err(); err != nil {
-			return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest",
-				file.name, reader.Lines())
+		if ctx.Err() != nil {
+			return interrupted(file.name, reader.Lines())
 		}
 		batch, err := gather(reader)
 		more = err == nil
 		if err != nil && !errors.Is(err, io.EOF) {
-			return errors.Join(t.hand(batch, file.name), fail(exitBroken, "%w", err))
+			if ctx.Err() != nil {
+				return errors.Join(t.hand(batch, file.name), interrupted(file.name, reader.Lines()))
+			}
+			return errors.Join(t.hand(batch, file.name), coded(exitBroken, err))
 		}
 		if err := t.hand(batch, file.name); err != nil {
 			return err
@@ -133,14 +140,28 @@ func (t *intake) take(ctx context.Context, file *input, format collectors.Format
 	return nil
 }
 
+func interrupted(name string, lines int) error {
+	return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest", name, lines)
+}
+
+// coded gives an error an exit code, unless it has one.
+func coded(code int, err error) error {
+	var known *failure
+	if errors.As(err, &known) {
+		return err
+	}
+	return &failure{code, err}
+}
+
 // openFailure gives the error of a file that is no file of observations its exit code.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
-	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fail(exitBadLines, "%w", err)
+	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, collectors.ErrEndlessLine) {
+		return fail(exitNoInput, "%w", err)
 	}
-	return fail(exitBroken, "%w", err)
+	return coded(exitBroken, err)
 }
 
 // gather reads until there is enough for a hand-over. At the end of the file the error is io.EOF, beside what was left.
