@@ -51,7 +51,8 @@ func (p *process) newDemo() *cobra.Command {
 a new publication every step. Its sources are called demo-..., so that nobody takes its rates for real ones. The same
 seed gives the same market.
 
-It prints where it listens and three lines to try. Without --data everything is gone when it ends.`,
+It prints where it listens and three lines to try. Without --data everything is gone when it ends,
+with SIGINT, SIGTERM, SIGHUP, or when nobody reads its output any more.`,
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s`,
 		Args: noArguments,
@@ -73,6 +74,8 @@ It prints where it listens and three lines to try. Without --data everything is 
 // demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
 func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
 	log := p.logger(o.log)
+	ctx, end := p.untilDemoEnds(ctx)
+	defer end.release()
 	catalogue, err := demoCatalogue()
 	if err != nil {
 		return err
@@ -85,6 +88,7 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		if o.node.data, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(fail(exitCannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
+		end.removes(o.node.data)
 		defer func() { err = errors.Join(err, os.RemoveAll(o.node.data)) }()
 	}
 	node, err := p.startNode(o.node, catalogue, log)
@@ -132,6 +136,9 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 		return err
 	}
 	last, err := lastDemoDay(ctx, s.node, o.node.data)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -217,7 +224,10 @@ func printBest(out io.Writer, n *node) error {
 		}
 		say(table, "\n")
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return fail(exitBroken, "write to standard output: %w", err)
+	}
+	return nil
 }
 
 // tryLines are three commands that show what a node answers.

@@ -33,6 +33,10 @@ func goroutineFiles() map[string]string {
 		"actors/system.go":   "System.Close: waits for the replay",
 		"actors/writer.go":   "writer.stop, in System.Close",
 
+		"demo_end.go": "demoEnd.release, at the end of the demo",
+		"input.go":    "the context of the command: only one that reads stdin may outlive it",
+		"serve.go":    "takeInBeside: waits for the import",
+
 		"main.go": "none is waited for: it gives the second signal its usual effect, then ends",
 		"node.go": "front.stop: the server's accept loop",
 	}
