@@ -28,8 +28,8 @@ directory can be looked at any time.`,
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.RunE = p.settled(func(context.Context, []string) error { return cmd.Help() })
 	cmd.AddCommand(p.newLogVerify(), p.newLogDump(), p.newLogRepair())
 	return cmd
 }
