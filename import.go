@@ -90,7 +90,7 @@ func (p *process) importFiles(ctx context.Context, o importOptions, names []stri
 func (p *process) importAll(ctx context.Context, node *node, files []*input, format collectors.Format, report *report) error {
 	var total tally
 	for _, file := range files {
-		intake := &intake{to: node.system, clock: p.clock, report: report}
+		intake := &intake{to: node.system, clock: p.clock, report: report, sources: node.catalogue}
 		err := intake.take(ctx, file, format)
 		total.add(&intake.tally)
 		report.summary(p.stdout, file.name, &intake.tally)

@@ -19,15 +19,18 @@ const intakeBatchMin = 8192
 
 // intake takes one file of observations into a running system.
 type intake struct {
-	to     engine.Intake
-	clock  func() time.Time
-	report reporter
-	tally  tally
+	to      engine.Intake
+	clock   func() time.Time
+	report  reporter
+	sources *engine.Catalogue // what is known of sources; nil = nobody wonders
+	unknown map[string]bool   // sources that were wondered about
+	tally   tally
 }
 
 // reporter is told what becomes of a file.
 type reporter interface {
 	untaken(untaken) error // a line that was not published, in the order of the file
+	wonder(string)         // something that is right in form and may be a mistake
 	progress(progress)     // after each batch
 }
 
@@ -185,6 +188,7 @@ func gather(reader *collectors.Reader) (gathered, error) {
 // hand gives what was gathered to the system and reports what was not published.
 func (t *intake) hand(g gathered, name string) error {
 	var receipt engine.Receipt
+	t.wonder(&g, name)
 	if len(g.refreshes) > 0 {
 		var err error
 		if receipt, err = t.to.Observe(g.refreshes); err != nil {
@@ -206,6 +210,21 @@ func (t *intake) hand(g gathered, name string) error {
 		}
 	}
 	return nil
+}
+
+// wonder asks about each source that nobody has described: a typing error in its id would give it the wrong precedence.
+func (t *intake) wonder(g *gathered, name string) {
+	for i, refresh := range g.refreshes {
+		if t.sources == nil || t.sources.HasSource(refresh.SourceID) || t.unknown[refresh.SourceID] {
+			continue
+		}
+		if t.unknown == nil {
+			t.unknown = map[string]bool{}
+		}
+		t.unknown[refresh.SourceID] = true
+		t.report.wonder(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and live %s, unless a "+
+			"catalogue file says otherwise", name, g.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+	}
 }
 
 func untakenRefusal(r *engine.Refusal, g *gathered, name string) untaken {

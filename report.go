@@ -73,6 +73,11 @@ func (r *report) untaken(u untaken) error {
 	return nil
 }
 
+func (r *report) wonder(question string) {
+	r.wipe()
+	say(r.out, "%s\n", question)
+}
+
 func (r *report) progress(p progress) {
 	now := r.clock()
 	pause := progressLines
@@ -132,6 +137,8 @@ func (r *logReport) untaken(u untaken) error {
 	r.log.Warn(u.String(), "outcome", u.Outcome, "reason", u.Reason, "line", u.Line)
 	return nil
 }
+
+func (r *logReport) wonder(question string) { r.log.Warn(question) }
 
 func (r *logReport) progress(p progress) {
 	if now := r.clock(); now.Sub(r.last) >= progressLines {

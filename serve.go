@@ -161,7 +161,7 @@ func (p *process) takeInBeside(ctx context.Context, s *service, file *input, log
 // takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
 func (p *process) takeIn(ctx context.Context, n *node, file *input, log *slog.Logger) error {
-	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}}
+	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.catalogue}
 	err := intake.take(ctx, file, collectors.AnyFormat)
 	if err == nil || intake.tally.lines > 0 {
 		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
