@@ -122,10 +122,17 @@ file. Unknown ones are errors.
   tasard serve --data ./data --import observations.csv --no-collect
   tasard log verify --data ./data`,
 		Args:              noArguments,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	var version bool
+	plainSwitch(root.Flags(), &version, "version", "print the versions of program, contract and files")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if version {
+			return p.settled(p.version)(cmd, nil)
+		}
+		return cmd.Help()
 	}
 	root.SetArgs(p.args)
 	root.SetIn(p.stdin)

@@ -85,7 +85,7 @@ func TestImport_Outcomes(t *testing.T) {
 	if got.code != exitBadLines {
 		t.Errorf("exit code %d", got.code)
 	}
-	oneLine(t, got.stderr, "2 of 3 lines were not taken in: 1 refused, 1 malformed")
+	oneLine(t, got.stderr, "2 of 3 lines not taken in: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
 		var u untaken

@@ -50,7 +50,7 @@ a new publication every step. Its sources are called demo-..., so that nobody ta
 seed gives the same market.
 
 It prints where it listens and lines to try. Login codes are printed, not sent; --limits=on holds callers to the quotas.
-Without --data everything is gone when it ends.`,
+Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or when nobody reads its output any more.`,
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s`,
 		Args: noArguments,
@@ -73,6 +73,8 @@ Without --data everything is gone when it ends.`,
 // demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
 func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
 	log := p.logger(o.log)
+	ctx, end := p.untilDemoEnds(ctx)
+	defer end.release()
 	catalogue, err := demoCatalogue()
 	if err != nil {
 		return err
@@ -85,6 +87,7 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		if o.node.data, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(fail(exitCannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
+		end.removes(o.node.data)
 		defer func() { err = errors.Join(err, os.RemoveAll(o.node.data)) }()
 	}
 	s, err := p.startService(ctx, &o.serviceOptions, catalogue, listener, log)
@@ -131,6 +134,9 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 		return err
 	}
 	last, err := lastDemoDay(ctx, s.node, o.node.data)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -216,7 +222,10 @@ func printBest(out io.Writer, n *node) error {
 		}
 		say(table, "\n")
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return fail(exitBroken, "write to standard output: %w", err)
+	}
+	return nil
 }
 
 // tryLines are commands that show what a node answers.

@@ -17,7 +17,7 @@ const (
 	exitDone        = 0   // the work is done, or the node was asked to stop and did
 	exitUsage       = 64  // unknown command, flag or argument, or a bad value of one
 	exitBadLines    = 65  // some lines of an observation file were not taken in; the rest was
-	exitNoInput     = 66  // a file or directory to read from can't be read
+	exitNoInput     = 66  // a file or directory to read from can't be read, or is none of the kind
 	exitUnavailable = 69  // no node is running, or the running one can't answer now
 	exitFailStop    = 70  // a write failed while the node ran, or something that must not happen happened
 	exitCannotWrite = 73  // the data directory or an output can't be created or written
@@ -32,7 +32,7 @@ const exitTable = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file were not taken in; the rest was
-  66   a file or directory to read from can't be read
+  66   a file or directory to read from can't be read, or is none of the kind
   69   no node is running, or the running one can't answer now
   70   fail-stop: a write failed while the node ran; start it again
   73   the data directory or an output can't be created or written

@@ -37,7 +37,9 @@ func (p *process) newExport() *cobra.Command {
 		Use:   "export --data DIR",
 		Short: "Write what a data directory holds as a file of observations",
 		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
-imported answers as this one does. No node may be running on the directory; export of a copy needs no stop.
+imported answers as this one does. No node may be running on the directory; export of a copy needs no stop. As a start
+does, it takes the lock of the directory and cuts off what a crash left unfinished at the end of the log, keeping the
+bytes in a file beside it.
 
   --what current  the last word of every source on every quote, also what has expired
   --what history  one line for each row of daily history
@@ -50,7 +52,7 @@ everything, copy the directory while no node runs on it.`,
   tasard export --data ./data --what current --format ndjson`,
 		Args: noArguments,
 	}
-	cmd.RunE = p.settled(onDirectory(&o.node.data, func(ctx context.Context) error { return p.export(ctx, &o) }))
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.export(ctx, &o) })
 	addNode(cmd, &o.node)
 	addLog(cmd, &o.log)
 	markSettings(cmd.Flags())
@@ -61,6 +63,12 @@ everything, copy the directory while no node runs on it.`,
 }
 
 func (p *process) export(ctx context.Context, o *exportOptions) (err error) {
+	// A file in the place of the directory is told by the start, as other commands tell it.
+	if info, err := os.Stat(o.node.data); err != nil || info.IsDir() {
+		if err := needDirectory(o.node.data); err != nil {
+			return err
+		}
+	}
 	node, err := p.openNode(ctx, o.node, p.logger(o.log))
 	if err != nil {
 		return err

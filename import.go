@@ -3,10 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +22,9 @@ func (p *process) newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import --data DIR FILE...",
 		Short: "Take files of observations into a data directory",
-		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input. No node may be running
-on the directory: hand the file to the node instead, with tasard serve --import FILE.
+		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read
+until its writer ends. No node may be running on the directory: hand the file to the node instead, with tasard serve
+--import FILE.
 
 A CSV file begins with these columns, in any order; an NDJSON file has them as keys, all values texts:
 
@@ -37,7 +34,9 @@ Instants are RFC 3339, dates YYYY-MM-DD; empty means unknown. Every line that is
 line and reason: held lines are kept in quarantine; refused ones name an institution or currency that is not in the
 catalogue; malformed ones are no observations. The rest is taken in all the same. Reading a file twice changes nothing.
 
-The exit code is 0 when every line was taken in or held, 65 when some were refused or malformed.`,
+The exit code is 0 when every line was taken in or held, 65 when some were refused or malformed and the rest was taken in,
+66 when a file can't be read or is as a whole no file of observations (empty, a wrong header, packed, a workbook), 74 when
+reading broke off in the middle. What was read before stays in.`,
 		Example: `  tasard import --data ./data observations.csv
   tasard import --data ./data --refused refused.ndjson 2024.csv 2025.csv
   zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -`,
@@ -91,7 +90,7 @@ func (p *process) importFiles(ctx context.Context, o importOptions, names []stri
 func (p *process) importAll(ctx context.Context, node *node, files []*input, format collectors.Format, report *report) error {
 	var total tally
 	for _, file := range files {
-		intake := &intake{to: node.system, clock: p.clock, report: report}
+		intake := &intake{to: node.system, clock: p.clock, report: report, sources: node.catalogue}
 		err := intake.take(ctx, file, format)
 		total.add(&intake.tally)
 		report.summary(p.stdout, file.name, &intake.tally)
@@ -100,37 +99,8 @@ func (p *process) importAll(ctx context.Context, node *node, files []*input, for
 		}
 	}
 	if lost := total.refused + total.malformed; lost > 0 {
-		return fail(exitBadLines, "%s of %s lines were not taken in: %s refused, %s malformed; they are reported above",
-			grouped(lost), grouped(total.lines), grouped(total.refused), grouped(total.malformed))
+		return fail(exitBadLines, "%s of %s not taken in: %s refused, %s malformed; reported above",
+			grouped(lost), counted(total.lines, "line"), grouped(total.refused), grouped(total.malformed))
 	}
 	return nil
-}
-
-// input is a file of observations.
-type input struct {
-	io.ReadCloser
-	name string // for messages
-	size int64  // bytes; 0 = unknown
-}
-
-// openInput opens a file of observations; "-" is stdin.
-func openInput(name string, stdin io.Reader) (*input, error) {
-	if name == "-" {
-		return &input{ReadCloser: io.NopCloser(stdin), name: "stdin"}, nil
-	}
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(exitNoInput, "%s: there is no such file", name)
-	}
-	if err != nil {
-		return nil, fail(exitNoInput, "read observations: %w", err)
-	}
-	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a directory", name)
-	}
-	if err != nil {
-		return nil, errors.Join(fail(exitNoInput, "read observations: %w", err), file.Close())
-	}
-	return &input{ReadCloser: file, name: name, size: info.Size()}, nil
 }

@@ -19,15 +19,18 @@ const intakeBatchMin = 8192
 
 // intake takes one file of observations into a running system.
 type intake struct {
-	to     engine.Intake
-	clock  func() time.Time
-	report reporter
-	tally  tally
+	to      engine.Intake
+	clock   func() time.Time
+	report  reporter
+	sources *engine.Catalogue // what is known of sources; nil = nobody wonders
+	unknown map[string]bool   // sources that were wondered about
+	tally   tally
 }
 
 // reporter is told what becomes of a file.
 type reporter interface {
 	untaken(untaken) error // a line that was not published, in the order of the file
+	wonder(string)         // something that is right in form and may be a mistake
 	progress(progress)     // after each batch
 }
 
@@ -110,19 +113,26 @@ type gathered struct {
 // is in; reading the file again goes on from there.
 func (t *intake) take(ctx context.Context, file *input, format collectors.Format) error {
 	began := t.clock()
-	reader, err := collectors.OpenObservations(file, file.name, format)
+	reading, leave := context.WithCancel(ctx)
+	defer leave()
+	reader, err := collectors.OpenObservations(file.until(reading), file.name, format)
+	if ctx.Err() != nil {
+		return interrupted(file.name, 0)
+	}
 	if err != nil {
 		return openFailure(err)
 	}
 	for more := true; more; {
-		if err := ctx.Err(); err != nil {
-			return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest",
-				file.name, reader.Lines())
+		if ctx.Err() != nil {
+			return interrupted(file.name, reader.Lines())
 		}
 		batch, err := gather(reader)
 		more = err == nil
 		if err != nil && !errors.Is(err, io.EOF) {
-			return errors.Join(t.hand(batch, file.name), fail(exitBroken, "%w", err))
+			if ctx.Err() != nil {
+				return errors.Join(t.hand(batch, file.name), interrupted(file.name, reader.Lines()))
+			}
+			return errors.Join(t.hand(batch, file.name), coded(exitBroken, err))
 		}
 		if err := t.hand(batch, file.name); err != nil {
 			return err
@@ -133,14 +143,28 @@ func (t *intake) take(ctx context.Context, file *input, format collectors.Format
 	return nil
 }
 
+func interrupted(name string, lines int) error {
+	return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest", name, lines)
+}
+
+// coded gives an error an exit code, unless it has one.
+func coded(code int, err error) error {
+	var known *failure
+	if errors.As(err, &known) {
+		return err
+	}
+	return &failure{code, err}
+}
+
 // openFailure gives the error of a file that is no file of observations its exit code.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
-	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fail(exitBadLines, "%w", err)
+	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, collectors.ErrEndlessLine) {
+		return fail(exitNoInput, "%w", err)
 	}
-	return fail(exitBroken, "%w", err)
+	return coded(exitBroken, err)
 }
 
 // gather reads until there is enough for a hand-over. At the end of the file the error is io.EOF, beside what was left.
@@ -164,6 +188,7 @@ func gather(reader *collectors.Reader) (gathered, error) {
 // hand gives what was gathered to the system and reports what was not published.
 func (t *intake) hand(g gathered, name string) error {
 	var receipt engine.Receipt
+	t.wonder(&g, name)
 	if len(g.refreshes) > 0 {
 		var err error
 		if receipt, err = t.to.Observe(g.refreshes); err != nil {
@@ -185,6 +210,21 @@ func (t *intake) hand(g gathered, name string) error {
 		}
 	}
 	return nil
+}
+
+// wonder asks about each source that nobody has described: a typing error in its id would give it the wrong precedence.
+func (t *intake) wonder(g *gathered, name string) {
+	for i, refresh := range g.refreshes {
+		if t.sources == nil || t.sources.HasSource(refresh.SourceID) || t.unknown[refresh.SourceID] {
+			continue
+		}
+		if t.unknown == nil {
+			t.unknown = map[string]bool{}
+		}
+		t.unknown[refresh.SourceID] = true
+		t.report.wonder(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and live %s, unless a "+
+			"catalogue file says otherwise", name, g.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+	}
 }
 
 func untakenRefusal(r *engine.Refusal, g *gathered, name string) untaken {

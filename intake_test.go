@@ -54,6 +54,8 @@ func (h *heard) untaken(u untaken) error {
 	return nil
 }
 
+func (h *heard) wonder(question string) { h.lines = append(h.lines, question) }
+
 func (h *heard) progress(p progress) { h.steps = append(h.steps, p) }
 
 // ticking is a clock that moves a second each time it is read.
@@ -182,5 +184,18 @@ func TestGrouped(t *testing.T) {
 		if got := grouped(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// TestIntake_UnknownSource wants each source that the catalogue lacks to be asked about once, and taken in all the same.
+func TestIntake_UnknownSource(t *testing.T) {
+	told := &heard{}
+	in := &intake{to: &doubtful{}, clock: ticking(), report: told, sources: engine.DefaultCatalogue()}
+	rows := strings.ReplaceAll(observation(1, "59", "60")+observation(2, "59", "60"), "popular-site", "popular-sitio")
+	if err := in.take(t.Context(), inputOf(header+rows), collectors.CSV); err != nil {
+		t.Fatal(err)
+	}
+	if len(told.lines) != 1 || !strings.Contains(told.lines[0], "the catalogue has no source") {
+		t.Errorf("asked %q", told.lines)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +28,8 @@ directory can be looked at any time.`,
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.RunE = p.settled(func(context.Context, []string) error { return cmd.Help() })
 	cmd.AddCommand(p.newLogVerify(), p.newLogDump(), p.newLogRepair())
 	return cmd
 }
@@ -38,7 +40,8 @@ func (p *process) newLogVerify() *cobra.Command {
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
 		Long: `verify reads every byte of the log and of the snapshots, holds it against the checksums and says what there is. It
-changes nothing. Damage ends it with exit code 78 and one line that names file and offset.`,
+changes nothing. Damage ends it with exit code 78 and one line that names file and offset. A damaged snapshot that the
+log still covers is a warning only: a start passes it over, and nothing is lost.`,
 		Example: "  tasard log verify --data ./data",
 		Args:    noArguments,
 	}
@@ -72,7 +75,8 @@ func (p *process) newLogRepair() *cobra.Command {
 		Short: "Cut a damaged log, keeping what is cut off",
 		Long: `repair makes a damaged log start again and gives up the records behind the damage. It is the last resort: a backup,
 where there is one, loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME.
-Without --yes it only says what is damaged. A whole log is left alone.`,
+Without --yes it only says what is damaged. A damaged snapshot that the log still covers is put aside, and no record is
+lost. A whole log is left alone.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
 		Args: noArguments,
@@ -89,7 +93,7 @@ Without --yes it only says what is damaged. A whole log is left alone.`,
 	return cmd
 }
 
-// onDirectory is work that needs an existing data directory.
+// onDirectory is work that needs a data directory with a log.
 func onDirectory(data *string, work func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := needDirectory(*data); err != nil {
@@ -99,7 +103,7 @@ func onDirectory(data *string, work func(context.Context) error) func(context.Co
 	}
 }
 
-// verifyLog prints what a log holds. Damage is the error, also where it would not keep a node from starting.
+// verifyLog prints what a log holds. Damage is the error; what a start passes over is a line.
 func verifyLog(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	if err != nil {
@@ -107,10 +111,9 @@ func verifyLog(out io.Writer, data string) error {
 	}
 	say(out, "records   %s, from %d to %d, in %s batches\n", grouped(report.Records), report.First, report.Last, grouped(report.Frames))
 	say(out, "segments  %d, %s bytes\n", report.Segments, grouped(report.LogBytes))
-	var damaged []error
 	for _, snapshot := range report.Snapshots {
 		if snapshot.Damage != nil {
-			damaged = append(damaged, snapshot.Damage)
+			say(out, "warning   %v\n", snapshot.Damage)
 			continue
 		}
 		say(out, "snapshot  up to record %d, %s bytes\n", snapshot.Sequence, grouped(snapshot.Bytes))
@@ -120,9 +123,6 @@ func verifyLog(out io.Writer, data string) error {
 	}
 	if report.AmbiguousTail {
 		say(out, "unsure    the mark of what was acknowledged is older than the log; a lost batch at its end would not be noticed\n")
-	}
-	if len(damaged) > 0 {
-		return errors.Join(damaged...)
 	}
 	say(out, "The log is whole.\n")
 	return nil
@@ -158,13 +158,21 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 
 // proposeRepair says what is damaged; the damage is the error.
 func proposeRepair(out io.Writer, data string) error {
-	_, err := wal.Verify(data)
+	report, err := wal.Verify(data)
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
 		return fail(exitBadData, "%w; with --yes the records behind it are cut off and kept in *.damaged files", damage)
 	case err != nil:
 		return logError(data, err)
+	}
+	spoilt := slices.DeleteFunc(report.Snapshots, func(s wal.SnapshotReport) bool { return s.Damage == nil })
+	for _, snapshot := range spoilt {
+		say(out, "warning   %v\n", snapshot.Damage)
+	}
+	if len(spoilt) > 0 {
+		say(out, "The log is whole; with --yes what is damaged is put aside.\n")
+		return nil
 	}
 	say(out, "The log is whole; there is nothing to repair.\n")
 	return nil
@@ -185,7 +193,8 @@ func repairLog(out io.Writer, data string, o wal.Options) error {
 	say(out, "cause     %v\n", report.Cause)
 	switch {
 	case report.LostFrom == 0:
-		say(out, "lost      no record\n")
+		say(out, "lost      no record\nThe log has records up to %d.\n", report.Last)
+		return nil
 	case report.LostTo == 0:
 		say(out, "lost      record %d and all that may have followed\n", report.LostFrom)
 	default:
@@ -210,16 +219,23 @@ func logError(data string, err error) error {
 	return err
 }
 
-// needDirectory is the error of a place that holds no data directory to look at.
+// needDirectory is the error of a place that holds no data directory to look at. It changes nothing.
 func needDirectory(data string) error {
 	info, err := os.Stat(data)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fail(exitNoInput, "%s: there is no such directory", data)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return fail(exitNoInput, "no data directory: %s does not exist", data)
 	case err != nil:
 		return fail(exitNoInput, "look at the data directory: %w", err)
 	case !info.IsDir():
-		return fail(exitNoInput, "%s: want a data directory, found a file", data)
+		return fail(exitNoInput, "no data directory: %s is a file", data)
+	}
+	found, err := wal.Exists(data)
+	switch {
+	case err != nil:
+		return fail(exitNoInput, "look at the data directory: %w", err)
+	case !found:
+		return fail(exitNoInput, "no data directory: there is no log in %s", data)
 	}
 	return nil
 }

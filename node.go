@@ -64,8 +64,8 @@ func (p *process) startNodeWith(c actors.Config) (*node, error) {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
-	case cannotWrite(err) && !errors.Is(err, wal.ErrNoSpace):
-		return nil, fail(exitCannotWrite, "%w; give a directory that this user can write to with --data", err)
+	case (cannotWrite(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
+		return nil, fail(exitCannotWrite, "the data directory can't be created or written: %w; name another one with --data", err)
 	case err != nil:
 		return nil, logError(c.Dir, err)
 	}

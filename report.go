@@ -73,6 +73,11 @@ func (r *report) untaken(u untaken) error {
 	return nil
 }
 
+func (r *report) wonder(question string) {
+	r.wipe()
+	say(r.out, "%s\n", question)
+}
+
 func (r *report) progress(p progress) {
 	now := r.clock()
 	pause := progressLines
@@ -84,7 +89,7 @@ func (r *report) progress(p progress) {
 	}
 	r.last = now
 	r.wipe()
-	text := fmt.Sprintf("%s: %s%s lines, %s a second", p.file, percentRead(p), grouped(p.lines), grouped(p.perSecond()))
+	text := fmt.Sprintf("%s: %s%s, %s a second", p.file, percentRead(p), counted(p.lines, "line"), grouped(p.perSecond()))
 	if !r.terminal {
 		say(r.out, "%s\n", text)
 		return
@@ -116,8 +121,8 @@ func (r *report) summary(out io.Writer, file string, t *tally) {
 
 // String is the tally as one sentence.
 func (t *tally) String() string {
-	return fmt.Sprintf("%s lines in %s, %s a second: %s taken in (%s new), %s held, %s refused, %s malformed",
-		grouped(t.lines), t.elapsed.Round(time.Millisecond), grouped(t.perSecond()),
+	return fmt.Sprintf("%s in %s, %s a second: %s taken in (%s new), %s held, %s refused, %s malformed",
+		counted(t.lines, "line"), t.elapsed.Round(time.Millisecond), grouped(t.perSecond()),
 		grouped(t.taken), grouped(t.changed), grouped(t.held), grouped(t.refused), grouped(t.malformed))
 }
 
@@ -133,11 +138,21 @@ func (r *logReport) untaken(u untaken) error {
 	return nil
 }
 
+func (r *logReport) wonder(question string) { r.log.Warn(question) }
+
 func (r *logReport) progress(p progress) {
 	if now := r.clock(); now.Sub(r.last) >= progressLines {
 		r.last = now
-		r.log.Info(fmt.Sprintf("importing %s: %s%s lines", p.file, percentRead(p), grouped(p.lines)))
+		r.log.Info(fmt.Sprintf("importing %s: %s%s", p.file, percentRead(p), counted(p.lines, "line")))
 	}
+}
+
+// counted is a number with what it counts: 1 line, 2 lines.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(n) + " " + what + "s"
 }
 
 // grouped writes a whole number with commas between thousands.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 const (
@@ -38,7 +40,9 @@ func (p *process) newServe() *cobra.Command {
 its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight get their answer, everything accepted is
 on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
 
-With --import it takes a file of observations in after the start, while it answers; tasard import --help tells the form.
+With --import it takes a file of observations, or a named pipe, in after the start, while it answers; tasard import --help
+tells the form. A file that can't be read is an error in the log, and the node goes on with the data that it has; without
+any data it ends with code 66, or 74 when reading broke off.
 This build has no collectors yet: rates come from --import, with or without --no-collect.
 
 Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
@@ -79,7 +83,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	}
 	var file *input
 	if o.imported != "" {
-		if file, err = openInput(o.imported, p.stdin); err != nil {
+		if file, err = p.openImport(o); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
@@ -122,7 +126,7 @@ func (p *process) runNode(ctx context.Context, s *service, file *input, log *slo
 		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
 	if file != nil {
-		if err := p.takeIn(ctx, s.node, file, log); err != nil {
+		if err := p.takeInBeside(ctx, s, file, log); err != nil {
 			return err
 		}
 	}
@@ -130,13 +134,54 @@ func (p *process) runNode(ctx context.Context, s *service, file *input, log *slo
 	return err
 }
 
-// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error.
+// openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
+func (p *process) openImport(o *serveOptions) (*input, error) {
+	file, err := openInput(o.imported, p.stdin)
+	if err == nil {
+		return file, nil
+	}
+	if found, _ := wal.Exists(o.node.data); !found { // the start tells what is wrong with a directory
+		return nil, err
+	}
+	return &input{ReadCloser: io.NopCloser(unreadable{err}), name: o.imported}, nil
+}
+
+// takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
+func (p *process) takeInBeside(ctx context.Context, s *service, file *input, log *slog.Logger) error {
+	taking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(ended)
+		failed = p.takeIn(taking, s.node, file, log)
+	}()
+	_, err := await(ctx, s, ended)
+	cancel()
+	<-ended
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
+// nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
 func (p *process) takeIn(ctx context.Context, n *node, file *input, log *slog.Logger) error {
-	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}}
+	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.catalogue}
 	err := intake.take(ctx, file, collectors.AnyFormat)
-	log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
-	if err = n.failure(err); err != nil && (ctx.Err() != nil || readOnly(err)) {
+	if err == nil || intake.tally.lines > 0 {
+		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
+	}
+	err = n.failure(err)
+	switch code := exitCode(err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || readOnly(err):
 		log.Warn(err.Error())
+		return nil
+	case (code == exitNoInput || code == exitBroken) && (n.system.Recovery().Last > 0 || intake.tally.lines > 0):
+		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
 		return nil
 	}
 	return err

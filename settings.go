@@ -17,7 +17,8 @@ import (
 )
 
 // A setting is a flag that may also be given by a variable and by a line of the configuration file. The flag wins over
-// the variable, the variable over the file. The same variables and file serve every command: each takes what it knows.
+// the variable, the variable over the file. The same variables and file serve every command: each takes what it knows, and
+// refuses all that is unknown or bad.
 const (
 	variablePrefix = "TASARD_"
 	configVariable = "TASARD_CONFIG"
@@ -35,8 +36,32 @@ func markSettings(flags *pflag.FlagSet) {
 }
 
 func isSetting(flag *pflag.Flag) bool {
+	if flag == nil {
+		return false
+	}
 	_, marked := flag.Annotations[settingMark]
 	return marked
+}
+
+// settingOf is the flag of a setting: the command's own, or that of the first command that has it. What a command does not
+// know is held against the latter, so that every command refuses the same values.
+func settingOf(cmd *cobra.Command, name string) *pflag.Flag {
+	if flag := cmd.Flags().Lookup(name); isSetting(flag) {
+		return flag
+	}
+	return settingBelow(cmd.Root(), name)
+}
+
+func settingBelow(parent *cobra.Command, name string) *pflag.Flag {
+	for _, command := range parent.Commands() {
+		if flag := command.Flags().Lookup(name); isSetting(flag) {
+			return flag
+		}
+		if flag := settingBelow(command, name); flag != nil {
+			return flag
+		}
+	}
+	return nil
 }
 
 // variableOf is the variable that says the same as a flag.
@@ -67,15 +92,18 @@ func settle(cmd *cobra.Command, environ []string) error {
 	if err != nil {
 		return err
 	}
-	if err := apply(cmd.Flags(), known, func(name string) (string, string, bool) {
+	if err := apply(cmd, known, func(name string) (string, string, bool) {
 		text, given := variables[variableOf(name)]
 		return text, variableOf(name), given
 	}); err != nil {
 		return err
 	}
-	path := cmp.Or(cmd.Flags().Lookup("config").Value.String(), variables[configVariable])
+	path := variables[configVariable]
+	if config := cmd.Flags().Lookup("config"); config != nil {
+		path = cmp.Or(config.Value.String(), path)
+	}
 	if path != "" {
-		if err := settleFromFile(cmd.Flags(), path, known); err != nil {
+		if err := settleFromFile(cmd, path, known); err != nil {
 			return err
 		}
 	}
@@ -90,22 +118,23 @@ func needData(cmd *cobra.Command) error {
 	return nil
 }
 
-func settleFromFile(flags *pflag.FlagSet, path string, known []string) error {
+func settleFromFile(cmd *cobra.Command, path string, known []string) error {
 	file, err := readConfig(path, known)
 	if err != nil {
 		return err
 	}
-	return apply(flags, known, func(name string) (string, string, bool) {
+	return apply(cmd, known, func(name string) (string, string, bool) {
 		line, given := file[name]
 		return line.text, fmt.Sprintf("%s:%d: %s", path, line.number, name), given
 	})
 }
 
-// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line.
-func apply(flags *pflag.FlagSet, known []string, find func(name string) (text, place string, given bool)) error {
+// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line, also of
+// settings that the command does not know.
+func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
 	var problems []error
 	for _, name := range known {
-		flag := flags.Lookup(name)
+		flag := settingOf(cmd, name)
 		if flag == nil || flag.Changed {
 			continue
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at by config data day format help json minute output reason refused show what withdraw yes" // data: of demo, which must not take the one of serve
+	ofOneCall := "at by config data day format help json minute output reason refused show version what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := allSettings((&process{}).newRoot())
 	for _, command := range everyCommand((&process{}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
@@ -101,6 +102,54 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	}
 	if len(settings) < 10 {
 		t.Errorf("only the settings %q", settings)
+	}
+}
+
+// TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command, also by
+// those that have no such flag.
+func TestSettings_EveryCommandRefuses(t *testing.T) {
+	data := t.TempDir()
+	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	mustRun(t, "import", "--data", data, file)
+	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
+	for _, command := range []string{
+		"serve --listen 127.0.0.1:0 --data " + data, "demo --listen 127.0.0.1:0", "import " + file + " --data " + data,
+		"export --data " + data, "log verify --data " + data, "log dump --data " + data, "log repair --data " + data,
+		"log", "version", "--version",
+	} {
+		for variable, want := range map[string]string{
+			"TASARD_LISTN=:1":           "TASARD_LISTN: unknown variable (did you mean TASARD_LISTEN?)",
+			"TASARD_LOG_LEVEL=loud":     `TASARD_LOG_LEVEL: "loud" is none of`,
+			"TASARD_STEP=soon":          `TASARD_STEP: "soon" is no span of time`,
+			"TASARD_CONFIG=" + config:   config + ":1: step: ",
+			"TASARD_CONFIG=/dev/null/x": "configuration",
+		} {
+			got := run(t, []string{variable}, nil, strings.Fields(command)...)
+			if got.code != exitBadData || got.stdout != "" {
+				t.Errorf("%s tasard %s: exit code %d, %s", variable, command, got.code, got.stdout)
+			}
+			oneLine(t, got.stderr, want)
+		}
+	}
+	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {
+		t.Errorf("good variables: exit code %d, %s", got.code, got.stderr)
+	}
+}
+
+// TestDemo_LeavesTheNodesDirectory wants the variable that names the directory of a node not to name the demo's.
+func TestDemo_LeavesTheNodesDirectory(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("TASARD_DATA", data)
+	t.Setenv("TMPDIR", t.TempDir())
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0").listening()
+	p.await("Ctrl-C stops it.")
+	p.signal(os.Interrupt)
+	leavesNothing(t, data)
+}
+
+func TestVersion_Flag(t *testing.T) {
+	if got, want := mustRun(t, "--version"), mustRun(t, "version"); got != want || got == "" {
+		t.Errorf("--version says %q, version %q", got, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -14,18 +15,21 @@ import (
 const contractVersion = "1.0.0"
 
 func (p *process) newVersion() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of program, contract and files",
 		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
 		Example: "  tasard version",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			build, _ := debug.ReadBuildInfo()
-			printVersion(cmd.OutOrStdout(), build)
-			return nil
-		},
 	}
+	cmd.RunE = p.settled(p.version)
+	return cmd
+}
+
+func (p *process) version(context.Context, []string) error {
+	build, _ := debug.ReadBuildInfo()
+	printVersion(p.stdout, build)
+	return nil
 }
 
 // printVersion tells what is known of the build; build may be nil.

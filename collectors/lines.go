@@ -10,6 +10,9 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
+// ErrEndlessLine says that a line went on for more than 16 MiB: the stream may have no end, and is no file of observations.
+var ErrEndlessLine = errors.New("a line goes on for more than 16 MiB; this is no file of observations")
+
 // lineReader cuts a stream into lines in constant memory.
 type lineReader struct {
 	in     *bufio.Reader
@@ -22,13 +25,17 @@ func newLineReader(r io.Reader) lineReader {
 }
 
 // next is the next line without its end, good until the next call. A line of more than lineBytesMax bytes is read to
-// its end all the same, but only its beginning is returned, with long true. The error is io.EOF or the stream's own.
+// its end all the same, but only its beginning is returned, with long true. The error is io.EOF, ErrEndlessLine or the
+// stream's own.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	chunk, err := l.in.ReadSlice('\n')
 	l.bytes += int64(len(chunk))
 	if errors.Is(err, bufio.ErrBufferFull) {
 		line, long = bytes.Clone(chunk[:lineBytesMax]), true
-		for errors.Is(err, bufio.ErrBufferFull) {
+		for length := len(chunk); errors.Is(err, bufio.ErrBufferFull); length += len(chunk) {
+			if length > endlessBytesMin {
+				return nil, false, ErrEndlessLine
+			}
 			chunk, err = l.in.ReadSlice('\n')
 			l.bytes += int64(len(chunk))
 		}
@@ -59,6 +66,23 @@ func (l *lineReader) sniff() Format {
 		return NDJSON
 	}
 	return CSV
+}
+
+// foreign names the format of a file whose first bytes are known and are no text; "" for all others. It takes nothing from
+// the stream.
+func (l *lineReader) foreign() string {
+	start, _ := l.in.Peek(signatureBytes)
+	for _, known := range []struct{ signature, name string }{
+		{"\x1F\x8B", "a gzip file"},
+		{"PK\x03\x04", "a zip file or a workbook (xlsx)"},
+		{"\xD0\xCF\x11\xE0", "a workbook (xls)"},
+		{"\x28\xB5\x2F\xFD", "a zstd file"},
+	} {
+		if bytes.HasPrefix(start, []byte(known.signature)) {
+			return known.name
+		}
+	}
+	return ""
 }
 
 func blank(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }

@@ -15,10 +15,12 @@ import (
 // Limits of an observation file.
 const (
 	lineBytesMax           = 64 << 10 // bytes of a line without its end; a line of the format has about 90
+	endlessBytesMin        = 16 << 20 // bytes of a line whose end nobody waits for any more
 	refreshObservationsMax = 10_000   // observations of one refresh; every institution, currency and channel give 3,500
 	batchErrorsMax         = 256      // malformed lines that are gathered before they are handed over
 	sourceIDMax            = 80       // characters, as an institution id
 	yearMin, yearMax       = 1900, 2999
+	signatureBytes         = 4     // of the signatures that tell files that are no text
 	sniffBytes             = 512   // from the start of a file whose name does not tell its format
 	foundBytesMax          = 64    // of a refused text that are repeated in its error
 	internedMax            = 8_192 // texts that a reader keeps to hand out again
@@ -90,9 +92,15 @@ type Reader struct {
 
 // OpenObservations begins to read a file of observations; name is the file's, for errors and for its extension. A CSV
 // header is read and judged here: the error is a *HeaderError when it does not name exactly the columns of the format, a
-// LineError when it is no line of CSV, io.ErrUnexpectedEOF (wrapped) when there is none. An NDJSON file may be empty.
+// LineError when it is no line of CSV, io.ErrUnexpectedEOF (wrapped) when there is none. A packed file or a workbook is a
+// LineError too. An NDJSON file may be empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
+	if found := reader.lines.foreign(); found != "" {
+		return nil, LineError{
+			File: name, Line: 1, Found: found, Want: "CSV or NDJSON; unpack it first, or save the workbook as CSV",
+		}
+	}
 	if format == AnyFormat {
 		format = cmp.Or(FormatOf(name), reader.lines.sniff())
 	}

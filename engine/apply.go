@@ -139,7 +139,8 @@ func (s *state) suspect(held Held) {
 func (h *Held) key() heldKey {
 	key := h.Observation.Key()
 	return heldKey{
-		h.SourceID, key.Institution, key.Channel, key.Kind, h.Observation.Buy, h.Observation.Sell, h.ObservedAt.UnixNano(),
+		h.SourceID, key.Institution, key.Channel, key.Kind, h.Observation.Buy, h.Observation.Sell,
+		h.Observation.EffectiveDate, h.Observation.PublishedAt.UnixNano(), h.ObservedAt.UnixNano(),
 	}
 }
 

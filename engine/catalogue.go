@@ -153,6 +153,12 @@ func (c *Catalogue) Source(id string) Source {
 	return Source{ID: id, Name: id, Priority: PriorityDefault, Lifetime: LifetimeDefault}
 }
 
+// HasSource reports that the catalogue describes the source; every other id is taken for one with the defaults.
+func (c *Catalogue) HasSource(id string) bool {
+	_, ok := c.sources[id]
+	return ok
+}
+
 // Institutions are all institutions, inactive ones too, by id (P4).
 func (c *Catalogue) Institutions() []*Institution { return c.institutionList }
 

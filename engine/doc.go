@@ -39,4 +39,5 @@
 //   - X10: the same refused observation is kept once, however often a file is read; a book keeps the newest 4,096.
 //   - X11: an observation more than five minutes in the future is refused.
 //   - X12: a released observation skips bands and limits, but never a zero, negative, unreadable or crossed side.
+//   - X13: a side that begins with a zero and another digit (057.5) is unreadable: it is more likely to lack a digit than to be meant.
 package engine

@@ -267,6 +267,29 @@ func TestX10_QuarantineKeepsTheSameOnce(t *testing.T) {
 	}
 }
 
+func TestX10_OtherDatesAreOtherObservations(t *testing.T) {
+	f := newFixture(t)
+	dated := usd("bhd", "0", "60")
+	dated.EffectiveDate = DateOf(noon)
+	published := usd("bhd", "0", "60")
+	published.PublishedAt = noon
+	for _, observation := range []Observation{usd("bhd", "0", "60"), dated, published} {
+		f.say("a", observation)
+	}
+	if held := f.book.Board().Held(); len(held) != 3 {
+		t.Errorf("%d entries, want 3", len(held))
+	}
+}
+
+func TestX13_APriceDoesNotBeginWithAZero(t *testing.T) {
+	f := newFixture(t)
+	f.refuse(Unparsable, "a", usd("bhd", "057.5", "60"))
+	f.refuse(Unparsable, "a", usd("bhd", "57.5", "00"))
+	if d, err := readSide("0.5582"); err != nil || d.String() != "0.5582" {
+		t.Errorf("0.5582 reads as %s, %v", d, err)
+	}
+}
+
 func TestX11_TheFutureIsRefused(t *testing.T) {
 	f := newFixture(t)
 	ahead := func(d time.Duration) Receipt {

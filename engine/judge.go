@@ -73,10 +73,13 @@ func (o *Observation) Key() QuoteKey {
 	return key
 }
 
-// readSide reads a side as a source wrote it; an empty one is null.
+// readSide reads a side as a source wrote it; an empty one is null. Nobody writes a price as 057.5: a digit before it is lost (X13).
 func readSide(text string) (Decimal, error) {
-	if text == "" {
+	switch {
+	case text == "":
 		return Decimal{}, nil
+	case len(text) > 1 && text[0] == '0' && text[1] != '.':
+		return Decimal{}, fmt.Errorf("%w: %.*q begins with a zero", ErrDecimal, sideTextMax, text)
 	}
 	return ReadDecimal(text)
 }

@@ -37,6 +37,8 @@ type heldKey struct {
 	channel             Channel
 	kind                Kind
 	buy, sell           string
+	effective           Date
+	published           int64
 	observedAt          int64
 }
 

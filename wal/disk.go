@@ -79,7 +79,7 @@ func (d *disk) room(dir string, reserve, need int64) error {
 func (d *disk) makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil {
 		if !info.IsDir() {
-			return fmt.Errorf("create log directory: %s is a file", dir)
+			return fmt.Errorf("create log directory: %s is a file: %w", dir, unix.ENOTDIR)
 		}
 		return nil
 	}

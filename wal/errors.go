@@ -58,5 +58,6 @@ func (e *FormatError) Error() string {
 const (
 	hintRestore = "restore the directory from a backup, or cut the log here with the repair command"
 	hintAcked   = "this record had been acknowledged; restore the directory from a backup, or cut the log here with the repair command"
+	hintCovered = "the log holds what it covered, so a start passes it over and nothing is lost; the repair command puts it aside"
 	hintForeign = "move the file away if it does not belong here"
 )

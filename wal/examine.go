@@ -41,7 +41,13 @@ func examine(dir string, visit func(place, frame) error) (examination, error) {
 	if err := x.matchMark(); err != nil {
 		return x, err
 	}
-	return x, x.matchSnapshots()
+	if err := x.matchSnapshots(); err != nil {
+		return x, err
+	}
+	for _, damage := range x.damagedSnapshots() {
+		damage.Hint = hintCovered
+	}
+	return x, nil
 }
 
 // matchMark holds both ends of the log against the mark.

@@ -22,8 +22,9 @@ type RepairReport struct {
 // resort, never called by Open. It cuts the log at the first damaged frame, keeps the rest of that segment
 // in a file beside it and renames all later segments, so that nothing is erased. Is the damage older than
 // the newest whole snapshot, the part before it is renamed instead and the part behind it goes on. Are
-// there no whole frames at the snapshot's end, the log starts anew behind the snapshot. A directory that is
-// not damaged is left alone. Errors: ErrLocked, *FormatError, those of the disk.
+// there no whole frames at the snapshot's end, the log starts anew behind the snapshot. A damaged snapshot
+// that Open would pass over is put aside; nothing is lost then. A directory that is not damaged is left
+// alone. Errors: ErrLocked, *FormatError, those of the disk.
 func Repair(dir string, o Options) (RepairReport, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -66,7 +67,10 @@ func (p *repair) run() error {
 	x, err := examine(p.dir, nil)
 	p.report.First, p.report.Last = x.extent.first(), x.extent.last()
 	var damage *DamageError
-	if err == nil || !errors.As(err, &damage) {
+	if err == nil {
+		return p.snapshotsAside(&x)
+	}
+	if !errors.As(err, &damage) {
 		return err
 	}
 	p.report.Cause = damage
@@ -85,11 +89,9 @@ func (p *repair) run() error {
 	}
 	traced.frame = max(traced.frame, x.mark.end.frame)
 	traced.sequence = max(traced.sequence, x.mark.end.sequence)
-	for _, s := range x.snapshots {
-		if s.damage != nil {
-			if err := p.aside(s.path); err != nil {
-				return err
-			}
+	for _, damage := range x.damagedSnapshots() {
+		if err := p.aside(damage.File); err != nil {
+			return err
 		}
 	}
 	if len(run.segments) == 0 {
@@ -101,6 +103,17 @@ func (p *repair) run() error {
 		return err
 	}
 	return p.finish(x.mark, run, traced)
+}
+
+// snapshotsAside puts the damaged snapshots of a log aside that holds what they covered: no record is lost.
+func (p *repair) snapshotsAside(x *examination) error {
+	for _, damage := range x.damagedSnapshots() {
+		p.report.Cause = damage
+		if err := p.aside(damage.File); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // choose returns the first unbroken run of frames that holds everything after the newest snapshot, which

@@ -242,3 +242,51 @@ func TestVerifyAndDumpChangeNothing(t *testing.T) {
 		t.Errorf("visitor's error became %v", err)
 	}
 }
+
+// TestRepairPutsACoveredSnapshotAside wants what a start passes over to be put aside with all its bytes, no record lost.
+func TestRepairPutsACoveredSnapshotAside(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	older, newer := compacted(t, dir)
+	path := snapshotPath(dir, newer)
+	flip(t, path, 22, 1)
+	broken := files(t, dir)[filepath.Base(path)]
+	report, err := Verify(dir)
+	if damage := report.Snapshots[1].Damage; err != nil || damage == nil || damage.Hint != hintCovered {
+		t.Fatalf("verify: %+v, %v", report, err)
+	}
+	r, err := Repair(dir, testOptions())
+	if err != nil || r.Cause == nil || r.LostFrom != 0 || len(r.Kept) != 1 || r.Last != report.Last {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if kept, err := os.ReadFile(r.Kept[0]); err != nil || !bytes.Equal(kept, broken) {
+		t.Errorf("%d bytes of %d are kept: %v", len(kept), len(broken), err)
+	}
+	if r := mustOpenRecovery(t, dir); r.SnapshotSequence != older || len(r.SnapshotDamage) != 0 {
+		t.Errorf("after it: %+v", r)
+	}
+	if again, err := Repair(dir, testOptions()); err != nil || again.Cause != nil {
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+	goesOn(t, dir, report.Last)
+}
+
+// TestExists wants any one file of a log to be seen, and a directory that holds something else, or is absent, to have none.
+func TestExists(t *testing.T) {
+	whole := filepath.Join(scratch(t), "log")
+	compacted(t, whole)
+	for name, content := range files(t, whole) {
+		dir := scratch(t)
+		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		if found, err := Exists(dir); err != nil || found != (name != lockName) {
+			t.Errorf("%s alone: %t, %v", name, found, err)
+		}
+	}
+	for _, dir := range []string{scratch(t), filepath.Join(whole, "absent")} {
+		if found, err := Exists(dir); found || err != nil {
+			t.Errorf("%s: %t, %v", dir, found, err)
+		}
+	}
+	if found, err := Exists(filepath.Join(whole, markName)); found || err == nil {
+		t.Errorf("a file: %t, %v", found, err)
+	}
+}

@@ -3,6 +3,9 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 )
 
 // Report is what Verify counted.
@@ -59,6 +62,20 @@ func (x *examination) report() Report {
 		r.Snapshots = append(r.Snapshots, SnapshotReport{File: s.path, Sequence: s.sequence, Bytes: s.bytes, Damage: s.damage})
 	}
 	return r
+}
+
+// Exists says whether dir holds a log: a segment, a snapshot or a mark. A directory that is not there holds
+// none. Nothing is read but names. The errors are those of listing the directory.
+func Exists(dir string) (bool, error) {
+	files, err := list(dir)
+	if err != nil || len(files.segments)+len(files.snapshots)+len(files.foreign) > 0 {
+		return err == nil, err
+	}
+	_, err = os.Lstat(filepath.Join(dir, markName))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err == nil, nil
+	}
+	return false, fmt.Errorf("look for the mark: %w", err)
 }
 
 // Entry is one record as Dump finds it.
