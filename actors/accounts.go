@@ -40,7 +40,7 @@ func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
 	}
 	m := once[codeQuery, engine.Letter](codeQuery{email, code, from})
 	s.tenants.registrar.send(m)
-	letter, err := m.wait(s.patience())
+	letter, err := m.wait(s.config.WriteTimeout)
 	if err != nil || letter.To.IsZero() {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *System) OpenSession(email engine.Email, code string, from netip.Addr) (
 	}
 	m := once[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from})
 	s.tenants.registrar.send(m)
-	expires, err := m.wait(s.patience())
+	expires, err := m.wait(s.config.WriteTimeout)
 	if err != nil {
 		return engine.Secret{}, time.Time{}, err
 	}
@@ -77,7 +77,7 @@ func (s *System) CloseSession(token engine.Digest) error {
 	defer s.calls.leave()
 	m := once[signOutQuery, struct{}](signOutQuery{token})
 	s.tenants.registrar.send(m)
-	_, err := m.wait(s.patience())
+	_, err := m.wait(s.config.WriteTimeout)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (s *System) revokeKey(account uint64, id string) error {
 func (s *System) change(account uint64, decide func(*engine.Account, engine.Moment) (engine.AccountEvent, error)) error {
 	m := once[changeQuery, struct{}](changeQuery{account, decide})
 	s.tenants.shards.of(account).send(m)
-	_, err := m.wait(s.patience())
+	_, err := m.wait(s.config.WriteTimeout)
 	return err
 }
 

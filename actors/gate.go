@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"time"
-
-	"github.com/tasard/tasard/engine"
-)
+import "github.com/tasard/tasard/engine"
 
 // The refusals of a caller once keys are required (K6). They are shared: nobody may change them.
 var (
@@ -126,6 +122,3 @@ func (s *System) session(token engine.Digest) (uint64, error) {
 	}
 	return s.tenants.asks.sessions.ask(s.tenants.registrar, token)
 }
-
-// patience is how long a question waits that leads to a record.
-func (s *System) patience() time.Duration { return s.config.WriteTimeout }

@@ -21,7 +21,7 @@ func (s *System) ListAccounts() ([]engine.AccountSummary, error) {
 	}
 	list := []engine.AccountSummary{}
 	for _, m := range questions {
-		c, err := m.wait(s.patience())
+		c, err := m.wait(s.config.WriteTimeout)
 		if err != nil {
 			return nil, err
 		}
@@ -127,5 +127,5 @@ func (s *System) announce(q announcementQuery) (engine.Transition, error) {
 	defer s.calls.leave()
 	m := once[announcementQuery, engine.Transition](q)
 	s.tenants.registrar.send(m)
-	return m.wait(s.patience())
+	return m.wait(s.config.WriteTimeout)
 }

@@ -68,6 +68,9 @@ func heapInUse() uint64 {
 // What an account costs that was active today and is idle now, the address that it logs in with included.
 func TestF9_Memory(t *testing.T) {
 	accounts := 100_000
+	if raceDetector {
+		accounts /= 10
+	}
 	if *accountsLoaded > 0 {
 		accounts = *accountsLoaded
 	}
