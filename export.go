@@ -65,7 +65,7 @@ everything, copy the directory while no node runs on it.`,
 func (p *process) export(ctx context.Context, o *exportOptions) (err error) {
 	// A file in the place of the directory is told by the start, as other commands tell it.
 	if info, err := os.Stat(o.node.data); err != nil || info.IsDir() {
-		if err := needDirectory(o.node.data); err != nil {
+		if err := needLog(o.node.data); err != nil {
 			return err
 		}
 	}

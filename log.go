@@ -96,7 +96,7 @@ lost. A whole log is left alone.`,
 // onDirectory is work that needs a data directory with a log.
 func onDirectory(data *string, work func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
-		if err := needDirectory(*data); err != nil {
+		if err := needLog(*data); err != nil {
 			return err
 		}
 		return work(ctx)
@@ -219,7 +219,22 @@ func logError(data string, err error) error {
 	return err
 }
 
-// needDirectory is the error of a place that holds no data directory to look at. It changes nothing.
+// needLog is the error of a place that holds no data directory to look at. It changes nothing.
+func needLog(data string) error {
+	if err := needDirectory(data); err != nil {
+		return err
+	}
+	found, err := wal.Exists(data)
+	switch {
+	case err != nil:
+		return fail(exitNoInput, "look at the data directory: %w", err)
+	case !found:
+		return fail(exitNoInput, "no data directory: there is no log in %s", data)
+	}
+	return nil
+}
+
+// needDirectory is the error of a place that is no directory.
 func needDirectory(data string) error {
 	info, err := os.Stat(data)
 	switch {
@@ -229,13 +244,6 @@ func needDirectory(data string) error {
 		return fail(exitNoInput, "look at the data directory: %w", err)
 	case !info.IsDir():
 		return fail(exitNoInput, "no data directory: %s is a file", data)
-	}
-	found, err := wal.Exists(data)
-	switch {
-	case err != nil:
-		return fail(exitNoInput, "look at the data directory: %w", err)
-	case !found:
-		return fail(exitNoInput, "no data directory: there is no log in %s", data)
 	}
 	return nil
 }
