@@ -12,7 +12,7 @@ import (
 // without a lock; it is written when keys are made. An entry is only a hint where to ask: the account
 // itself compares the whole digest, and knows whether the key is revoked.
 //
-// It is a hash table with open addressing. An entry's account is written before its print and neither is
+// It is a hash table with open addressing. An entry's account is written before its fingerprint and neither is
 // changed while it is in the table, so a reader sees all of it or nothing. A table that becomes full is
 // replaced by a larger one; readers of the old one lose nothing.
 type keyIndex struct {
@@ -27,8 +27,8 @@ type keyTable struct {
 }
 
 type keySlot struct {
-	print   atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
-	account atomic.Uint64 // 0 = given up
+	fingerprint atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
+	account     atomic.Uint64 // 0 = given up
 }
 
 const (
@@ -56,7 +56,7 @@ func keyPrint(digest engine.Digest) uint64 {
 func (x *keyIndex) account(digest engine.Digest) uint64 {
 	table, mark := x.table.Load(), keyPrint(digest)
 	for at := mark & table.mask; ; at = (at + 1) & table.mask {
-		switch slot := &table.slots[at]; slot.print.Load() {
+		switch slot := &table.slots[at]; slot.fingerprint.Load() {
 		case 0:
 			return 0
 		case mark:
@@ -65,7 +65,7 @@ func (x *keyIndex) account(digest engine.Digest) uint64 {
 	}
 }
 
-// claim takes a digest's print for an account. False: another account has it, so that the key must be
+// claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
 // drawn again; that has never happened to anybody.
 func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
 	x.writing.Lock()
@@ -75,7 +75,7 @@ func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
 		table = x.grow(table)
 	}
 	slot := table.find(mark)
-	if slot.print.Load() == mark {
+	if slot.fingerprint.Load() == mark {
 		owner := slot.account.Load()
 		if owner != 0 && owner != account {
 			return false
@@ -84,17 +84,17 @@ func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
 		return true
 	}
 	slot.account.Store(account)
-	slot.print.Store(mark)
+	slot.fingerprint.Store(mark)
 	x.used++
 	return true
 }
 
-// release gives a print up, of a key that was never made or that its account has forgotten.
+// release gives a fingerprint up, of a key that was never made or that its account has forgotten.
 func (x *keyIndex) release(digest engine.Digest, account uint64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	mark := keyPrint(digest)
-	if slot := x.table.Load().find(mark); slot.print.Load() == mark && slot.account.Load() == account {
+	if slot := x.table.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
 		slot.account.Store(0)
 	}
 }
@@ -102,7 +102,7 @@ func (x *keyIndex) release(digest engine.Digest, account uint64) {
 // find is the slot of a mark, or the free one where it belongs.
 func (t *keyTable) find(mark uint64) *keySlot {
 	for at := mark & t.mask; ; at = (at + 1) & t.mask {
-		if p := t.slots[at].print.Load(); p == 0 || p == mark {
+		if p := t.slots[at].fingerprint.Load(); p == 0 || p == mark {
 			return &t.slots[at]
 		}
 	}
@@ -123,9 +123,9 @@ func (x *keyIndex) grow(old *keyTable) *keyTable {
 	table := newKeyTable(size)
 	for i := range old.slots {
 		if account := old.slots[i].account.Load(); account != 0 {
-			slot := table.find(old.slots[i].print.Load())
+			slot := table.find(old.slots[i].fingerprint.Load())
 			slot.account.Store(account)
-			slot.print.Store(old.slots[i].print.Load())
+			slot.fingerprint.Store(old.slots[i].fingerprint.Load())
 		}
 	}
 	x.used = live
