@@ -129,8 +129,9 @@ func TestRegistrarGathers(t *testing.T) {
 	release, reached := n.hold()
 	appends := n.journal.appended()
 	var all sync.WaitGroup
-	var failed atomic.Int64
+	var asked, failed atomic.Int64
 	ask := func(i int) {
+		asked.Add(1)
 		if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)); err != nil {
 			failed.Add(1)
 		}
@@ -140,7 +141,7 @@ func TestRegistrarGathers(t *testing.T) {
 	for i := range 200 {
 		all.Go(func() { ask(i + 1) })
 	}
-	for n.tenants.registrar.mailbox.UserMessageCount() > 0 {
+	for asked.Load() < 201 || n.tenants.registrar.mailbox.UserMessageCount() > 0 {
 		runtime.Gosched()
 	}
 	release()
