@@ -140,14 +140,23 @@ func (m *memoryJournal) appended() int {
 
 // testClock is a clock that tests set.
 type testClock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu    sync.Mutex
+	now   time.Time
+	reads int
 }
 
 func (c *testClock) read() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reads++
 	return c.now
+}
+
+// looked is how often somebody has read the clock.
+func (c *testClock) looked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads
 }
 
 func (c *testClock) advance(d time.Duration) {
