@@ -20,7 +20,6 @@ type reference struct {
 	refunded  map[engine.Date]int
 	allowance engine.Allowance
 	suspended bool
-	names     int
 }
 
 type referenceKey struct {
