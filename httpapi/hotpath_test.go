@@ -15,8 +15,9 @@ import (
 )
 
 // hotRequests are the questions whose cost is watched, each against a handler that answers the same bytes from memory.
-func hotRequests() map[string][]byte {
+func hotRequests(key string) map[string][]byte {
 	return map[string][]byte{
+		"key":          benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", bearer(key)+"\r\n"),
 		"best":         benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", ""),
 		"full":         benchRequest("/v1/rates/best?currency=USD&operation=buy", ""),
 		"gzip":         benchRequest("/v1/rates/best?currency=USD&operation=buy", "Accept-Encoding: gzip\r\n"),
@@ -28,19 +29,12 @@ func hotRequests() map[string][]byte {
 	}
 }
 
-// newNodeServer is a server over the real thing: log, actors, 45 institutions that quote dollars.
-func newNodeServer(t testing.TB) *Server {
+// newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an account. Callers
+// without it are counted by address.
+func newNodeServer(t testing.TB) (server *Server, key string) {
 	t.Helper()
-	system, err := actors.Open(actors.Config{Dir: t.TempDir(), Clock: fakeNow, Log: actors.LogConfig{ReserveBytes: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := system.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	<-system.Ready()
+	gate, key := newBenchGate(t)
+	system := gate.(*actors.System)
 	catalogue := engine.DefaultCatalogue()
 	for day := range 7 {
 		refresh := engine.Refresh{SourceID: "list", ObservedAt: fakeNow().Add(-time.Duration(6-day) * 24 * time.Hour)}
@@ -53,13 +47,15 @@ func newNodeServer(t testing.TB) *Server {
 			t.Fatal(err, receipt.Refused)
 		}
 	}
-	return New(Config{Service: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)})
+	return New(Config{Service: system, Gate: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
 }
 
 // hotPair is the node and the yardstick for one question, on the same server settings.
-func hotPair(t testing.TB, request []byte) map[string]*fasthttp.Server {
+func hotPair(t testing.TB, name string) (request []byte, pair map[string]*fasthttp.Server) {
 	t.Helper()
-	node, bare := newNodeServer(t), newStillServer(t)
+	node, key := newNodeServer(t)
+	bare := newStillServer(t)
+	request = hotRequests(key)[name]
 	ctx := new(fasthttp.RequestCtx)
 	readRequest(t, ctx, request)
 	node.Handler()(ctx)
@@ -67,16 +63,17 @@ func hotPair(t testing.TB, request []byte) map[string]*fasthttp.Server {
 		t.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
 	bare.http.Handler = bareHandler(&ctx.Response)
-	return map[string]*fasthttp.Server{"node": node.http, "bare": bare.http}
+	return request, map[string]*fasthttp.Server{"node": node.http, "bare": bare.http}
 }
 
 // BenchmarkNode compares the node with the bare server; nothing but the ratio within one run means anything.
 func BenchmarkNode(b *testing.B) {
-	for name, request := range hotRequests() {
-		for side, server := range hotPair(b, request) {
+	for name := range hotRequests("") {
+		request, pair := hotPair(b, name)
+		for side, server := range pair {
 			b.Run(name+"/"+side, func(b *testing.B) {
 				b.ReportAllocs()
-				if err := server.ServeConn(&feedConn{request: request, count: b.N}); err != nil {
+				if err := server.ServeConn(newSteadyConn(request, b.N)); err != nil {
 					b.Fatal(err)
 				}
 			})
@@ -89,10 +86,11 @@ func TestNodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	for name, request := range hotRequests() {
-		server := newNodeServer(t)
-		target := strings.Fields(string(request))[1]
-		ctx := newReusedContext(t, target, "")
+	server, key := newNodeServer(t)
+	for name, request := range hotRequests(key) {
+		ctx := new(fasthttp.RequestCtx)
+		ctx.Init2(newSteadyConn(nil, 0), nil, false)
+		readRequest(t, ctx, request)
 		handler := server.Handler()
 		handler(ctx)
 		if allocs := testing.AllocsPerRun(1000, func() { ctx.Response.Reset(); handler(ctx) }); allocs != 0 {
@@ -111,8 +109,8 @@ func TestCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := hotRequests()[order[0]]
-	if err := hotPair(t, request)[order[1]].ServeConn(&feedConn{request: request, count: count}); err != nil {
+	request, pair := hotPair(t, order[0])
+	if err := pair[order[1]].ServeConn(newSteadyConn(request, count)); err != nil {
 		t.Fatal(err)
 	}
 }
