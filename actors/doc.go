@@ -80,8 +80,8 @@
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
 // and before those after it, because letters of one sender stay in order. The currency answers with its
-// board and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then the writer lets go of old records. Export and
-// States are cuts as well.
+// board and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then
+// the writer lets go of old records. Export and States are cuts as well, of boards alone.
 //
 // # Recovery
 //
