@@ -20,7 +20,7 @@ func benchNode(b testing.TB, lease int) (*node, engine.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
 		Terms: engine.Terms{Allowance: engine.Allowance{Day: allowanceDayMax, Minute: engine.MinuteLimitDefault}, Lease: lease},
-		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(time.Second + 1), //nolint:forbidigo // the same
+		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)
 	caller := engine.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}
