@@ -68,8 +68,8 @@ func (j *journalActor) shareLedgers(c *cut) {
 	j.registry.send(&registryShare{cut: c})
 }
 
-// share hands over the idle accounts, which nobody changes any more, and asks the others for theirs. What
-// they have been sent before they take in before.
+// share hands over the idle accounts and those whose actors do nothing (see mailbox.quiet), and asks the
+// others for theirs: what these have been sent before they take in before.
 func (s *shardActor) share(c *cut, index int) {
 	all := make([]dormant, len(s.idle)+len(s.live))
 	at := 0
@@ -80,7 +80,12 @@ func (s *shardActor) share(c *cut, index int) {
 	c.ledgers[index] = all
 	c.missing.Add(int64(len(s.live)))
 	for _, one := range s.live {
-		one.ref.send(&portion{cut: c, index: index, slot: at})
+		p := &portion{cut: c, index: index, slot: at}
+		if one.ref.mailbox.quiet() {
+			p.hand(one.actor.account)
+		} else {
+			one.ref.send(p)
+		}
 		at++
 	}
 	c.arrived()

@@ -1,20 +1,28 @@
 // Package actors is who may touch what, and when: it runs the engine's state in actors and journals every
-// change. System implements engine.Service and engine.Intake; Open starts it, Close ends it.
+// change. System implements engine.Service, engine.Intake, engine.Gate, engine.Accounts and
+// engine.Operator; Open starts it, Close ends it.
 //
 // # Who owns what
 //
 //	currency    one actor for each currency: its book, the commands that wait for it, the pages cut from it
 //	directory   the newest board of every currency, for the questions that span currencies
 //	journal     the order of records: the only writer of the journal, takes snapshots
+//	account     one actor for each account that somebody asks about: its keys, its two windows, its lease
+//	shard       (16) a share of the accounts: all that are idle, as bytes, and the way to the actors of the others
+//	registrar   addresses, codes, sessions and the brakes on them; the transition to required keys
+//	strangers   (4) a table of callers without a key, by address, in memory only
 //
 // A resident's fields are touched only by its own methods, which run one at a time. What leaves an actor
 // (pages, boards, receipts) is immutable. There are no locks around state.
+// One thing is read by everybody: the index from keys to accounts (keyindex.go), without a lock; it is only
+// a hint where to ask.
 //
 // # Goroutines
 //
 //	relief (at least two)  runs actors that a fact woke up, or whose asker has served others long enough
 //	writer                 waits for the disk: appends, and lets go of old records
 //	keeper                 encodes and writes snapshots
+//	sweeper                tells the shards when to put idle accounts aside
 //	recover, apply         replay at the start, then end
 //
 // Close waits for all of them. An actor never waits: not for the disk, not for another actor. Only a
@@ -45,12 +53,35 @@
 // Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last
 // board. A command whose decision panics, or makes a record that no log can hold, fails alone.
 //
+// # Life of an admission
+//
+//	handler      System.Admit                        index: which account may have this key?
+//	  |  question from the pool
+//	shard        passes it on; an account without an actor gets one first
+//	  |  the same question
+//	account      key, suspension, both windows, charge; asks for the next lease when half of one is left
+//	  |  reply
+//	handler      the grant
+//
+// Two letters, nothing allocated. When nothing leased is left the question is parked until the lease is
+// durable; it is refused when the journal cannot take it. An answer that nobody waits for any more is taken
+// back.
+//
+// What accounts want to be kept they leave in the outbox of their shard, which writes it as one batch and
+// passes the outcomes on. So a shard is the only one that ever sends to its accounts. When a mailbox of
+// theirs is quiet the actor has done everything, and its state belongs to the shard until the next letter:
+// it is put aside, or handed to a snapshot, without a message that could be lost or overtaken.
+//
+// The record that makes an account is written by the registrar, together with the session that its owner
+// got. The journal itself brings the shard the news, between that batch and whatever comes after, so that
+// every cut has the account on both sides or on none.
+//
 // # Snapshots
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
 // and before those after it, because letters of one sender stay in order. The currency answers with its
-// board and goes on. The keeper encodes the boards; then the writer lets go of old records. Export and
-// States are cuts as well.
+// board and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then
+// the writer lets go of old records. Export and States are cuts as well, of boards alone.
 //
 // # Recovery
 //
@@ -58,6 +89,9 @@
 // the records after it, without clock or rules; then the actors are spawned with the finished books. Until
 // then every method answers CodeDataUnavailable with an estimate of the rest (E4). A record of an unknown
 // kind or newer version is ErrUnknownRecord, never passed over.
+//
+// Steady time (engine.Moment) goes on at the newest that the log knows. An account counts as spent what it
+// had leased. Close has every account give back what it has not spent, so that a clean stop costs nothing.
 //
 // # When something fails
 //
@@ -82,4 +116,11 @@
 //   - A2: after fail-stop reads go on; every write is answered read_only.
 //   - A3: a write whose outcome a failure left open is an internal error that says so.
 //   - A4: calls after Close get data_unavailable and Retry-After 2.
+//   - A5: without a mailer a request for a code is answered data_unavailable. What the mailer's queue refuses
+//     is answered as it says; the pause until the next code passes all the same.
+//   - A6: with limits off nothing is counted; keys, once required, are still asked for (L10, K7).
+//   - A7: a try beyond the limits against guessing leaves a record like a wrong one: its answer takes as long.
+//   - A8: a refund that finds a full mailbox is given up: the request stays charged.
+//   - A9: one change of the transition at a time; another one meanwhile is answered overloaded.
+//   - A10: a suspended account can log in and see and revoke its keys; they are refused until it is restored.
 package actors

@@ -89,11 +89,8 @@ func (r *registrarActor) receive(l letter) {
 	}
 }
 
-// vital: a lookup changes nothing.
-func (r *registrarActor) vital(l letter) bool {
-	_, lookup := l.(*sessionLookup)
-	return !lookup
-}
+// vital: a decision that fails half way has at worst counted a try that nobody made.
+func (r *registrarActor) vital(l letter) bool { return !l.question() }
 
 // decide takes a ruling on its way, or settles its question.
 func (r *registrarActor) decide(l letter, rule func() (*ruling, error)) {

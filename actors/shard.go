@@ -112,7 +112,8 @@ func (s *shardActor) receive(l letter) {
 	}
 }
 
-func (s *shardActor) vital(letter) bool { return true }
+// vital: a question that is not passed on changes nothing.
+func (s *shardActor) vital(l letter) bool { return !l.question() }
 
 // route passes a letter on to the actor of an account.
 func (s *shardActor) route(id uint64, l letter) {
@@ -156,10 +157,10 @@ func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
 	if err != nil {
 		return nil, internal(err)
 	}
-	delete(s.idle, id)
-	s.living.Add(1)
 	one := &living{id: id, actor: actor, ref: ref}
 	s.live[id] = one
+	delete(s.idle, id)
+	s.living.Add(1)
 	s.link(one)
 	return one, nil
 }
