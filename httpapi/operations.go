@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -17,12 +16,7 @@ func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).renderings[formList]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, currenciesBody(page), now)
-	}
-	s.write(ctx, r, page.ChangesAt, now)
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return currenciesBody(page) })
 }
 
 func (s *Server) institutions(ctx *fasthttp.RequestCtx, q query, now instant) {
@@ -31,12 +25,7 @@ func (s *Server) institutions(ctx *fasthttp.RequestCtx, q query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).renderings[formList]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, institutionsBody(page, now), now)
-	}
-	s.write(ctx, r, page.ChangesAt, now)
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return institutionsBody(page, now) })
 }
 
 func (s *Server) institution(ctx *fasthttp.RequestCtx, q query, now instant) {
@@ -45,12 +34,7 @@ func (s *Server) institution(ctx *fasthttp.RequestCtx, q query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&detail.Memo).renderings[formList]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, institutionBody(detail), now)
-	}
-	s.write(ctx, r, detail.ChangesAt, now)
+	s.render(ctx, memoOf(&detail.Memo), formList, detail.ChangesAt, now, func() draft { return institutionBody(detail) })
 }
 
 func (s *Server) rates(ctx *fasthttp.RequestCtx, q query, now instant) {
@@ -59,12 +43,7 @@ func (s *Server) rates(ctx *fasthttp.RequestCtx, q query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).renderings[formList]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, ratesBody(page, "", now), now)
-	}
-	s.write(ctx, r, page.ChangesAt, now)
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return ratesBody(page, "", now) })
 }
 
 func (s *Server) best(ctx *fasthttp.RequestCtx, q query, now instant) {
@@ -73,12 +52,7 @@ func (s *Server) best(ctx *fasthttp.RequestCtx, q query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).renderings[bestForm(q.operation)]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, ratesBody(page, q.operation, now), now)
-	}
-	s.write(ctx, r, page.ChangesAt, now)
+	s.render(ctx, memoOf(&page.Memo), bestForm(q.operation), page.ChangesAt, now, func() draft { return ratesBody(page, q.operation, now) })
 }
 
 func (s *Server) history(ctx *fasthttp.RequestCtx, q query, now instant) {
@@ -87,12 +61,7 @@ func (s *Server) history(ctx *fasthttp.RequestCtx, q query, now instant) {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).renderings[formList]
-	r := kept.Load()
-	if r == nil {
-		r = keep(kept, historyBody(page, now), now)
-	}
-	s.write(ctx, r, page.ChangesAt, now)
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return historyBody(page, now) })
 }
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
@@ -117,10 +86,14 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q query, now instant) {
 	s.packOnce(ctx)
 }
 
-func keep(kept *atomic.Pointer[rendering], d draft, now instant) *rendering {
-	r := newRendering(d, now)
-	kept.Store(r)
-	return r
+// render answers with the page's kept rendering, or makes it. body is called for a page that has none in this form.
+func (s *Server) render(ctx *fasthttp.RequestCtx, m *memo, f form, changesAt time.Time, now instant, body func() draft) {
+	r := m.renderings[f].Load()
+	if r == nil {
+		r = newRendering(body(), now)
+		m.renderings[f].Store(r)
+	}
+	s.write(ctx, r, changesAt, now)
 }
 
 // write answers 200 with a kept rendering, or 304.
