@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -141,7 +141,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 		return err
 	}
 	began := p.clock()
-	market := collectors.NewMarket(o.seed)
+	market := simulated.NewMarket(o.seed)
 	today := engine.DateOf(began)
 	past := market.History(max(last, today.AddDays(-demoDays))+1, today-1)
 	taken, err := publish(s.node, append(past, market.Refreshes(began.Truncate(time.Second))...))
@@ -157,7 +157,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	return p.keepPublishing(ctx, s, market, o.step, log)
 }
 
-func (p *process) keepPublishing(ctx context.Context, s *service, market *collectors.Market, step time.Duration, log *slog.Logger) error {
+func (p *process) keepPublishing(ctx context.Context, s *service, market *simulated.Market, step time.Duration, log *slog.Logger) error {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
 	for {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -128,7 +128,7 @@ func TestDemo_SaysSoEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := clockFrom(realNow)()
-	market := collectors.NewMarket(1)
+	market := simulated.NewMarket(1)
 	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)
 	for _, refresh := range refreshes {
 		if source := catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {

@@ -31,15 +31,21 @@ type folder struct {
 // a new folder is a decision and not an accident. The root has the name ".".
 func layout() map[string]folder {
 	return map[string]folder{
-		".":               {ours: []string{"engine", "wal", "actors", "actors/mail", "httpapi", "collectors"}},
+		".": {ours: []string{"engine", "wal", "actors", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
+			"collectors/simulated"}},
 		"engine":          {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
 		"wal":             {never: []string{"net", "net/http"}},
 		"actors":          {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
 		"actors/mail":     {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
 		"httpapi":         {ours: []string{"engine"}},
 		"httpapi/apitest": {ours: []string{"actors", "httpapi", "collectors", "engine"}, never: []string{"testing"}},
-		"collectors":      {ours: []string{"engine"}},
-		"bench":           {ours: []string{"engine", "httpapi/apitest"}},
+		"collectors":      {ours: []string{"engine", "collectors/source"}, never: []string{"net", "net/http", "os"}},
+
+		"collectors/source":    {ours: []string{"engine", "collectors/workbook"}, never: []string{"net/http", "net"}},
+		"collectors/fetch":     {ours: []string{"collectors/source"}},
+		"collectors/workbook":  {never: []string{"net/http", "net", "os"}},
+		"collectors/simulated": {ours: []string{"engine", "collectors/source"}},
+		"bench":                {ours: []string{"engine", "httpapi/apitest"}},
 	}
 }
 
@@ -48,21 +54,26 @@ func layout() map[string]folder {
 // covers the packages below it.
 func ownedLibraries() map[string][]string {
 	return map[string][]string{
-		"github.com/cockroachdb/apd/v3":     {"engine"},
-		"github.com/tidwall/wal":            {"wal"},
-		"golang.org/x/sys":                  {"wal"},
-		"github.com/asynkron/protoactor-go": {"actors"},
-		"github.com/planetscale/vtprotobuf": {"actors"},
-		"google.golang.org/protobuf":        {"actors"},
-		"github.com/valyala/fasthttp":       {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
-		"github.com/fasthttp/router":        {"httpapi"},
-		"github.com/klauspost/compress":     {"httpapi", "wal", "actors"},
-		"github.com/PuerkitoBio/goquery":    {"collectors"},
-		"github.com/xuri/excelize/v2":       {"collectors"},
-		"github.com/wneessen/go-mail":       {"actors/mail"},
-		"github.com/spf13/cobra":            {"."},
-		"github.com/spf13/pflag":            {"."},
-		"github.com/BurntSushi/toml":        {"."},
+		"github.com/cockroachdb/apd/v3":       {"engine"},
+		"github.com/tidwall/wal":              {"wal"},
+		"golang.org/x/sys":                    {"wal"},
+		"github.com/asynkron/protoactor-go":   {"actors"},
+		"github.com/planetscale/vtprotobuf":   {"actors"},
+		"google.golang.org/protobuf":          {"actors"},
+		"github.com/valyala/fasthttp":         {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
+		"github.com/fasthttp/router":          {"httpapi"},
+		"github.com/klauspost/compress":       {"httpapi", "wal", "actors"},
+		"github.com/PuerkitoBio/goquery":      {"collectors/source"},
+		"github.com/temoto/robotstxt":         {"collectors/fetch"},
+		"golang.org/x/net":                    {"collectors/source", "collectors/fetch"}, // charsets; sites and their names
+		"golang.org/x/text":                   {"collectors/source"},
+		"github.com/xuri/excelize/v2":         {"collectors/workbook"},
+		"github.com/richardlehane/mscfb":      {"collectors/workbook"},
+		"github.com/prometheus/client_golang": {"."},
+		"github.com/wneessen/go-mail":         {"actors/mail"},
+		"github.com/spf13/cobra":              {"."},
+		"github.com/spf13/pflag":              {"."},
+		"github.com/BurntSushi/toml":          {"."},
 	}
 }
 

@@ -56,6 +56,16 @@ type Source struct {
 	UpstreamSource string        // whom an aggregator repeats, "" for the institution's own word
 	Lifetime       time.Duration // from a check to expiry when the source states none (T3); 26 h unless stated
 	Manual         bool          // typed by an operator: wins over every collected one (S11)
+	Bounds         []Bound       // what is believed of it where the currency's band and the limits of the rules do not fit
+}
+
+// Bound is what is believed of one source's values of one currency, instead of the currency's band and the jump limit of the
+// rules (I3): an official history reaches back to years in which a dollar was worth twelve pesos.
+type Bound struct {
+	Currency        string
+	Until           Date    // effective dates up to this one, included; zero = every date. The earliest that fits counts
+	Lowest, Highest Decimal // null = the currency's
+	JumpPermille    int64   // 0 = the rules'
 }
 
 // Defaults of a source that the catalogue does not describe (S11, T3).
@@ -197,4 +207,15 @@ func sortedValues[K cmp.Ordered, V any](from map[K]V) []V {
 		values = append(values, from[key])
 	}
 	return values
+}
+
+// WithSources is the catalogue with sources added; one whose id is known already replaces the known one.
+func (c *Catalogue) WithSources(sources ...Source) *Catalogue {
+	extended := *c
+	extended.sources = cloned(c.sources)
+	for _, source := range sources {
+		extended.sources[source.ID] = source
+	}
+	extended.sourceList = sortedValues(extended.sources)
+	return &extended
 }

@@ -19,6 +19,7 @@ type Observation struct {
 	EffectiveDate Date      // zero = not stated
 	PublishedAt   time.Time // zero = not stated
 	ExpiresAt     time.Time // zero = not stated: the source's own span counts from ObservedAt (T3)
+	Document      string    // digest of the document that it was read from, "" = not known; kept with what is held back
 }
 
 // Refresh is everything that one source said at one moment: the unit in which sources are believed or doubted.
@@ -26,6 +27,9 @@ type Refresh struct {
 	SourceID     string
 	ObservedAt   time.Time
 	Observations []Observation
+	// Slot is the moment of the schedule that the refresh answers, zero when it answers none. A source is heard once for a slot
+	// and never again for an earlier one, so that a slot that a crash cut short can be done again.
+	Slot time.Time
 	// Complete says that this is the source's whole answer, so that what is missing from it is a loss (ThinRefresh). A file
 	// of observations or a single manual rate is not.
 	Complete bool
@@ -67,5 +71,6 @@ type Refusal struct {
 type Receipt struct {
 	Accepted int // observations that became, or confirmed, an offer or a row of history
 	Changed  int // of these, the ones that changed a value or its date
+	Repeated int // observations of a slot that was taken in before: they change nothing
 	Refused  []Refusal
 }

@@ -1,0 +1,2 @@
+// Package fetch is under way.
+package fetch

@@ -1,0 +1,2 @@
+// Package workbook is under way.
+package workbook
