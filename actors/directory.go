@@ -75,6 +75,8 @@ func (d *directoryActor) receive(l letter) {
 		m.reply(d.historyPage(m.query), nil)
 	case *held:
 		m.reply(d.held(), nil)
+	case *slots:
+		m.reply(engine.DoneSlots(d.boards), nil)
 	case *boardChanged:
 		d.changed(m.latest)
 	}

@@ -112,6 +112,7 @@ func observeParts(parts []engine.Part) engine.Command {
 func (in *intake) add(receipt engine.Receipt, parts []engine.Part) {
 	in.receipt.Accepted += receipt.Accepted
 	in.receipt.Changed += receipt.Changed
+	in.receipt.Repeated += receipt.Repeated
 	for _, refusal := range receipt.Refused {
 		part := &parts[refusal.Refresh]
 		refusal.Refresh, refusal.Index = part.From, part.Index[refusal.Index]

@@ -76,6 +76,7 @@ type inquiries struct {
 	rates        *asks[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	history      *asks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
 	held         *asks[heldQuery, []engine.Held]
+	slots        *asks[slotsQuery, map[string]time.Time]
 	currencies   *asks[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions *asks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
 	institution  *asks[institutionQuery, *engine.InstitutionDetail]
@@ -87,6 +88,7 @@ func newInquiries(c Config) inquiries {
 		rates:        newAsks[engine.RatesQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
 		history:      newAsks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]](c.AskTimeout),
 		held:         newAsks[heldQuery, []engine.Held](c.AskTimeout),
+		slots:        newAsks[slotsQuery, map[string]time.Time](c.AskTimeout),
 		currencies:   newAsks[currenciesQuery, *engine.Page[engine.CurrencyItem]](c.AskTimeout),
 		institutions: newAsks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]](c.AskTimeout),
 		institution:  newAsks[institutionQuery, *engine.InstitutionDetail](c.AskTimeout),

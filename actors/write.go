@@ -195,9 +195,11 @@ func answer(batch []*command, decided engine.Decision) {
 	for _, m := range batch {
 		refreshes := m.query.(engine.Observe).Refreshes
 		end := first + len(refreshes)
-		receipt := engine.Receipt{Accepted: countObservations(refreshes)}
-		for _, changed := range decided.Changed[first:end] {
-			receipt.Changed += changed
+		var receipt engine.Receipt
+		for _, count := range decided.Counts[first:end] {
+			receipt.Accepted += count.Accepted
+			receipt.Changed += count.Changed
+			receipt.Repeated += count.Repeated
 		}
 		for len(refused) > 0 && refused[0].Refresh < end {
 			one := refused[0]
@@ -205,7 +207,6 @@ func answer(batch []*command, decided engine.Decision) {
 			receipt.Refused = append(receipt.Refused, one)
 			refused = refused[1:]
 		}
-		receipt.Accepted -= len(receipt.Refused)
 		first = end
 		m.reply(receipt, nil)
 	}

@@ -21,6 +21,7 @@ func (s *state) apply(event Event) {
 		for i := range e.Held {
 			s.hold(e.Held[i])
 		}
+		s.hear(e.SourceID, e.Slot)
 	case *Released:
 		s.drop(e.HeldID)
 		s.accept(e.Currency, origin{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}, &e.Quote)

@@ -12,6 +12,7 @@ type Board struct {
 	quotes    []*quote // in list order (P4); some may have no offer
 	days      []*day   // by date
 	held      []Held   // oldest first
+	slots     []HeardSlot
 
 	lastHeldID uint64
 }
@@ -30,7 +31,7 @@ func (b *Board) Held() []Held { return b.held }
 
 // State is the book as a snapshot keeps it. It copies the history, so it is for whoever has time: not for the book's owner.
 func (b *Board) State() BookState {
-	out := BookState{Currency: b.currency, Held: b.held, LastHeldID: b.lastHeldID}
+	out := BookState{Currency: b.currency, Held: b.held, LastHeldID: b.lastHeldID, Slots: b.slots}
 	for _, q := range b.quotes {
 		out.Offers = append(out.Offers, q.offers...)
 		out.Suspects = append(out.Suspects, q.suspects...)

@@ -50,6 +50,7 @@ func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 		book.state.held = append(book.state.held, held)
 		book.state.seen[held.key()] = held.ID
 	}
+	book.state.slots = from.Slots
 	book.state.lastHeldID = from.LastHeldID
 	return book
 }
@@ -72,8 +73,8 @@ func (b *Book) Board() *Board {
 	held := b.state.held
 	b.board = &Board{
 		currency: b.currency, catalogue: b.catalogue, quotes: sortedQuotes(b.state.quotes), days: b.days,
-		held:       held[:len(held):len(held)], // later ones are appended behind it
-		lastHeldID: b.state.lastHeldID,
+		held:  held[:len(held):len(held)], // later ones are appended behind it
+		slots: b.state.slots, lastHeldID: b.state.lastHeldID,
 	}
 	return b.board
 }

@@ -9,8 +9,11 @@ import (
 type Decision struct {
 	Events  []Event
 	Receipt Receipt // positions are those of the command's refreshes
-	Changed []int   // of an Observe: Receipt.Changed by refresh, for whoever decides several commands as one
+	Counts  []Count // of an Observe: the receipt's numbers by refresh, for whoever decides several commands as one
 }
+
+// Count is what became of the observations of one refresh; the rest of them was refused.
+type Count struct{ Accepted, Changed, Repeated int }
 
 // Decide holds a command against the book and the rules and changes nothing. The error is an *Error: what the command names does
 // not exist. Observations never fail: what is wrong with them is in the receipt.
@@ -38,17 +41,27 @@ func (b *Book) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := b.state.draft()
 	var decision Decision
 	for i := range refreshes {
+		if draft.heard(&refreshes[i]) { // X16
+			decision.count(Count{Repeated: len(refreshes[i].Observations)})
+			continue
+		}
 		judge := newJudge(b, draft, &refreshes[i], now)
 		event := judge.verdict()
-		before := decision.Receipt.Changed
-		judge.report(&decision.Receipt, i)
-		decision.Changed = append(decision.Changed, decision.Receipt.Changed-before)
-		if len(event.Quotes)+len(event.Held) > 0 {
+		decision.count(judge.report(&decision.Receipt, i))
+		if len(event.Quotes)+len(event.Held) > 0 || !event.Slot.IsZero() {
 			draft.apply(event)
 			decision.Events = append(decision.Events, event)
 		}
 	}
 	return decision
+}
+
+// count adds the numbers of the next refresh.
+func (d *Decision) count(c Count) {
+	d.Counts = append(d.Counts, c)
+	d.Receipt.Accepted += c.Accepted
+	d.Receipt.Changed += c.Changed
+	d.Receipt.Repeated += c.Repeated
 }
 
 func (b *Book) withdraw(c Withdraw, now time.Time) (Decision, error) {

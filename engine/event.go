@@ -18,6 +18,7 @@ type Refreshed struct {
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
+	Slot           time.Time // that the refresh answers; zero = none. It may be all that there is to say
 	Quotes         []Quoted
 	Held           []Held
 }
@@ -114,7 +115,7 @@ type Suspect struct {
 }
 
 // BookState is everything a book knows, for a snapshot. Slices are sorted (offers and suspects by key and source, history as P4,
-// held by number), so that equal books give equal states.
+// held by number, slots by source), so that equal books give equal states.
 type BookState struct {
 	Currency   string
 	Offers     []Offer
@@ -122,4 +123,5 @@ type BookState struct {
 	History    []HistoryEntry
 	Held       []Held
 	LastHeldID uint64
+	Slots      []HeardSlot
 }

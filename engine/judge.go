@@ -161,15 +161,28 @@ func (c *candidate) sides() []side {
 }
 
 func (j *judge) inFuture(c *candidate) (Reason, string) {
-	if j.refresh.ObservedAt.After(j.now.Add(clockSkewMax)) {
+	if ahead := j.ahead(); !ahead.IsZero() {
 		return FutureDate, fmt.Sprintf("observed at %s, but it is only %s",
-			j.refresh.ObservedAt.UTC().Format(time.RFC3339), j.now.UTC().Format(time.RFC3339))
+			ahead.UTC().Format(time.RFC3339), j.now.UTC().Format(time.RFC3339))
 	}
 	if latest := DateOf(j.refresh.ObservedAt).AddDays(j.rules.AheadDays); c.observation.EffectiveDate > latest {
 		return FutureDate, fmt.Sprintf("effective on %s, more than %d days after it was observed",
 			c.observation.EffectiveDate, j.rules.AheadDays)
 	}
 	return "", ""
+}
+
+// ahead is the later of the refresh's own moment and its slot when that lies in the future (X11), else zero. Such a slot is not
+// remembered: it would silence the source until it comes.
+func (j *judge) ahead() time.Time {
+	at := j.refresh.ObservedAt
+	if j.refresh.Slot.After(at) {
+		at = j.refresh.Slot
+	}
+	if at.After(j.now.Add(clockSkewMax)) {
+		return at
+	}
+	return time.Time{}
 }
 
 // disagreements refuses all of a source's answers on one quote when they are not the same.
@@ -227,8 +240,8 @@ func (j *judge) thinness() {
 	}
 }
 
-// report adds the outcome to a receipt.
-func (j *judge) report(receipt *Receipt, refresh int) {
+// report adds what was refused to a receipt and counts the rest.
+func (j *judge) report(receipt *Receipt, refresh int) (count Count) {
 	for i := range j.candidates {
 		c := &j.candidates[i]
 		if c.reason != "" {
@@ -237,9 +250,10 @@ func (j *judge) report(receipt *Receipt, refresh int) {
 			})
 			continue
 		}
-		receipt.Accepted++
+		count.Accepted++
 		if c.changed {
-			receipt.Changed++
+			count.Changed++
 		}
 	}
+	return count
 }

@@ -53,7 +53,9 @@ const (
 	OutOfBand    Reason = "out_of_band"  // outside the currency's band
 	Jump         Reason = "jump"         // too far from the source's own last good value
 	OffMarket    Reason = "off_market"   // too far from the median of the fresh quotes
+	SameSides    Reason = "same_sides"   // a commercial quote whose sides are equal: one of them was read twice
 	Disagreement Reason = "disagreement" // one source, one moment, two answers
+	Outdated     Reason = "outdated"     // dated before what the source has said already: yesterday's file
 	FutureDate   Reason = "future_date"  // effective more than 7 days ahead, or observed in the future
 	ThinRefresh  Reason = "thin_refresh" // the refresh would lose more than half of the source's quotes
 )

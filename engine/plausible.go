@@ -197,6 +197,9 @@ func (j *judge) event() *Refreshed {
 		Currency: j.currency, SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Priority: j.source.Priority,
 		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource,
 	}
+	if j.ahead().IsZero() {
+		event.Slot = universal(j.refresh.Slot)
+	}
 	said := make(map[QuoteKey]bool, len(j.candidates))
 	for i := range j.candidates {
 		c := &j.candidates[i]

@@ -18,6 +18,7 @@ type state struct {
 	rows   map[Date]map[QuoteKey]HistoryEntry
 	held   []Held
 	seen   map[heldKey]uint64 // what is in quarantine, so that a file that is read twice fills it once
+	slots  []HeardSlot        // by source; never changed, only replaced
 
 	lastHeldID uint64
 	newest     Date          // newest day of history
@@ -52,7 +53,7 @@ func newState(depth int) *state {
 func (s *state) draft() *state {
 	return &state{
 		base: s, quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{},
-		lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth,
+		slots: s.slots, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth,
 	}
 }
 

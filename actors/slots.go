@@ -1,0 +1,17 @@
+package actors
+
+import "time"
+
+// slots is asked for what engine.DoneSlots makes of all boards.
+type slots = question[slotsQuery, map[string]time.Time]
+
+type slotsQuery struct{}
+
+// Slots is for each source the slot of the schedule up to which it is done; see engine.DoneSlots. All of it
+// is durable.
+func (s *System) Slots() (map[string]time.Time, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return s.asks.slots.ask(s.directory, slotsQuery{})
+}
