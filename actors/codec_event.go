@@ -8,6 +8,7 @@ func refreshedRecord(e *engine.Refreshed) *RecordRefreshed {
 		Quotes: make([]*RecordQuoted, len(e.Quotes)), Held: make([]*RecordHeld, len(e.Held)),
 	}
 	r.Observed, r.ObservedNanos = instant(e.ObservedAt)
+	r.Slot, r.SlotNanos = instant(e.Slot)
 	for i := range e.Quotes {
 		r.Quotes[i] = quotedRecord(&e.Quotes[i])
 	}
@@ -20,7 +21,7 @@ func refreshedRecord(e *engine.Refreshed) *RecordRefreshed {
 func (d *decoder) refreshed(r *RecordRefreshed) *engine.Refreshed {
 	e := &engine.Refreshed{
 		Currency: d.text(r.Currency), SourceID: d.text(r.SourceId), ObservedAt: d.instant(r.Observed, r.ObservedNanos),
-		Priority: r.Priority, Manual: r.Manual, UpstreamSource: d.text(r.UpstreamSource),
+		Priority: r.Priority, Manual: r.Manual, UpstreamSource: d.text(r.UpstreamSource), Slot: d.instant(r.Slot, r.SlotNanos),
 	}
 	if len(r.Quotes) > 0 {
 		e.Quotes = make([]engine.Quoted, len(r.Quotes))
@@ -60,7 +61,7 @@ func heldRecord(h *engine.Held) *RecordHeld {
 	r := &RecordHeld{
 		Id: h.ID, SourceId: h.SourceID, Institution: o.InstitutionID, Currency: o.Currency,
 		Channel: channelCode(o.Channel), Kind: kindCode(o.Kind), Buy: []byte(o.Buy), Sell: []byte(o.Sell),
-		EffectiveDate: int32(o.EffectiveDate), Reason: string(h.Reason), Detail: h.Detail,
+		EffectiveDate: int32(o.EffectiveDate), Reason: string(h.Reason), Detail: h.Detail, Document: []byte(o.Document),
 	}
 	r.Observed, r.ObservedNanos = instant(h.ObservedAt)
 	r.Published, r.PublishedNanos = instant(o.PublishedAt)
@@ -75,6 +76,7 @@ func (d *decoder) held(r *RecordHeld) engine.Held {
 			InstitutionID: d.text(r.Institution), Currency: d.text(r.Currency), Channel: d.channel(r.Channel), Kind: d.kind(r.Kind),
 			Buy: string(r.Buy), Sell: string(r.Sell), EffectiveDate: d.date(r.EffectiveDate),
 			PublishedAt: d.instant(r.Published, r.PublishedNanos), ExpiresAt: d.instant(r.Expires, r.ExpiresNanos),
+			Document: string(r.Document),
 		},
 		Reason: engine.Reason(d.text(r.Reason)), Detail: r.Detail,
 	}

@@ -61,6 +61,11 @@ func (w *partWriter) book(s engine.BookState) {
 		p.Held = converted(held, heldRecord)
 		w.write(p)
 	}
+	for slots := range chunks(s.Slots) {
+		p := part()
+		p.Slots = converted(slots, slotRecord)
+		w.write(p)
+	}
 }
 
 func (w *partWriter) write(part *SnapshotPart) {
@@ -186,6 +191,15 @@ func (d *decoder) part(state *engine.BookState, p *SnapshotPart) {
 	for _, r := range p.Held {
 		state.Held = append(state.Held, d.held(r))
 	}
+	for _, r := range p.Slots {
+		state.Slots = append(state.Slots, engine.HeardSlot{SourceID: d.text(r.SourceId), Slot: d.instant(r.Slot, r.SlotNanos)})
+	}
+}
+
+func slotRecord(h *engine.HeardSlot) *SnapshotSlot {
+	r := &SnapshotSlot{SourceId: h.SourceID}
+	r.Slot, r.SlotNanos = instant(h.Slot)
+	return r
 }
 
 func offerRecord(o *engine.Offer) *SnapshotOffer {

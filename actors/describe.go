@@ -38,6 +38,7 @@ type eventLine struct {
 	Priority       int64       `json:"priority,omitempty"`
 	Manual         bool        `json:"manual,omitempty"`
 	UpstreamSource string      `json:"upstreamSource,omitempty"`
+	Slot           string      `json:"slot,omitempty"`
 	Quotes         []quoteLine `json:"quotes,omitempty"`
 	Held           []heldLine  `json:"held,omitempty"`
 	HeldID         uint64      `json:"heldId,omitempty"`
@@ -63,6 +64,7 @@ type heldLine struct {
 	Reason string `json:"reason"`
 	Detail string `json:"detail"`
 	quoteLine
+	Document string `json:"document,omitempty"`
 }
 
 func described(event engine.Event) eventLine {
@@ -71,6 +73,7 @@ func described(event engine.Event) eventLine {
 	case *engine.Refreshed:
 		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, instantText(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
+		line.Slot = instantText(e.Slot)
 		line.Quotes, line.Held = converted(e.Quotes, describedQuote), converted(e.Held, describedHeld)
 	case *engine.Released:
 		quote := describedQuote(&e.Quote)
@@ -96,7 +99,7 @@ func describedQuote(q *engine.Quoted) quoteLine {
 
 func describedHeld(h *engine.Held) heldLine {
 	o := &h.Observation
-	return heldLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, quoteLine: quoteLine{
+	return heldLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, Document: o.Document, quoteLine: quoteLine{
 		InstitutionID: o.InstitutionID, Channel: string(o.Channel), Kind: string(o.Kind), Buy: o.Buy, Sell: o.Sell,
 		EffectiveDate: o.EffectiveDate.String(), PublishedAt: instantText(o.PublishedAt), ExpiresAt: instantText(o.ExpiresAt),
 	}}

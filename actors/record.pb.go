@@ -569,6 +569,8 @@ type RecordRefreshed struct {
 	UpstreamSource string                 `protobuf:"bytes,7,opt,name=upstream_source,json=upstreamSource,proto3" json:"upstream_source,omitempty"`
 	Quotes         []*RecordQuoted        `protobuf:"bytes,8,rep,name=quotes,proto3" json:"quotes,omitempty"`
 	Held           []*RecordHeld          `protobuf:"bytes,9,rep,name=held,proto3" json:"held,omitempty"`
+	Slot           int64                  `protobuf:"varint,10,opt,name=slot,proto3" json:"slot,omitempty"`
+	SlotNanos      uint32                 `protobuf:"varint,11,opt,name=slot_nanos,json=slotNanos,proto3" json:"slot_nanos,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -664,6 +666,20 @@ func (x *RecordRefreshed) GetHeld() []*RecordHeld {
 		return x.Held
 	}
 	return nil
+}
+
+func (x *RecordRefreshed) GetSlot() int64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *RecordRefreshed) GetSlotNanos() uint32 {
+	if x != nil {
+		return x.SlotNanos
+	}
+	return 0
 }
 
 // RecordQuoted is engine.Quoted.
@@ -811,6 +827,7 @@ type RecordHeld struct {
 	ExpiresNanos   uint32                 `protobuf:"varint,15,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
 	Reason         string                 `protobuf:"bytes,16,opt,name=reason,proto3" json:"reason,omitempty"`
 	Detail         string                 `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"`
+	Document       []byte                 `protobuf:"bytes,18,opt,name=document,proto3" json:"document,omitempty"` // as buy
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -962,6 +979,13 @@ func (x *RecordHeld) GetDetail() string {
 		return x.Detail
 	}
 	return ""
+}
+
+func (x *RecordHeld) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
 }
 
 // RecordWithdrawn is engine.Withdrawn.
@@ -2648,6 +2672,7 @@ type SnapshotPart struct {
 	Addresses     []*SnapshotAddress     `protobuf:"bytes,11,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	Sessions      []*SnapshotSession     `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"` // in the order of their opening
 	Registry      *SnapshotRegistry      `protobuf:"bytes,13,opt,name=registry,proto3" json:"registry,omitempty"`
+	Slots         []*SnapshotSlot        `protobuf:"bytes,14,rep,name=slots,proto3" json:"slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2769,6 +2794,13 @@ func (x *SnapshotPart) GetSessions() []*SnapshotSession {
 func (x *SnapshotPart) GetRegistry() *SnapshotRegistry {
 	if x != nil {
 		return x.Registry
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetSlots() []*SnapshotSlot {
+	if x != nil {
+		return x.Slots
 	}
 	return nil
 }
@@ -3758,6 +3790,67 @@ func (x *SnapshotSuspect) GetSell() string {
 	return ""
 }
 
+// SnapshotSlot is engine.HeardSlot.
+type SnapshotSlot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SourceId      string                 `protobuf:"bytes,1,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
+	Slot          int64                  `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`
+	SlotNanos     uint32                 `protobuf:"varint,3,opt,name=slot_nanos,json=slotNanos,proto3" json:"slot_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotSlot) Reset() {
+	*x = SnapshotSlot{}
+	mi := &file_actors_record_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotSlot) ProtoMessage() {}
+
+func (x *SnapshotSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotSlot.ProtoReflect.Descriptor instead.
+func (*SnapshotSlot) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SnapshotSlot) GetSourceId() string {
+	if x != nil {
+		return x.SourceId
+	}
+	return ""
+}
+
+func (x *SnapshotSlot) GetSlot() int64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *SnapshotSlot) GetSlotNanos() uint32 {
+	if x != nil {
+		return x.SlotNanos
+	}
+	return 0
+}
+
 // SnapshotRow is engine.HistoryEntry.
 type SnapshotRow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3778,7 +3871,7 @@ type SnapshotRow struct {
 
 func (x *SnapshotRow) Reset() {
 	*x = SnapshotRow{}
-	mi := &file_actors_record_proto_msgTypes[37]
+	mi := &file_actors_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3883,7 @@ func (x *SnapshotRow) String() string {
 func (*SnapshotRow) ProtoMessage() {}
 
 func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[37]
+	mi := &file_actors_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3896,7 @@ func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRow.ProtoReflect.Descriptor instead.
 func (*SnapshotRow) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{37}
+	return file_actors_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SnapshotRow) GetDate() int32 {
@@ -3915,7 +4008,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x0esession_closed\x18\x12 \x01(\v2\".tasard.record.RecordSessionClosedH\x00R\rsessionClosed\x12>\n" +
 	"\tannounced\x18\x13 \x01(\v2\x1e.tasard.record.RecordAnnouncedH\x00R\tannounced\x12c\n" +
 	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawnB\a\n" +
-	"\x05event\"\xce\x02\n" +
+	"\x05event\"\x81\x03\n" +
 	"\x0fRecordRefreshed\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x1a\n" +
@@ -3925,7 +4018,11 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06manual\x18\x06 \x01(\bR\x06manual\x12'\n" +
 	"\x0fupstream_source\x18\a \x01(\tR\x0eupstreamSource\x123\n" +
 	"\x06quotes\x18\b \x03(\v2\x1b.tasard.record.RecordQuotedR\x06quotes\x12-\n" +
-	"\x04held\x18\t \x03(\v2\x19.tasard.record.RecordHeldR\x04held\"\x86\x03\n" +
+	"\x04held\x18\t \x03(\v2\x19.tasard.record.RecordHeldR\x04held\x12\x12\n" +
+	"\x04slot\x18\n" +
+	" \x01(\x03R\x04slot\x12\x1d\n" +
+	"\n" +
+	"slot_nanos\x18\v \x01(\rR\tslotNanos\"\x86\x03\n" +
 	"\fRecordQuoted\x12 \n" +
 	"\vinstitution\x18\x01 \x01(\tR\vinstitution\x126\n" +
 	"\achannel\x18\x02 \x01(\x0e2\x1c.tasard.record.RecordChannelR\achannel\x12-\n" +
@@ -3938,7 +4035,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\aexpires\x18\t \x01(\x03R\aexpires\x12#\n" +
 	"\rexpires_nanos\x18\n" +
 	" \x01(\rR\fexpiresNanos\x12\x1a\n" +
-	"\bbackfill\x18\v \x01(\bR\bbackfill\"\xa4\x04\n" +
+	"\bbackfill\x18\v \x01(\bR\bbackfill\"\xc0\x04\n" +
 	"\n" +
 	"RecordHeld\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1b\n" +
@@ -3958,7 +4055,8 @@ const file_actors_record_proto_rawDesc = "" +
 	"\aexpires\x18\x0e \x01(\x03R\aexpires\x12#\n" +
 	"\rexpires_nanos\x18\x0f \x01(\rR\fexpiresNanos\x12\x16\n" +
 	"\x06reason\x18\x10 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06detail\x18\x11 \x01(\tR\x06detail\"\x8e\x02\n" +
+	"\x06detail\x18\x11 \x01(\tR\x06detail\x12\x1a\n" +
+	"\bdocument\x18\x12 \x01(\fR\bdocument\"\x8e\x02\n" +
 	"\x0fRecordWithdrawn\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12 \n" +
@@ -4093,7 +4191,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x1bRecordAnnouncementWithdrawn\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x02 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"\xb6\x04\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\xe9\x04\n" +
 	"\fSnapshotPart\x12\x1a\n" +
 	"\brequires\x18\x01 \x01(\rR\brequires\x12\x1a\n" +
 	"\bcurrency\x18\x02 \x01(\tR\bcurrency\x12 \n" +
@@ -4109,7 +4207,8 @@ const file_actors_record_proto_rawDesc = "" +
 	" \x03(\fR\baccounts\x12<\n" +
 	"\taddresses\x18\v \x03(\v2\x1e.tasard.record.SnapshotAddressR\taddresses\x12:\n" +
 	"\bsessions\x18\f \x03(\v2\x1e.tasard.record.SnapshotSessionR\bsessions\x12;\n" +
-	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\"\xeb\x03\n" +
+	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\x121\n" +
+	"\x05slots\x18\x0e \x03(\v2\x1b.tasard.record.SnapshotSlotR\x05slots\"\xeb\x03\n" +
 	"\x0fSnapshotAccount\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x120\n" +
 	"\x05email\x18\x02 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
@@ -4196,7 +4295,12 @@ const file_actors_record_proto_rawDesc = "" +
 	"\bobserved\x18\x05 \x01(\x03R\bobserved\x12%\n" +
 	"\x0eobserved_nanos\x18\x06 \x01(\rR\robservedNanos\x12\x10\n" +
 	"\x03buy\x18\a \x01(\tR\x03buy\x12\x12\n" +
-	"\x04sell\x18\b \x01(\tR\x04sell\"\x82\x03\n" +
+	"\x04sell\x18\b \x01(\tR\x04sell\"^\n" +
+	"\fSnapshotSlot\x12\x1b\n" +
+	"\tsource_id\x18\x01 \x01(\tR\bsourceId\x12\x12\n" +
+	"\x04slot\x18\x02 \x01(\x03R\x04slot\x12\x1d\n" +
+	"\n" +
+	"slot_nanos\x18\x03 \x01(\rR\tslotNanos\"\x82\x03\n" +
 	"\vSnapshotRow\x12\x12\n" +
 	"\x04date\x18\x01 \x01(\x05R\x04date\x12 \n" +
 	"\vinstitution\x18\x02 \x01(\tR\vinstitution\x126\n" +
@@ -4241,7 +4345,7 @@ func file_actors_record_proto_rawDescGZIP() []byte {
 }
 
 var file_actors_record_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_actors_record_proto_goTypes = []any{
 	(RecordChannel)(0),                  // 0: tasard.record.RecordChannel
 	(RecordKind)(0),                     // 1: tasard.record.RecordKind
@@ -4283,7 +4387,8 @@ var file_actors_record_proto_goTypes = []any{
 	(*AsideDay)(nil),                    // 37: tasard.record.AsideDay
 	(*SnapshotOffer)(nil),               // 38: tasard.record.SnapshotOffer
 	(*SnapshotSuspect)(nil),             // 39: tasard.record.SnapshotSuspect
-	(*SnapshotRow)(nil),                 // 40: tasard.record.SnapshotRow
+	(*SnapshotSlot)(nil),                // 40: tasard.record.SnapshotSlot
+	(*SnapshotRow)(nil),                 // 41: tasard.record.SnapshotRow
 }
 var file_actors_record_proto_depIdxs = []int32{
 	4,  // 0: tasard.record.Record.refreshed:type_name -> tasard.record.RecordRefreshed
@@ -4323,34 +4428,35 @@ var file_actors_record_proto_depIdxs = []int32{
 	10, // 34: tasard.record.RecordSessionOpened.email:type_name -> tasard.record.RecordEmail
 	38, // 35: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
 	39, // 36: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
-	40, // 37: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
+	41, // 37: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
 	6,  // 38: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
 	32, // 39: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
 	33, // 40: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
 	35, // 41: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
-	10, // 42: tasard.record.SnapshotAccount.email:type_name -> tasard.record.RecordEmail
-	12, // 43: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
-	30, // 44: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
-	31, // 45: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
-	10, // 46: tasard.record.SnapshotAddress.email:type_name -> tasard.record.RecordEmail
-	10, // 47: tasard.record.SnapshotSession.email:type_name -> tasard.record.RecordEmail
-	34, // 48: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
-	34, // 49: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
-	26, // 50: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
-	37, // 51: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
-	17, // 52: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
-	0,  // 53: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
-	1,  // 54: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
-	0,  // 55: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
-	1,  // 56: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
-	0,  // 57: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
-	1,  // 58: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
-	2,  // 59: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	40, // 42: tasard.record.SnapshotPart.slots:type_name -> tasard.record.SnapshotSlot
+	10, // 43: tasard.record.SnapshotAccount.email:type_name -> tasard.record.RecordEmail
+	12, // 44: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
+	30, // 45: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
+	31, // 46: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
+	10, // 47: tasard.record.SnapshotAddress.email:type_name -> tasard.record.RecordEmail
+	10, // 48: tasard.record.SnapshotSession.email:type_name -> tasard.record.RecordEmail
+	34, // 49: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
+	34, // 50: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
+	26, // 51: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
+	37, // 52: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
+	17, // 53: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
+	0,  // 54: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
+	1,  // 55: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
+	0,  // 56: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
+	1,  // 57: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
+	0,  // 58: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
+	1,  // 59: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
+	2,  // 60: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_actors_record_proto_init() }
@@ -4385,7 +4491,7 @@ func file_actors_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actors_record_proto_rawDesc), len(file_actors_record_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

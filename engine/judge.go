@@ -162,7 +162,7 @@ func (c *candidate) sides() []side {
 
 func (j *judge) inFuture(c *candidate) (Reason, string) {
 	if ahead := j.ahead(); !ahead.IsZero() {
-		return FutureDate, fmt.Sprintf("observed at %s, but it is only %s",
+		return FutureDate, fmt.Sprintf("observed or due at %s, but it is only %s",
 			ahead.UTC().Format(time.RFC3339), j.now.UTC().Format(time.RFC3339))
 	}
 	if latest := DateOf(j.refresh.ObservedAt).AddDays(j.rules.AheadDays); c.observation.EffectiveDate > latest {

@@ -6,7 +6,7 @@ import "time"
 const (
 	InstitutionIDMax  = 80  // characters (interface §2.1)
 	UpstreamSourceMax = 200 // characters
-	sideTextMax       = 64  // bytes of a side's text that are kept with a refusal; longer ones are cut
+	sideTextMax       = 64  // bytes of a side's text, or of a document's name, that are kept with a refusal; longer ones are cut
 )
 
 // Observation is what one source said of one quote (I1). Sides are the source's own text: empty when it gave none.

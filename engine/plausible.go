@@ -233,7 +233,7 @@ func (j *judge) hold(c *candidate, event *Refreshed) {
 // kept is the observation as quarantine keeps it: texts that are no number are cut, they may be a whole page.
 func (o Observation) kept() Observation {
 	cut := func(text string) string { return text[:min(len(text), sideTextMax)] }
-	o.Buy, o.Sell = cut(o.Buy), cut(o.Sell)
+	o.Buy, o.Sell, o.Document = cut(o.Buy), cut(o.Sell), cut(o.Document)
 	key := o.Key()
 	o.Channel, o.Kind = key.Channel, key.Kind
 	return o
