@@ -1,0 +1,93 @@
+package workbook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What can be wrong with a workbook. Every error of this package is one of these, with what was found and where.
+var (
+	ErrNoWorkbook = errors.New("no workbook")        // another kind of document
+	ErrDamaged    = errors.New("damaged workbook")   // cut off, broken, encrypted, or against its own format
+	ErrTooLarge   = errors.New("workbook too large") // beyond one of the limits in limits.go
+	ErrNoSheet    = errors.New("no such sheet")      // Rows was asked for a sheet that Sheets does not name
+)
+
+// Book is an open workbook. It is immutable, so several may read it at once.
+type Book struct {
+	sheets []string
+	format format
+}
+
+// format is one of the two file formats.
+type format interface {
+	// rows reads the sheet with this index among Book.sheets.
+	rows(sheet int) ([][]string, error)
+}
+
+// Open reads what all sheets share; the sheets themselves are read by Rows. The book keeps body, which must not change.
+func Open(body []byte) (*Book, error) {
+	if len(body) > bodyBytesMax {
+		return nil, tooLarge("the file has %d bytes, the most is %d", len(body), bodyBytesMax)
+	}
+	var (
+		book *Book
+		err  error
+	)
+	switch {
+	case bytes.HasPrefix(body, []byte(zipSignature)):
+		book, err = openXLSX(body)
+	case bytes.HasPrefix(body, []byte(oleSignature)):
+		book, err = openXLS(body)
+	default:
+		return nil, noWorkbook("it looks like %s", looksLike(body))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return book, book.check()
+}
+
+// check refuses what would make a sheet's name ambiguous.
+func (b *Book) check() error {
+	if len(b.sheets) == 0 {
+		return damaged("it has no worksheet")
+	}
+	for i, name := range b.sheets {
+		if slices.Contains(b.sheets[:i], name) {
+			return damaged("two sheets have the name %q", name)
+		}
+	}
+	return nil
+}
+
+// Sheets names the worksheets in the order of the file, hidden ones too. Sheets that hold only a chart or macros are left out.
+func (b *Book) Sheets() []string { return slices.Clone(b.sheets) }
+
+// Rows reads a sheet: rows[i][j] is the cell in row i+1 and column j+1, as text. A row ends with its last cell that is not
+// empty, and so do the rows; an empty row between others is there, with no cells.
+func (b *Book) Rows(sheet string) ([][]string, error) {
+	index := slices.Index(b.sheets, sheet)
+	if index < 0 {
+		return nil, fmt.Errorf("%w: %q is none of %q", ErrNoSheet, sheet, b.sheets)
+	}
+	rows, err := b.format.rows(index)
+	if err != nil {
+		return nil, fmt.Errorf("sheet %q: %w", sheet, err)
+	}
+	return rows, nil
+}
+
+func noWorkbook(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNoWorkbook, fmt.Sprintf(format, args...))
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+func tooLarge(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
+}

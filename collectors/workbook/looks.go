@@ -1,0 +1,3 @@
+package workbook
+
+func looksLike(body []byte) string { return "something else" }
