@@ -26,6 +26,7 @@ type Definition struct {
 	Decimal        DecimalMark    // how it writes fractions; "" = what the text itself makes certain
 	DecimalsMax    int            // more digits behind the mark are an error of reading, not a rate
 	IgnoreRobots   bool           // the operator's own decision: robots.txt does not count
+	PlainHTTP      bool           // its addresses may be http: whoever sits between can change what it says
 	CAFile         string         // PEM file of intermediates that the server forgets, "" = none
 	Disabled       string         // why it is not collected, "" = it is; its documents can still be read
 	Note           string         // what is known about it, for whoever mends it

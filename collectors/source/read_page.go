@@ -1,0 +1,154 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// ownHeaders are those that the fetcher sets itself: a definition that could say them would fake who asks, or break the
+// transport.
+func ownHeaders() []string {
+	return []string{
+		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
+		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Proxy-Authorization", "Range", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+	}
+}
+
+func (o *object) page(d *Definition) Page {
+	p := Page{Name: o.text("name", nameMax), Currency: o.currency("currency"), Fragment: o.flag("fragment")}
+	eachObject(o, "requests", requestsMax, func(request *object) {
+		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
+	})
+	o.checkRequests(&p)
+	part, given := o.part("extract")
+	if !given {
+		o.wrong("extract is missing; say how the page is read")
+		return p
+	}
+	p.Extract = part.extract(&speaker{institution: d.Institution != "", currency: p.Currency != ""})
+	part.refuseOtherKeys()
+	return p
+}
+
+// checkRequests holds the steps towards one document together: they stay on one site, so that no page can send the session
+// of another one away.
+func (o *object) checkRequests(p *Page) {
+	if len(p.Requests) == 0 {
+		o.wrong("requests is missing or empty; a page is asked for by at least one")
+	}
+	site := ""
+	for i := range p.Requests {
+		address, ok := webAddress(p.Requests[i].URL)
+		if !ok {
+			continue
+		}
+		switch own := Site(address.Hostname()); {
+		case site == "":
+			site = own
+		case own != site:
+			o.wrong("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, own, site)
+		}
+	}
+}
+
+func (o *object) request(d *Definition, first bool) Request {
+	r := Request{Method: word(o, "method", "GET", []string{"GET", "POST"}), URL: o.address("url", d)}
+	if part, given := o.part("addressFrom"); given {
+		r.AddressFrom = &AddressFrom{Selector: part.selector("selector"), Attribute: part.required("attribute", attributeNameMax)}
+		if r.AddressFrom.Selector == "" {
+			part.wrong("selector is missing or empty; say which element names the address")
+		}
+		part.refuseOtherKeys()
+	}
+	switch {
+	case (r.URL == "") == (r.AddressFrom == nil):
+		o.wrong("needs either url or addressFrom, and not both")
+	case first && r.AddressFrom != nil:
+		o.wrong("addressFrom reads the answer before, and there is none before the first request; give it a url")
+	}
+	r.Headers = o.headers("headers")
+	form := map[string]string{}
+	if eachKey(o, "form", func(part *object, name string) {
+		form[name] = part.text(name, bodyBytesMax)
+		part.checkText("the name of a field", name, nameMax)
+	}) {
+		r.Form = form
+	}
+	r.JSON = o.body("json")
+	switch {
+	case r.Form != nil && r.JSON != "":
+		o.wrong("has form and json; a request has one body")
+	case r.Method == "GET" && (r.Form != nil || r.JSON != ""):
+		o.wrong("has a body, but GET has none; use the method POST")
+	case r.Method == "POST" && r.Form == nil && r.JSON == "":
+		o.wrong("has no body; write form or json, and {} for an empty form")
+	}
+	return r
+}
+
+// address takes where a request goes; "" when the key is not there.
+func (o *object) address(key string, d *Definition) string {
+	text := o.uri(key)
+	address, ok := webAddress(text)
+	if !ok {
+		return text
+	}
+	switch {
+	case address.Scheme == "http" && !d.PlainHTTP:
+		o.wrong("%s begins with http://, which anybody on the way can change; use https:// or set plainHttp for the source", key)
+	case address.Fragment != "" || strings.HasSuffix(text, "#"):
+		o.wrong("%s has a # part, which is never sent; take it out", key)
+	}
+	return text
+}
+
+func (o *object) headers(key string) map[string]string {
+	headers := map[string]string{}
+	given := eachKey(o, key, func(part *object, name string) {
+		text := part.text(name, textMax)
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		_, twice := headers[canonical]
+		switch {
+		case !isToken(name):
+			part.wrong("%.40q is no name of a header; use letters, digits and hyphens", name)
+		case twice:
+			part.wrong("the header %s stands twice; keep one", canonical)
+		case slices.Contains(ownHeaders(), canonical):
+			part.wrong("the header %s is not for a definition to set; take it out", canonical)
+		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(text) != text || text == "":
+			part.wrong("the header %s needs a value of ASCII characters without blanks around it", canonical)
+		}
+		headers[canonical] = text
+	})
+	if !given || len(headers) == 0 {
+		return nil
+	}
+	return headers
+}
+
+func isToken(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= nameMax
+}
+
+// body takes any JSON value as the body of a request, without the blanks that the file has for its reader.
+func (o *object) body(key string) string {
+	raw, given := o.take(key)
+	if !given {
+		return ""
+	}
+	var body bytes.Buffer
+	if err := json.Compact(&body, raw); err != nil || body.Len() > bodyBytesMax || body.String() == "null" {
+		o.wrong("%s is no JSON value of at most %d bytes", key, bodyBytesMax)
+		return ""
+	}
+	return body.String()
+}

@@ -1,0 +1,262 @@
+package source
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// filesMax is how many definition files a directory may have.
+const filesMax = 1000
+
+// Set is the definitions that a node works with. It is immutable: what changes it makes another one.
+type Set struct {
+	known map[string]*Definition
+	list  []*Definition // by id
+}
+
+//go:embed definitions/*.json
+var embedded embed.FS
+
+var defaultSet = sync.OnceValue(func() *Set { return mustRead(embedded, "definitions") })
+
+// DefaultSet is the definitions that the program carries.
+func DefaultSet() *Set { return defaultSet() }
+
+// mustRead reads what the program carries. Damage there is a fault of the build, not of the operator.
+func mustRead(files fs.FS, dir string) *Set {
+	set, err := NewSet().Extend(files, dir)
+	if err != nil {
+		panic("source: the embedded definitions are damaged: " + err.Error())
+	}
+	return set
+}
+
+// NewSet is the set of some definitions; of two with one id the last one counts.
+func NewSet(definitions ...*Definition) *Set {
+	known := make(map[string]*Definition, len(definitions))
+	for _, d := range definitions {
+		known[d.ID] = d
+	}
+	return newSet(known)
+}
+
+func newSet(known map[string]*Definition) *Set {
+	return &Set{known: known, list: slices.SortedFunc(maps.Values(known), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
+}
+
+// Definitions are all definitions by id, disabled ones too. The list is shared and must not be changed.
+func (s *Set) Definitions() []*Definition { return s.list }
+
+// Find is the definition of an id.
+func (s *Set) Find(id string) (*Definition, bool) {
+	d, known := s.known[id]
+	return d, known
+}
+
+// Extend is the set with the definitions of a directory, one in each file *.json; the receiver stays as it is. Other files and
+// folders of the directory are left alone. This is how an operator mends a source without a new program:
+//
+//   - A file with pages is a whole definition. It adds a source, or replaces the one of the same id as a whole: begin with a
+//     copy of the built-in file (collectors/source/definitions).
+//   - A file without pages changes a known source, and may say nothing but these:
+//
+//     {"id": "popular-site", "disabled": "Bloqueado desde 2026-10-01"}    not collected any more; "" = collected again
+//     {"id": "popular-site", "priority": 90}                              who wins among the sources of one quote
+//     {"id": "popular-site", "ignoreRobots": true}                        the operator's own decision
+//     {"id": "popular-site", "caFile": "popular.pem"}                     a certificate that the server forgets to send
+//
+// caFile is a file of the same directory, or below it. One id stands in one file. The error tells every problem of all files
+// at once.
+func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
+	listing, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil, fmt.Errorf("list the definitions: %w", err)
+	}
+	listing = slices.DeleteFunc(listing, func(file fs.DirEntry) bool { return file.IsDir() || path.Ext(file.Name()) != ".json" })
+	if len(listing) > filesMax {
+		return nil, fmt.Errorf("list the definitions: %s has %d files *.json; at most %d can be right", dir, len(listing), filesMax)
+	}
+	extended, readFrom := cloneOf(s.known), map[string]string{}
+	var problems []error
+	for _, file := range listing {
+		read, err := readDirEntry(files, dir, file.Name())
+		if err == nil {
+			err = read.addTo(extended, readFrom)
+		}
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return newSet(extended), nil
+}
+
+func cloneOf(known map[string]*Definition) map[string]*Definition {
+	clone := make(map[string]*Definition, len(known))
+	maps.Copy(clone, known)
+	return clone
+}
+
+// readDirEntry reads and checks one file of a directory.
+func readDirEntry(files fs.FS, dir, name string) (*entry, error) {
+	data, err := readFile(files, path.Join(dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("read the definition %s: %w", name, err)
+	}
+	read, err := readEntry(name, data)
+	if err != nil {
+		return nil, err
+	}
+	if ca := read.caFile(); ca != "" {
+		if _, err := fs.Stat(files, path.Join(dir, ca)); err != nil {
+			return nil, fmt.Errorf("%s: caFile: %w; put the file beside this one", name, err)
+		}
+	}
+	return read, nil
+}
+
+// readFile reads at most one byte more than a definition file may have, whatever the name leads to.
+func readFile(files fs.FS, name string) ([]byte, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
+	return data, errors.Join(err, file.Close())
+}
+
+func (e *entry) caFile() string {
+	switch {
+	case e.definition != nil:
+		return e.definition.CAFile
+	case e.change.caFile != nil:
+		return *e.change.caFile
+	}
+	return ""
+}
+
+// addTo puts what a file says among the known definitions.
+func (e *entry) addTo(known map[string]*Definition, readFrom map[string]string) error {
+	if first, twice := readFrom[e.id]; twice {
+		return fmt.Errorf("%s: the source %s stands already in %s; keep one of them", e.name, e.id, first)
+	}
+	readFrom[e.id] = e.name
+	if e.definition != nil {
+		known[e.id] = e.definition
+		return nil
+	}
+	before, exists := known[e.id]
+	if !exists {
+		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", e.name, e.id)
+	}
+	known[e.id] = e.change.apply(before)
+	return nil
+}
+
+// Check holds the definitions against a catalogue: every institution and currency that they name must be there, and no
+// source may take the place of the rates that are typed by hand.
+func (s *Set) Check(c *engine.Catalogue) error {
+	var problems []error
+	for _, d := range s.list {
+		if c.Source(d.ID).Manual {
+			problems = append(problems, fmt.Errorf("source %s: the id belongs to rates that are typed by hand; choose another", d.ID))
+		}
+		for _, id := range d.institutions() {
+			if _, known := c.Institution(id); !known {
+				problems = append(problems, fmt.Errorf("source %s: there is no institution %q; check it, or add it to the catalogue", d.ID, id))
+			}
+		}
+		for _, code := range d.currencies() {
+			if _, known := c.Currency(code); !known {
+				problems = append(problems, fmt.Errorf("source %s: there is no currency %q; check it, or add it to the catalogue", d.ID, code))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Sources are the sources for a catalogue (Catalogue.WithSources), disabled ones too: what they said before stays theirs.
+func (s *Set) Sources() []engine.Source {
+	sources := make([]engine.Source, len(s.list))
+	for i, d := range s.list {
+		sources[i] = d.Source()
+	}
+	return sources
+}
+
+// Source is what the engine has to know of the definition.
+func (d *Definition) Source() engine.Source {
+	return engine.Source{
+		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
+		Lifetime: d.Expiry.AfterCheck, Bounds: d.Bounds,
+	}
+}
+
+// ExpiresAt is until when a value is believed that was checked at one instant and is effective on a date, zero when the
+// source names none (T3): the earlier of both ends, so that a page that stays on an old day goes stale however often it is
+// checked.
+func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Time {
+	expires := checked.Add(d.Expiry.AfterCheck)
+	if effective.IsZero() || d.Expiry.AfterDate == 0 {
+		return expires
+	}
+	if end := effective.AddDays(1).Start().Add(d.Expiry.AfterDate); end.Before(expires) {
+		return end
+	}
+	return expires
+}
+
+// targets visits everything in the definition that a label can mean.
+func (d *Definition) targets(visit func(Target)) {
+	for i := range d.Pages {
+		extract := &d.Pages[i].Extract
+		if extract.Rows != nil {
+			for _, label := range slices.Sorted(maps.Keys(extract.Rows.Labels)) {
+				visit(extract.Rows.Labels[label])
+			}
+		}
+		if extract.Text != nil {
+			for _, label := range slices.Sorted(maps.Keys(extract.Text.Labels)) {
+				visit(extract.Text.Labels[label])
+			}
+		}
+	}
+}
+
+// institutions are those that the definition names, by id.
+func (d *Definition) institutions() []string {
+	named := map[string]bool{d.Institution: true}
+	d.targets(func(target Target) { named[target.Institution] = true })
+	delete(named, "")
+	return slices.Sorted(maps.Keys(named))
+}
+
+// currencies are those that the definition names, by code.
+func (d *Definition) currencies() []string {
+	named := map[string]bool{}
+	for _, bound := range d.Bounds {
+		named[bound.Currency] = true
+	}
+	for i := range d.Pages {
+		named[d.Pages[i].Currency] = true
+		for _, field := range d.Pages[i].Extract.Fields {
+			named[field.Currency] = true
+		}
+	}
+	d.targets(func(target Target) { named[target.Currency] = true })
+	delete(named, "")
+	return slices.Sorted(maps.Keys(named))
+}
