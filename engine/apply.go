@@ -2,13 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
-
-// rankWithdrawn is the precedence of a row whose source was taken back: any other replaces it.
-const rankWithdrawn = math.MaxInt64
 
 // apply makes an event true of the state. It is the only writer of a state, live and at recovery.
 func (s *state) apply(event Event) {
@@ -66,49 +62,6 @@ func (q *quote) nextOffer(from origin, quoted *Quoted) Offer {
 
 func (o *Offer) sameValue(quoted *Quoted) bool {
 	return o.Buy.Equal(quoted.Buy) && o.Sell.Equal(quoted.Sell) && o.EffectiveDate == quoted.EffectiveDate
-}
-
-func historyRow(currency string, from origin, quoted *Quoted) HistoryEntry {
-	date := quoted.EffectiveDate
-	if date.IsZero() {
-		date = DateOf(from.observedAt)
-	}
-	return HistoryEntry{
-		Date: date, InstitutionID: quoted.Key.Institution, Currency: currency,
-		Channel: quoted.Key.Channel, Kind: quoted.Key.Kind, Buy: quoted.Buy, Sell: quoted.Sell,
-		SourceID: from.sourceID, DatePrecision: precisionOf(quoted.EffectiveDate, quoted.PublishedAt),
-		ObservedAt: from.observedAt, Rank: rank(from.manual, from.priority),
-	}
-}
-
-func (h *HistoryEntry) key() QuoteKey { return QuoteKey{h.InstitutionID, h.Channel, h.Kind} }
-
-// record keeps one row a day (T5): the last value of the source that takes precedence.
-func (s *state) record(row HistoryEntry) {
-	if old, exists := s.row(row.Date, row.key()); exists && !row.replaces(&old) || row.Date < s.oldest() {
-		return
-	}
-	s.setRow(row)
-	s.newest = max(s.newest, row.Date)
-}
-
-func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
-	if h.Rank != old.Rank {
-		return h.Rank < old.Rank
-	}
-	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
-}
-
-func (s *state) setRow(row HistoryEntry) {
-	rows := s.rows[row.Date]
-	if rows == nil {
-		rows = map[QuoteKey]HistoryEntry{}
-		s.rows[row.Date] = rows
-	}
-	rows[row.key()] = row
-	if s.dirty != nil {
-		s.dirty[row.Date] = true
-	}
 }
 
 func (s *state) hold(held Held) {

@@ -17,12 +17,6 @@ type Board struct {
 	lastHeldID uint64
 }
 
-// day is the history of one Dominican day, in list order (P4).
-type day struct {
-	date Date
-	rows []HistoryEntry
-}
-
 // Currency is the code of the board's currency.
 func (b *Board) Currency() string { return b.currency }
 

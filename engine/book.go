@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -24,6 +23,7 @@ type Book struct {
 	state     *state
 	board     *Board
 	days      []*day // of the last board, by date
+	oldest    Date   // from this day on the last board keeps all rows
 }
 
 // NewBook is a book without facts.
@@ -81,43 +81,4 @@ func (b *Book) Board() *Board {
 
 func sortedQuotes(quotes map[QuoteKey]*quote) []*quote {
 	return slices.SortedFunc(maps.Values(quotes), func(a, b *quote) int { return a.key.Compare(b.key) })
-}
-
-// freezeDays builds anew only the days that have changed; boards handed out before keep theirs.
-func (b *Book) freezeDays() {
-	if len(b.state.dirty) == 0 {
-		return
-	}
-	oldest := b.state.oldest()
-	days := make([]*day, 0, len(b.days)+len(b.state.dirty))
-	for _, old := range b.days {
-		switch {
-		case old.date < oldest:
-			delete(b.state.rows, old.date)
-		case !b.state.dirty[old.date]:
-			days = append(days, old)
-		}
-	}
-	for date := range b.state.dirty {
-		if date < oldest {
-			delete(b.state.rows, date)
-		}
-		if rows := b.state.rows[date]; len(rows) > 0 {
-			days = append(days, &day{date, slices.SortedFunc(maps.Values(rows), compareRows)})
-		}
-	}
-	slices.SortFunc(days, func(a, b *day) int { return cmp.Compare(a.date, b.date) })
-	b.days = days
-	clear(b.state.dirty)
-}
-
-// compareRows is the order of rows within one day (P4).
-func compareRows(a, b HistoryEntry) int {
-	return cmp.Or(
-		cmp.Compare(a.InstitutionID, b.InstitutionID),
-		cmp.Compare(a.Currency, b.Currency),
-		cmp.Compare(a.Channel, b.Channel),
-		cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.SourceID, b.SourceID),
-	)
 }

@@ -98,12 +98,8 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 })
 
 // DefaultCatalogue is the catalogue that the program carries: the Dominican institutions, the currencies that they or the
-// central bank quote, and the sources that are known for them.
-//
-// Every source is believed for 26 hours after a check (T3), which spans a missed day of refreshes, except two. The central
-// bank gives one value a business day, in the afternoon, and none on other days: from Friday's to Tuesday's, over a weekend
-// and a holiday on Monday, are 96 hours, so bcrd-reference is believed for 98. A rate typed by hand (manual) is believed for
-// 24 hours: whoever types it is expected to look again the next day.
+// central bank quote, and one source: rates typed by hand (manual), believed for 24 hours, because whoever types one is expected to
+// look again the next day. What is collected is described by its collector (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
 // Extend is the catalogue with the entries of an operator's JSON file added; an entry whose id or code is known already

@@ -44,7 +44,7 @@ type Rules struct {
 	MemorySpan time.Duration
 	// AheadDays is how far in the future an effective date may lie.
 	AheadDays int
-	// HistoryDays is how many local dates of history are kept, at least HistoryDaysMin.
+	// HistoryDays is how many local dates of commercial rows are kept, at least HistoryDaysMin. Reference rows are kept for good.
 	HistoryDays int
 }
 

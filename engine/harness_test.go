@@ -32,7 +32,41 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	return &fixture{t, NewBook("USD", DefaultCatalogue(), DefaultRules()), noon}
+	return &fixture{t, NewBook("USD", testCatalogue(), DefaultRules()), noon}
+}
+
+// testCatalogue is the catalogue with the kinds of sources that there are: an aggregator, an official one that speaks on business
+// days alone, one whose past has other bounds, and one with a name and an address.
+func testCatalogue() *Catalogue {
+	return DefaultCatalogue().WithSources(
+		Source{ID: "infodolar", Name: "InfoDolar", Priority: 200, UpstreamSource: "InfoDolar", Lifetime: LifetimeDefault},
+		Source{ID: "bcrd-reference", Name: "Tasa de referencia", Priority: 100, Lifetime: 98 * time.Hour},
+		Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: LifetimeDefault, Bounds: []Bound{
+			{Currency: "USD", JumpPermille: 100},
+			{Currency: "USD", Until: dayOf("2003-12-31"), Lowest: decimalFrom("10"), Highest: decimalFrom("60"), JumpPermille: 300},
+			{Currency: "USD", Until: dayOf("1999-12-31"), Lowest: decimalFrom("5"), Highest: decimalFrom("20")},
+			{Currency: "EUR", Lowest: decimalFrom("1")},
+		}},
+		Source{ID: "bdi-site", Name: "Sitio web de Banco BDI", URL: "https://www.bdi.com.do/", Priority: 100, Lifetime: LifetimeDefault},
+	)
+}
+
+// dayOf reads a date.
+func dayOf(text string) Date {
+	date, err := ParseDate(text)
+	if err != nil {
+		panic(err)
+	}
+	return date
+}
+
+// decimalFrom reads a decimal.
+func decimalFrom(text string) Decimal {
+	d, err := ParseDecimal(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 func (f *fixture) do(command Command) Receipt {

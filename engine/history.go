@@ -46,8 +46,6 @@ func daysBetween(boards []*Board, q HistoryQuery) []sameDay {
 	return slices.Collect(chunkByDate(days))
 }
 
-func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
-
 func chunkByDate(days []*day) func(yield func(sameDay) bool) {
 	return func(yield func(sameDay) bool) {
 		for len(days) > 0 {

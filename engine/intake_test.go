@@ -176,22 +176,22 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 
 func TestX5_ADevaluationMovesAll(t *testing.T) {
 	f := newFixture(t)
-	move := func(factor string) []Observation {
+	move := func(buy, sell string) []Observation {
 		moved := goodBanks()
 		for i := range moved {
-			moved[i].Buy, moved[i].Sell = factor+moved[i].Buy[2:], factor+moved[i].Sell[2:]
+			moved[i].Buy, moved[i].Sell = buy+moved[i].Buy[2:], sell+moved[i].Sell[2:]
 		}
 		return moved
 	}
-	for _, o := range move("57") {
+	for _, o := range move("57", "60") {
 		f.accept(o.InstitutionID+"-site", o)
 	}
 	f.wait(4 * time.Hour)
-	for _, o := range move("66") {
+	for _, o := range move("66", "69") {
 		f.refuse(Jump, o.InstitutionID+"-site", o)
 	}
 	f.wait(4 * time.Hour)
-	for _, o := range move("66") {
+	for _, o := range move("66", "69") {
 		f.accept(o.InstitutionID+"-site", o)
 	}
 }

@@ -13,7 +13,7 @@ const clockSkewMax = 5 * time.Minute
 // judge decides one refresh of one source (I3). Its verdict does not depend on the order of the observations in it.
 type judge struct {
 	currency   string
-	band       Currency
+	usual      Bound // the currency's band and the jump limit of the rules
 	rules      Rules
 	state      *state
 	source     Source
@@ -27,7 +27,8 @@ type candidate struct {
 	observation Observation
 	key         QuoteKey
 	buy, sell   Decimal
-	unreadable  error // of either side
+	bound       *Bound // what is believed of it; complete
+	unreadable  error  // of either side
 	backfill    bool
 	reason      Reason // "" while it stands
 	detail      string
@@ -40,14 +41,15 @@ func newJudge(b *Book, s *state, refresh *Refresh, now time.Time) *judge {
 		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now,
 		source: b.catalogue.Source(refresh.SourceID), candidates: make([]candidate, len(refresh.Observations)),
 	}
+	j.usual.JumpPermille = b.rules.JumpPermille
 	if band, known := b.catalogue.Currency(b.currency); known {
-		j.band = *band
+		j.usual.Lowest, j.usual.Highest = band.Lowest, band.Highest
 	}
 	j.refresh.ObservedAt = universal(refresh.ObservedAt)
 	for i, observation := range refresh.Observations {
 		c := &j.candidates[i]
 		observation.PublishedAt, observation.ExpiresAt = universal(observation.PublishedAt), universal(observation.ExpiresAt)
-		c.observation, c.key = observation, observation.Key()
+		c.observation, c.key, c.bound = observation, observation.Key(), j.bound(observation.EffectiveDate)
 		var buyErr, sellErr error
 		c.buy, buyErr = readSide(observation.Buy)
 		c.sell, sellErr = readSide(observation.Sell)
@@ -89,8 +91,10 @@ func (j *judge) verdict() *Refreshed {
 	for i := range j.candidates {
 		c := &j.candidates[i]
 		c.refuse(c.defect())
+		c.refuse(c.sameSides())
 		c.refuse(j.outOfBand(c))
 		c.refuse(j.inFuture(c))
+		c.refuse(j.outdated(c))
 	}
 	j.disagreements()
 	j.thinness()
@@ -128,13 +132,22 @@ func (c *candidate) crossed() bool {
 	return !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) > 0
 }
 
+// sameSides holds back one side that was read twice (X14): nobody trades for nothing. What the central bank publishes may be one
+// value.
+func (c *candidate) sameSides() (Reason, string) {
+	if c.key.Kind == Commercial && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
+		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
+	}
+	return "", ""
+}
+
 func (j *judge) outOfBand(c *candidate) (Reason, string) {
+	lowest, highest := c.bound.Lowest, c.bound.Highest
 	for _, side := range c.sides() {
-		low := !j.band.Lowest.IsNull() && side.value.Compare(j.band.Lowest) < 0
-		high := !j.band.Highest.IsNull() && side.value.Compare(j.band.Highest) > 0
+		low := !lowest.IsNull() && side.value.Compare(lowest) < 0
+		high := !highest.IsNull() && side.value.Compare(highest) > 0
 		if low || high {
-			return OutOfBand, fmt.Sprintf("%s %s is outside the band of %s, %s to %s",
-				side.name, side.value, j.currency, j.band.Lowest, j.band.Highest)
+			return OutOfBand, fmt.Sprintf("%s %s is outside the band of %s, %s to %s", side.name, side.value, j.currency, lowest, highest)
 		}
 	}
 	return "", ""
@@ -170,6 +183,17 @@ func (j *judge) inFuture(c *candidate) (Reason, string) {
 			c.observation.EffectiveDate, j.rules.AheadDays)
 	}
 	return "", ""
+}
+
+// outdated holds back yesterday's file (X15): the source has named a later date, which has come. An offer that is dated ahead may
+// be taken back.
+func (j *judge) outdated(c *candidate) (Reason, string) {
+	date, today := c.observation.EffectiveDate, DateOf(j.refresh.ObservedAt)
+	last, known := j.state.quote(c.key).offer(j.refresh.SourceID)
+	if !known || c.backfill || date.IsZero() || date >= last.EffectiveDate || last.EffectiveDate > today {
+		return "", ""
+	}
+	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, last.EffectiveDate)
 }
 
 // ahead is the later of the refresh's own moment and its slot when that lies in the future (X11), else zero. Such a slot is not

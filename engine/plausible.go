@@ -36,9 +36,9 @@ func (j *judge) jump(c *candidate) (Reason, string) {
 		if side.name == Sell {
 			last = lastSell
 		}
-		if !last.IsNull() && !within(side.value, last, j.rules.JumpPermille) {
+		if limit := c.bound.JumpPermille; !last.IsNull() && !within(side.value, last, limit) {
 			return Jump, fmt.Sprintf("%s %s is more than %s %% from %s, the last good value (%s)",
-				side.name, side.value, percent(j.rules.JumpPermille), last, when.UTC().Format(time.RFC3339))
+				side.name, side.value, percent(limit), last, when.UTC().Format(time.RFC3339))
 		}
 	}
 	return "", ""
@@ -52,7 +52,7 @@ func (j *judge) lastGood(c *candidate) (buy, sell Decimal, when time.Time, known
 	}
 	newest := historyRow(j.currency, origin{observedAt: j.refresh.ObservedAt}, &Quoted{EffectiveDate: c.observation.EffectiveDate}).Date
 	for date := newest; date > newest.AddDays(-int(j.rules.MemorySpan/(24*time.Hour))); date-- {
-		if row, exists := j.state.row(date, c.key); exists && !row.ObservedAt.After(j.refresh.ObservedAt) {
+		if row, exists := j.state.row(date, c.key); exists && !row.ObservedAt.After(j.refresh.ObservedAt) && j.state.keeps(date, row.Kind) {
 			return row.Buy, row.Sell, row.ObservedAt, true
 		}
 	}
@@ -103,7 +103,9 @@ func (j *judge) market() *consensus {
 	for i := range j.candidates {
 		if c := &j.candidates[i]; c.reason == "" && !said[c.key] {
 			said[c.key] = true
-			add(c.key, c.buy, c.sell)
+			if j.expiry(c).After(j.refresh.ObservedAt) { // one that is stale already is no measure for others
+				add(c.key, c.buy, c.sell)
+			}
 		}
 	}
 	j.state.eachQuote(func(q *quote) {
@@ -239,14 +241,19 @@ func (o Observation) kept() Observation {
 	return o
 }
 
-func (j *judge) quoted(c *candidate) Quoted {
-	expires := c.observation.ExpiresAt
-	if expires.IsZero() {
-		expires = j.refresh.ObservedAt.Add(j.source.Lifetime) // T3
+// expiry is what the observation states, else the source's span (T3). It may have passed before anybody saw it: such a quote is
+// published as stale.
+func (j *judge) expiry(c *candidate) time.Time {
+	if c.observation.ExpiresAt.IsZero() {
+		return j.refresh.ObservedAt.Add(j.source.Lifetime)
 	}
+	return c.observation.ExpiresAt
+}
+
+func (j *judge) quoted(c *candidate) Quoted {
 	return Quoted{
 		Key: c.key, Buy: c.buy, Sell: c.sell, EffectiveDate: c.observation.EffectiveDate,
-		PublishedAt: c.observation.PublishedAt, ExpiresAt: expires, Backfill: c.backfill,
+		PublishedAt: c.observation.PublishedAt, ExpiresAt: j.expiry(c), Backfill: c.backfill,
 	}
 }
 
@@ -258,7 +265,7 @@ func (j *judge) changes(event *Refreshed, quoted *Quoted) bool {
 	}
 	row := historyRow(j.currency, origin{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
 	old, exists := j.state.row(row.Date, quoted.Key)
-	return row.Date >= j.state.oldest() && (!exists || row.replaces(&old))
+	return j.state.keeps(row.Date, row.Kind) && (!exists || row.replaces(&old))
 }
 
 // confirms reports that the source was heard again: a later check of the same value.

@@ -69,11 +69,10 @@ func (k QuoteKey) ID(currency string) string {
 
 // Compare orders quotes of one currency as lists do (P4).
 func (k QuoteKey) Compare(other QuoteKey) int {
-	return cmp.Or(
-		cmp.Compare(k.Institution, other.Institution),
-		cmp.Compare(k.Channel, other.Channel),
-		cmp.Compare(k.Kind, other.Kind),
-	)
+	if order := cmp.Compare(k.Institution, other.Institution); order != 0 {
+		return order
+	}
+	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
 // HistoryEntry is one row of daily history (interface §2.5): the last value of one quote on one Dominican day (T5).

@@ -11,7 +11,7 @@ import (
 // thousand is held back (D2 of the reliability goals).
 func TestI3_RealObservations(t *testing.T) {
 	refreshes := realRefreshes(t)
-	book := NewBook("USD", DefaultCatalogue(), DefaultRules())
+	book := NewBook("USD", testCatalogue(), DefaultRules())
 	total, held, goodHeld := 0, map[Reason]int{}, []string{}
 	low, high := mustDecimal(t, "46"), mustDecimal(t, "70")
 	for _, refresh := range refreshes {

@@ -50,8 +50,8 @@ func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
 // deciding changes nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
 func TestReplayedStateIsLiveState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := NewBook("USD", DefaultCatalogue(), DefaultRules())
-		single := NewBook("USD", DefaultCatalogue(), DefaultRules())
+		book := NewBook("USD", testCatalogue(), DefaultRules())
+		single := NewBook("USD", testCatalogue(), DefaultRules())
 		var events []Event
 		var snapshot BookState
 		now, steps := noon, rapid.IntRange(1, 25).Draw(t, "steps")
@@ -74,8 +74,8 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			}
 			servesOnlyGood(t, book.Board().View(now))
 		}
-		same(t, "a full replay", book, replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), events))
-		same(t, "snapshot and tail", book, replay(Restore(snapshot, DefaultCatalogue(), DefaultRules()), events[afterCut:]))
+		same(t, "a full replay", book, replay(NewBook("USD", testCatalogue(), DefaultRules()), events))
+		same(t, "snapshot and tail", book, replay(Restore(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
 		same(t, "one refresh at a time", book, single)
 	})
 }
@@ -130,10 +130,10 @@ func servesOnlyGood(t *rapid.T, view *View) {
 func TestReplayedStateIsLiveState_Control(t *testing.T) {
 	f := newFixture(t)
 	decision, _ := f.book.Decide(Observe{[]Refresh{{SourceID: "a", ObservedAt: noon, Observations: goodBanks()}}}, noon)
-	whole := replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), decision.Events)
+	whole := replay(NewBook("USD", testCatalogue(), DefaultRules()), decision.Events)
 	event := *decision.Events[0].(*Refreshed)
 	event.Quotes = event.Quotes[1:]
-	part := replay(NewBook("USD", DefaultCatalogue(), DefaultRules()), []Event{&event})
+	part := replay(NewBook("USD", testCatalogue(), DefaultRules()), []Event{&event})
 	if reflect.DeepEqual(whole.State(), part.State()) {
 		t.Error("a lost quote is not seen")
 	}
@@ -141,7 +141,7 @@ func TestReplayedStateIsLiveState_Control(t *testing.T) {
 
 // What a batch of a thousand observations costs to decide and apply.
 func BenchmarkObserve(b *testing.B) {
-	book := NewBook("USD", DefaultCatalogue(), DefaultRules())
+	book := NewBook("USD", testCatalogue(), DefaultRules())
 	var institutions []string
 	for _, institution := range DefaultCatalogue().Institutions() {
 		institutions = append(institutions, institution.ID)

@@ -15,15 +15,15 @@ const heldMax = 4096
 type state struct {
 	base   *state
 	quotes map[QuoteKey]*quote
-	rows   map[Date]map[QuoteKey]HistoryEntry
+	days   map[Date]*day // one that is not in dirty is shared with boards and never changed
 	held   []Held
 	seen   map[heldKey]uint64 // what is in quarantine, so that a file that is read twice fills it once
 	slots  []HeardSlot        // by source; never changed, only replaced
 
 	lastHeldID uint64
 	newest     Date          // newest day of history
-	depth      int           // days of history that are kept, counted back from the newest
-	dirty      map[Date]bool // days changed since the last board; nil in a draft
+	depth      int           // days of commercial history that are kept, counted back from the newest
+	dirty      map[Date]bool // days changed since the last board
 }
 
 // quote is everything known of one quote; never changed, only replaced.
@@ -46,13 +46,13 @@ type heldKey struct {
 func newState(depth int) *state {
 	return &state{
 		depth:  depth,
-		quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
+		quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
 	}
 }
 
 func (s *state) draft() *state {
 	return &state{
-		base: s, quotes: map[QuoteKey]*quote{}, rows: map[Date]map[QuoteKey]HistoryEntry{}, seen: map[heldKey]uint64{},
+		base: s, quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
 		slots: s.slots, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth,
 	}
 }
@@ -68,14 +68,6 @@ func (s *state) quote(key QuoteKey) *quote {
 	return &quote{key: key}
 }
 
-func (s *state) row(date Date, key QuoteKey) (HistoryEntry, bool) {
-	row, ok := s.rows[date][key]
-	if !ok && s.base != nil {
-		return s.base.row(date, key)
-	}
-	return row, ok
-}
-
 func (s *state) heldAs(key heldKey) (uint64, bool) {
 	id, ok := s.seen[key]
 	if !ok && s.base != nil {
@@ -83,10 +75,6 @@ func (s *state) heldAs(key heldKey) (uint64, bool) {
 	}
 	return id, ok
 }
-
-// oldest is the first day within the depth of history. It counts from the newest day, not from a clock, so that a replay forgets
-// the same days.
-func (s *state) oldest() Date { return s.newest.AddDays(1 - s.depth) }
 
 // eachQuote visits every quote once, in no order.
 func (s *state) eachQuote(visit func(*quote)) {

@@ -199,7 +199,7 @@ func TestT9_Depth(t *testing.T) {
 	rules := DefaultRules()
 	rules.HistoryDays = 1 // less than what is promised
 	f := newFixture(t)
-	f.book = NewBook("USD", DefaultCatalogue(), rules)
+	f.book = NewBook("USD", testCatalogue(), rules)
 	for range 800 {
 		f.now = f.now.Add(24 * time.Hour)
 		f.accept("a", usd("bhd", "57", "60"))
@@ -223,7 +223,7 @@ func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 	rules := DefaultRules()
 	rules.HistoryDays = HistoryDaysMin
 	live, silent := newFixture(t), newFixture(t)
-	live.book, silent.book = NewBook("USD", DefaultCatalogue(), rules), NewBook("USD", DefaultCatalogue(), rules)
+	live.book, silent.book = NewBook("USD", testCatalogue(), rules), NewBook("USD", DefaultCatalogue(), rules)
 	for day := range 500 {
 		for _, f := range []*fixture{live, silent} {
 			f.now = noon.Add(time.Duration(day) * 24 * time.Hour)
