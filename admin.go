@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -20,18 +22,20 @@ type adminOptions struct {
 func (p *process) newAdmin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
-		Short: "Look after a running node: its accounts, the day on which keys become mandatory",
+		Short: "Look after a running node: accounts, held values, manual rates, required keys",
 		Long: `admin speaks to a running node through the Unix socket in its data directory, or at --admin-socket. Only the user that
-runs the node, and root, can open it. Every change goes into the log with the instant and the name of who made it: the
+runs the node, and root, can open it. Every change is written down with the instant and the name of who made it: the
 user at the other end of the socket, as the operating system knows it, behind the name that --by gives.
 
 Tables are for people; --json is for programs.`,
 		Example: `  tasard admin accounts list --data ./data
+  tasard admin quarantine list --data ./data
+  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00 --by ana`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.newAdminAccounts(), p.newAdminRequired())
+	cmd.AddCommand(p.newAdminAccounts(), p.newAdminQuarantine(), p.newAdminRates(), p.newAdminRequired())
 	return cmd
 }
 
@@ -83,6 +87,32 @@ func (p *process) print(o *adminOptions, answer any, table func()) error {
 		return fail(exitBroken, "write the answer: %w", err)
 	}
 	return nil
+}
+
+// list asks for a list and prints it as table writes it, or passes it on: one JSON object a line, as it comes.
+func list[T any](ctx context.Context, p *process, o *adminOptions, node *adminNode, path string, table func(io.Writer, []T) error) (err error) {
+	answered, err := node.ask(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, answered.Close()) }()
+	if o.json {
+		if _, err := io.Copy(p.stdout, answered); err != nil {
+			return fail(exitBroken, "pass the list on: %w", err)
+		}
+		return nil
+	}
+	var all []T
+	for decoder := json.NewDecoder(answered); ; {
+		var one T
+		switch err := decoder.Decode(&one); {
+		case errors.Is(err, io.EOF):
+			return table(p.stdout, all)
+		case err != nil:
+			return fail(exitBroken, "read the list: %w", err)
+		}
+		all = append(all, one)
+	}
 }
 
 func (p *process) newAdminRequired() *cobra.Command {

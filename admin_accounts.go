@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -37,33 +34,8 @@ however many there are.`,
   tasard admin accounts list --data ./data --json | jq 'select(.suspended)'`,
 		Args: noArguments,
 	}, o, func(ctx context.Context, node *adminNode, _ []string) error {
-		return p.listAccounts(ctx, o, node)
+		return list(ctx, p, o, node, accountsPath, printAccounts)
 	})
-}
-
-func (p *process) listAccounts(ctx context.Context, o *adminOptions, node *adminNode) (err error) {
-	answered, err := node.ask(ctx, "GET", accountsPath, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, answered.Close()) }()
-	if o.json {
-		if _, err := io.Copy(p.stdout, answered); err != nil {
-			return fail(exitBroken, "pass the list on: %w", err)
-		}
-		return nil
-	}
-	var accounts []listedAccount
-	for decoder := json.NewDecoder(answered); ; {
-		var account listedAccount
-		switch err := decoder.Decode(&account); {
-		case errors.Is(err, io.EOF):
-			return printAccounts(p.stdout, accounts)
-		case err != nil:
-			return fail(exitBroken, "read the list: %w", err)
-		}
-		accounts = append(accounts, account)
-	}
 }
 
 func (p *process) newAccountsShow() *cobra.Command {

@@ -35,13 +35,18 @@ func addAdminSocket(cmd *cobra.Command, socket *string) {
 // managed is what the management listener works on.
 type managed interface {
 	engine.Operator
+	engine.Intake
 	Transition() engine.Transition
+	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
+	Held(currency string) ([]engine.Held, error)
+	Order(currency string, c engine.Command) (engine.Receipt, error)
 }
 
 // management lets the operator at a running node, over a Unix socket: HTTP with JSON, for tasard admin alone. Who may open
 // the socket may do everything; its mode lets in the node's own user, and root.
 type management struct {
 	node      managed
+	catalogue *engine.Catalogue
 	allowance engine.Allowance // of accounts without their own
 	mail      string           // how letters leave the node
 	clock     func() time.Time

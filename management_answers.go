@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -93,18 +91,16 @@ func (m *management) listAccounts(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	slices.SortFunc(accounts, func(a, b engine.AccountSummary) int { return cmp.Compare(a.ID, b.ID) })
-	w.Header().Set("Content-Type", typeLines)
-	lines := bufio.NewWriter(w)
-	encoder := json.NewEncoder(lines)
+	lines := linesTo(w)
+	defer lines.end()
 	for i := range accounts {
 		a := &accounts[i]
-		if err := encoder.Encode(listedAccount{
+		if !lines.write(listedAccount{
 			a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, m.limits(a.Allowance), a.SpentToday,
-		}); err != nil {
-			return // the caller is gone
+		}) {
+			return
 		}
 	}
-	_ = lines.Flush() // a caller that is gone needs no answer
 }
 
 func (m *management) showAccount(r *http.Request) (any, error) {

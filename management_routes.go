@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ const (
 	adminBodyMax   = 4 << 10
 	reasonRunesMax = 200
 	byRunesMax     = 80
+	idRunesMax     = 80 // of an institution or a source
 	typeJSON       = "application/json"
 	typeLines      = "application/x-ndjson"
 )
@@ -77,11 +79,31 @@ func (m *management) routes() http.Handler {
 	mux.HandleFunc("GET "+requiredPath, answering(m.showRequired))
 	mux.HandleFunc("POST "+requiredPath, changing(m.announce))
 	mux.HandleFunc("DELETE "+requiredPath, changing(m.withdraw))
+	m.quarantineRoutes(mux)
+	m.rateRoutes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuseAdmin(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})
 	})
 	return mux
 }
+
+// lines is an answer of one JSON object a line, written as it comes.
+type lines struct {
+	out     *bufio.Writer
+	encoder *json.Encoder
+}
+
+func linesTo(w http.ResponseWriter) *lines {
+	w.Header().Set("Content-Type", typeLines)
+	out := bufio.NewWriter(w)
+	return &lines{out, json.NewEncoder(out)}
+}
+
+// write is false when the caller is gone.
+func (l *lines) write(line any) bool { return l.encoder.Encode(line) == nil }
+
+// end writes what is left; a caller that is gone needs no answer.
+func (l *lines) end() { _ = l.out.Flush() }
 
 // answering writes what a question gives as JSON.
 func answering(ask func(r *http.Request) (any, error)) http.HandlerFunc {
@@ -161,6 +183,9 @@ func checkLine(name, text string, runesMax int) error {
 	}
 	return nil
 }
+
+// checkBy wants the name of who makes a change on one line.
+func checkBy(by string) error { return checkLine("the name of who does it", by, byRunesMax) }
 
 // account is the number of the account that the path names.
 func (m *management) account(r *http.Request) (uint64, error) {
@@ -250,7 +275,7 @@ func (m *management) limit(r *http.Request, body limitRequest) (any, error) {
 
 // target is the account of a change, and who makes it.
 func (m *management) target(r *http.Request, by string) (uint64, string, error) {
-	if err := checkLine("the name of who does it", by, byRunesMax); err != nil {
+	if err := checkBy(by); err != nil {
 		return 0, "", err
 	}
 	id, err := m.account(r)
@@ -262,7 +287,7 @@ func (m *management) showRequired(*http.Request) (any, error) {
 }
 
 func (m *management) announce(r *http.Request, body announceRequest) (any, error) {
-	if err := checkLine("the name of who does it", body.By, byRunesMax); err != nil {
+	if err := checkBy(body.By); err != nil {
 		return nil, err
 	}
 	if m.mail == mailLog {
@@ -278,7 +303,7 @@ func (m *management) announce(r *http.Request, body announceRequest) (any, error
 }
 
 func (m *management) withdraw(r *http.Request, body byRequest) (any, error) {
-	if err := checkLine("the name of who does it", body.By, byRunesMax); err != nil {
+	if err := checkBy(body.By); err != nil {
 		return nil, err
 	}
 	by := who(r.Context(), body.By)

@@ -49,7 +49,7 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue
 		return nil, errors.Join(err, listener.Close(), node.close())
 	}
 	management := &management{
-		node: node.system, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
+		node: node.system, catalogue: catalogue, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
 	}
 	management.start(socket)
 	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,9 +46,9 @@ func (v *value[T]) String() string {
 func (v *value[T]) Type() string { return v.kind }
 
 // textValue is a text for which check returns nil.
-func textValue(into *string, kind string, check func(string) error) pflag.Value {
-	parse := func(text string) (string, error) { return text, check(text) }
-	return &value[string]{into, kind, parse, func(text string) string { return text }}
+func textValue[T ~string](into *T, kind string, check func(string) error) pflag.Value {
+	parse := func(text string) (T, error) { return T(text), check(text) }
+	return &value[T]{into, kind, parse, func(text T) string { return string(text) }}
 }
 
 // pathValue is the name of a file or directory.
@@ -64,7 +65,7 @@ func pathValue(into *string, kind string) pflag.Value {
 }
 
 // wordValue is one word of a list.
-func wordValue(into *string, words ...string) pflag.Value {
+func wordValue[T ~string](into *T, words ...string) pflag.Value {
 	return textValue(into, strings.Join(words, "|"), func(text string) error {
 		if slices.Contains(words, text) {
 			return nil
@@ -139,7 +140,7 @@ func lineValue(into *string, kind string, charactersMax int) pflag.Value {
 }
 
 // spanValue is a duration from low to high.
-func spanValue(into *time.Duration, low, high time.Duration) pflag.Value {
+func spanValue(into *time.Duration, low, high time.Duration) *value[time.Duration] {
 	parse := func(text string) (time.Duration, error) {
 		span, err := time.ParseDuration(text)
 		if err != nil {
@@ -151,6 +152,17 @@ func spanValue(into *time.Duration, low, high time.Duration) pflag.Value {
 		return span, nil
 	}
 	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
+}
+
+// optionalSpan is a duration that may be left out: then it stays zero.
+func optionalSpan(into *time.Duration, low, high time.Duration) pflag.Value {
+	span := spanValue(into, low, high)
+	return &value[time.Duration]{into, "SPAN", span.parse, func(span time.Duration) string {
+		if span == 0 {
+			return ""
+		}
+		return span.String()
+	}}
 }
 
 // numberValue is a whole number without sign.
@@ -204,6 +216,37 @@ func instantValue(into *time.Time) pflag.Value {
 		}
 		return t.Format(time.RFC3339)
 	}}
+}
+
+// sideValue is a side of a rate: an exact decimal above zero, kept as it is written.
+func sideValue(into *string) pflag.Value {
+	return textValue(into, "RATE", func(text string) error {
+		_, err := parseSide(text)
+		return err
+	})
+}
+
+// dateValue is a day of the calendar.
+func dateValue(into *string) pflag.Value {
+	return textValue(into, "DATE", func(text string) error {
+		if _, err := engine.ParseDate(text); err != nil {
+			return fmt.Errorf("%q is no date, such as 2027-01-31", text)
+		}
+		return nil
+	})
+}
+
+// currencyPattern is the form of a currency's code.
+func currencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) }
+
+// currencyValue is the code of a currency.
+func currencyValue(into *string) pflag.Value {
+	return textValue(into, "CODE", func(text string) error {
+		if !currencyPattern().MatchString(text) {
+			return fmt.Errorf("%q is no code of a currency, such as USD", text)
+		}
+		return nil
+	})
 }
 
 // urlValue is the address of a page.
