@@ -1,5 +1,293 @@
 package workbook
 
-const oleSignature = "\xD0\xCF\x11\xE0"
+import (
+	"encoding/binary"
+	"slices"
+)
 
-func openXLS(body []byte) (*Book, error) { return nil, damaged("XLS is not read yet") }
+// xlsBook is the stream of a BIFF8 workbook: first the globals, which name the sheets and hold the shared texts, then the
+// sheets, each a part of its own.
+type xlsBook struct {
+	stream []byte
+	starts []int // of the sheets in the stream
+	texts  []string
+}
+
+func openXLS(body []byte) (*Book, error) {
+	stream, err := workbookStream(body)
+	if err != nil {
+		return nil, err
+	}
+	read := &records{stream: stream}
+	part, err := read.begin()
+	if err != nil {
+		return nil, err
+	}
+	if part != globalsPart {
+		return nil, noWorkbook("the stream begins with a part of kind %#04x, a workbook with %#04x", part, globalsPart)
+	}
+	book, sheets := &Book{}, &xlsBook{stream: stream}
+	book.format = sheets
+	for {
+		r, err := read.next()
+		if err != nil {
+			return nil, err
+		}
+		switch r.kind {
+		case recordEnd:
+			return book, nil
+		case recordFilePass:
+			return nil, damaged("it is encrypted: it opens with a password only")
+		case recordSheet:
+			err = sheets.addSheet(book, r)
+		case recordStrings:
+			err = sheets.addTexts(read, r)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// addSheet takes in the name and the place of a sheet. Charts and macros are sheets too; they hold no table.
+func (b *xlsBook) addSheet(book *Book, r record) error {
+	const (
+		kindAt    = 5
+		nameAt    = 6
+		worksheet = 0
+	)
+	if len(r.data) < nameAt {
+		return r.short()
+	}
+	if r.data[kindAt] != worksheet {
+		return nil
+	}
+	name, err := (&pieces{first: r, left: [][]byte{r.data[nameAt:]}}).text(1)
+	if err != nil {
+		return err
+	}
+	start := int64(binary.LittleEndian.Uint32(r.data))
+	if start >= int64(len(b.stream)) {
+		return damaged("sheet %q should begin at byte %d, the stream has %d: cut off?", name, start, len(b.stream))
+	}
+	if len(b.starts) == sheetsMax {
+		return tooLarge("it has more than %d sheets", sheetsMax)
+	}
+	book.sheets = append(book.sheets, name)
+	b.starts = append(b.starts, int(start))
+	return nil
+}
+
+// addTexts takes in the shared texts.
+func (b *xlsBook) addTexts(read *records, r record) error {
+	if b.texts != nil {
+		return damaged("%s is a second table of shared texts", r.at())
+	}
+	data, err := read.continued(r)
+	if err != nil {
+		return err
+	}
+	b.texts, err = sharedTexts(r, data)
+	return err
+}
+
+// rows reads one sheet, up to its end. Parts within it, embedded charts, are passed over.
+func (b *xlsBook) rows(sheet int) ([][]string, error) {
+	read := &records{stream: b.stream, offset: b.starts[sheet]}
+	part, err := read.begin()
+	if err != nil {
+		return nil, err
+	}
+	if part != sheetPart {
+		return nil, damaged("at byte %d is a part of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetPart)
+	}
+	cells := &cellReader{records: read, texts: b.texts}
+	for depth := 1; depth > 0; {
+		r, err := read.next()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case r.kind == recordBegin:
+			depth++
+		case r.kind == recordEnd:
+			depth--
+		case depth == 1:
+			if err := cells.take(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return cells.finish()
+}
+
+// cellReader turns the records of a sheet into cells.
+type cellReader struct {
+	records *records
+	texts   []string
+	grid    grid
+	pending *record // a formula whose text comes in a record of its own
+}
+
+// take reads one record, if it is a cell.
+func (c *cellReader) take(r record) error {
+	if cellKinds := []int{recordFormula, recordMulRK, recordRichLabel, recordLabelSST, recordNumber, recordLabel, recordBoolError,
+		recordRK}; slices.Contains(cellKinds, r.kind) {
+		return c.cell(r)
+	}
+	if r.kind == recordString {
+		return c.formulaText(r)
+	}
+	return nil
+}
+
+// Where the fields of a cell's record begin: its row, its first column, and the value behind the number of a format.
+const (
+	cellColumnAt = 2
+	cellValueAt  = 6
+)
+
+// cell reads a record that begins with row, column and format.
+func (c *cellReader) cell(r record) error {
+	if c.pending != nil {
+		return damaged("the text of the formula in %s is missing", c.pending.at())
+	}
+	if len(r.data) < cellValueAt {
+		return r.short()
+	}
+	row := int(binary.LittleEndian.Uint16(r.data))
+	column := int(binary.LittleEndian.Uint16(r.data[cellColumnAt:]))
+	if r.kind == recordMulRK {
+		return c.mulRK(r, row, column)
+	}
+	text, err := c.value(r, r.data[cellValueAt:])
+	if err != nil {
+		return err
+	}
+	return c.grid.put(row, column, text)
+}
+
+// value reads the value of one cell.
+func (c *cellReader) value(r record, value []byte) (string, error) {
+	need := map[int]int{recordRK: 4, recordNumber: 8, recordFormula: 8, recordLabelSST: 4, recordBoolError: 2}[r.kind]
+	if len(value) < need {
+		return "", r.short()
+	}
+	switch r.kind {
+	case recordRK:
+		return r.number(rkText(binary.LittleEndian.Uint32(value)))
+	case recordNumber:
+		return r.number(doubleText(binary.LittleEndian.Uint64(value)))
+	case recordFormula:
+		return c.formula(r, value)
+	case recordLabelSST:
+		index := int64(binary.LittleEndian.Uint32(value))
+		if index >= int64(len(c.texts)) {
+			return "", damaged("%s wants shared text %d, there are %d", r.at(), index, len(c.texts))
+		}
+		return c.texts[index], nil
+	case recordBoolError:
+		return r.boolError(value[0], value[1] != 0)
+	}
+	return c.label(r, value)
+}
+
+// label reads a text that stands in the cell itself.
+func (c *cellReader) label(r record, value []byte) (string, error) {
+	data, err := c.records.continued(r)
+	if err != nil {
+		return "", err
+	}
+	data[0] = value
+	return (&pieces{first: r, left: data}).text(2)
+}
+
+// mulRK reads several RK numbers side by side: a format and a number each, at the end the last column.
+func (c *cellReader) mulRK(r record, row, column int) error {
+	const each, numberAt = 6, 2
+	values := r.data[cellColumnAt+2:]
+	if len(values)%each != 2 {
+		return damaged("%s has %d bytes, which are no whole numbers", r.at(), len(r.data))
+	}
+	values, last := values[:len(values)-2], int(binary.LittleEndian.Uint16(values[len(values)-2:]))
+	if column+len(values)/each-1 != last {
+		return damaged("%s has %d numbers for the columns %d to %d", r.at(), len(values)/each, column, last)
+	}
+	for ; len(values) > 0; values, column = values[each:], column+1 {
+		text, err := r.number(rkText(binary.LittleEndian.Uint32(values[numberAt:])))
+		if err != nil {
+			return err
+		}
+		if err := c.grid.put(row, column, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// formula reads the value that a formula gave when the file was saved: a number, or by the mark FFFF something else.
+func (c *cellReader) formula(r record, value []byte) (string, error) {
+	const (
+		isText  = 0
+		isBool  = 1
+		isError = 2
+		isEmpty = 3
+	)
+	if binary.LittleEndian.Uint16(value[6:]) != 0xFFFF {
+		return r.number(doubleText(binary.LittleEndian.Uint64(value)))
+	}
+	switch value[0] {
+	case isText:
+		c.pending = &r
+		return "", nil
+	case isBool, isError:
+		return r.boolError(value[2], value[0] == isError)
+	case isEmpty:
+		return "", nil
+	}
+	return "", damaged("%s has a value of kind %d, which does not exist", r.at(), value[0])
+}
+
+// formulaText reads the text that belongs to the formula before.
+func (c *cellReader) formulaText(r record) error {
+	if c.pending == nil {
+		return damaged("%s is the text of a formula that is not there", r.at())
+	}
+	formula := c.pending.data
+	c.pending = nil
+	text, err := c.label(r, r.data)
+	if err != nil {
+		return err
+	}
+	return c.grid.put(int(binary.LittleEndian.Uint16(formula)), int(binary.LittleEndian.Uint16(formula[cellColumnAt:])), text)
+}
+
+// finish gives the rows when the sheet has ended.
+func (c *cellReader) finish() ([][]string, error) {
+	if c.pending != nil {
+		return nil, damaged("the text of the formula in %s is missing", c.pending.at())
+	}
+	return c.grid.rows, nil
+}
+
+// number passes the text of a number on, if it was one.
+func (r record) number(text string, ok bool) (string, error) {
+	if !ok {
+		return "", damaged("%s holds no number", r.at())
+	}
+	return text, nil
+}
+
+// boolError is the text of a truth value or of an error.
+func (r record) boolError(value byte, isError bool) (string, error) {
+	names := map[byte]string{0: "FALSE", 1: "TRUE"}
+	if isError {
+		names = map[byte]string{0x00: "#NULL!", 0x07: "#DIV/0!", 0x0F: "#VALUE!", 0x17: "#REF!", 0x1D: "#NAME?", 0x24: "#NUM!", 0x2A: "#N/A",
+			0x2B: "#GETTING_DATA"}
+	}
+	name, ok := names[value]
+	if !ok {
+		return "", damaged("%s has the value %d, which is neither a truth value nor an error", r.at(), value)
+	}
+	return name, nil
+}
