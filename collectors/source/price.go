@@ -1,0 +1,125 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of a price's text.
+const (
+	priceBytesMax  = 200 // longer texts are prose
+	wholeDigitsMax = 11  // as many as the engine can hold
+)
+
+// ErrPrice is what every refused price wraps.
+var ErrPrice = errors.New("not one price")
+
+// The forms around a number. A currency stands before it or behind it, a daily change behind an equals sign.
+var (
+	currencyBefore = regexp.MustCompile(`(?i)^(?:(?:RD\$|US\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
+	currencyBehind = regexp.MustCompile(`(?i) ?(?:RD\$|US\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
+	dailyChange    = regexp.MustCompile(`^[-+−]? ?(?:RD|US)?[$€]? ?[-+−]?[0-9][0-9.,]*$`)
+	noPrice        = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
+	noRateYet      = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate
+)
+
+// ReadPrice reads one price as a page shows it and gives it as plain decimal text, with the digits that stand there: "56.60"
+// for "RD$ 56,60". It is "" where the page says that it has no value: nothing, "-", "N/A", "999999". A zero is given as
+// it is: the engine knows what to think of it (I3).
+//
+// Whatever is not certainly one price is an error, and nothing is guessed: two numbers, a footnote's digit, a sign, an
+// exponent, "64,050" when nobody said what its comma means, other digits than ASCII. mark is how the source writes
+// fractions; more than decimalsMax digits behind it are an error of reading, not a rate.
+func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
+	if len(text) > priceBytesMax {
+		return "", fmt.Errorf("%w: a text of %d bytes", ErrPrice, len(text))
+	}
+	text = collapse(text)
+	if price, change, changes := strings.Cut(text, "="); changes {
+		if !dailyChange.MatchString(strings.TrimSpace(change)) {
+			return "", fmt.Errorf("%w: %q has something else than a daily change behind its equals sign", ErrPrice, text)
+		}
+		text = strings.TrimSpace(price)
+	}
+	if noPrice.MatchString(text) {
+		return "", nil
+	}
+	number := currencyBefore.ReplaceAllLiteralString(text, "")
+	number = currencyBehind.ReplaceAllLiteralString(number, "")
+	if noPrice.MatchString(number) {
+		return "", nil
+	}
+	price, err := readNumber(number, mark)
+	if err != nil {
+		return "", err
+	}
+	if noRateYet.MatchString(price) {
+		return "", nil
+	}
+	return price, checkPrice(price, decimalsMax)
+}
+
+// checkPrice holds a plain decimal text to the source's digits and to what the engine reads.
+func checkPrice(price string, decimalsMax int) error {
+	whole, fraction, _ := strings.Cut(price, ".")
+	if most := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > most {
+		return fmt.Errorf("%w: %q has %d decimals, and this source has at most %d", ErrPrice, price, len(fraction), most)
+	}
+	if len(whole) > wholeDigitsMax {
+		return fmt.Errorf("%w: %q has more than %d digits before its mark", ErrPrice, price, wholeDigitsMax)
+	}
+	if _, err := engine.ReadDecimal(price); err != nil {
+		return fmt.Errorf("%w: %w", ErrPrice, err)
+	}
+	return nil
+}
+
+// readNumber reads digits with points and commas. Where the mark is not known, both readings are tried: one alone is certain,
+// two that differ are not, but for a single point, which is how the country writes fractions.
+func readNumber(text string, mark DecimalMark) (string, error) {
+	pointed, isPointed := readMarked(text, ".", ",")
+	comma, isComma := readMarked(text, ",", ".")
+	switch {
+	case mark == Point && isPointed:
+		return pointed, nil
+	case mark == Comma && isComma:
+		return comma, nil
+	case mark != AnyMark:
+		return "", fmt.Errorf("%w: %q, in a source that writes fractions with a %s", ErrPrice, text, mark)
+	case isPointed && isComma && pointed != comma && !strings.Contains(text, "."):
+		return "", fmt.Errorf("%w: the comma of %q may stand before decimals or thousands; tell decimal in the definition", ErrPrice, text)
+	case isPointed:
+		return pointed, nil
+	case isComma:
+		return comma, nil
+	}
+	return "", fmt.Errorf("%w: %q", ErrPrice, text)
+}
+
+// readMarked reads digits with at most one mark before the decimals and with another, or none, between thousands.
+func readMarked(text, mark, between string) (string, bool) {
+	whole, decimals, marked := strings.Cut(text, mark)
+	groups := strings.Split(whole, between)
+	for i, group := range groups {
+		switch {
+		case !allDigits(group) || group == "":
+			return "", false
+		case i > 0 && len(group) != 3:
+			return "", false
+		case i == 0 && len(groups) > 1 && (len(group) > 3 || group[0] == '0'):
+			return "", false
+		}
+	}
+	whole = strings.Join(groups, "")
+	if !marked {
+		return whole, true
+	}
+	return whole + "." + decimals, decimals != "" && allDigits(decimals)
+}
+
+// allDigits knows ASCII digits only: a superscript is a footnote.
+func allDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
