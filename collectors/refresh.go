@@ -1,0 +1,173 @@
+package collectors
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// Refreshes is what the answers of a source's pages become for the engine: first the days of the past, oldest first, each
+// observed at the end of its day in Santo Domingo but never after at; then what is said now, observed at at, for the slot.
+//
+// answers[i] is what page i of the definition said; the zero Answer stands for a page that gave none. What is said now is
+// Complete in each currency of which every page that may speak has answered: only there something missing is a loss (I3). So
+// there may be two refreshes of now, which share no currency. History answers no slot and is never complete: a day that a
+// workbook lacks is no loss. Every observation expires when the source says so, else by the definition (T3).
+//
+// It is pure, and leaves the answers as they are.
+func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time) []engine.Refresh {
+	refreshes := pastDays(d, answers, at)
+	var whole, part []engine.Observation
+	for i := range answers {
+		for _, observation := range answers[i].Observations {
+			if heardAll(d, answers, observation.Currency) {
+				whole = append(whole, observation)
+			} else {
+				part = append(part, observation)
+			}
+		}
+	}
+	for _, said := range []struct {
+		observations []engine.Observation
+		complete     bool
+	}{{whole, true}, {part, false}} {
+		if len(said.observations) > 0 {
+			expire(d, said.observations, at)
+			refreshes = append(refreshes, engine.Refresh{
+				SourceID: d.ID, ObservedAt: at, Observations: said.observations, Slot: slot, Complete: said.complete,
+			})
+		}
+	}
+	return refreshes
+}
+
+// pastDays gathers the history of all pages by day.
+func pastDays(d *source.Definition, answers []source.Answer, at time.Time) []engine.Refresh {
+	days := map[engine.Date][]engine.Observation{}
+	for i := range answers {
+		for _, day := range answers[i].History {
+			days[day.Date] = append(days[day.Date], day.Observations...)
+		}
+	}
+	refreshes := make([]engine.Refresh, 0, len(days)+2)
+	for _, date := range slices.Sorted(maps.Keys(days)) {
+		observations := days[date]
+		if date.IsZero() || len(observations) == 0 {
+			continue
+		}
+		for i := range observations {
+			if observations[i].EffectiveDate.IsZero() {
+				observations[i].EffectiveDate = date
+			}
+		}
+		observed := endOf(date)
+		if observed.After(at) {
+			observed = at
+		}
+		expire(d, observations, observed)
+		refreshes = append(refreshes, engine.Refresh{SourceID: d.ID, ObservedAt: observed, Observations: observations})
+	}
+	return refreshes
+}
+
+// endOf is the last second of a day in Santo Domingo (T2).
+func endOf(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
+
+// expire says how long each observation is believed, unless its source did (T3).
+func expire(d *source.Definition, observations []engine.Observation, checked time.Time) {
+	for i := range observations {
+		if o := &observations[i]; o.ExpiresAt.IsZero() {
+			o.ExpiresAt = d.ExpiresAt(checked, o.EffectiveDate)
+		}
+	}
+}
+
+// heardAll reports that every page that may speak of the currency has answered. Answers that do not fit the pages one by one
+// prove nothing.
+func heardAll(d *source.Definition, answers []source.Answer, currency string) bool {
+	if len(answers) != len(d.Pages) {
+		return false
+	}
+	for i := range d.Pages {
+		silent := len(answers[i].Observations) == 0 && len(answers[i].History) == 0
+		if silent && speaksOf(&d.Pages[i], currency) {
+			return false
+		}
+	}
+	return true
+}
+
+// speaksOf reports that the page may have a value of the currency.
+func speaksOf(page *source.Page, currency string) bool {
+	if page.Currency == currency {
+		return true
+	}
+	for _, field := range page.Extract.Fields {
+		if field.Currency == currency {
+			return true
+		}
+	}
+	var labels []map[string]source.Target
+	if page.Extract.Rows != nil {
+		labels = append(labels, page.Extract.Rows.Labels)
+	}
+	if page.Extract.Text != nil {
+		labels = append(labels, page.Extract.Text.Labels)
+	}
+	for _, targets := range labels {
+		for _, target := range targets {
+			if target.Currency == currency {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newest leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
+func newest(answers []source.Answer, days int, at time.Time) []source.Answer {
+	if days == 0 {
+		return answers
+	}
+	oldest := engine.DateOf(at).AddDays(-days)
+	cut := slices.Clone(answers)
+	for i := range cut {
+		cut[i].History = slices.DeleteFunc(slices.Clone(cut[i].History), func(day source.Day) bool { return day.Date < oldest })
+	}
+	return cut
+}
+
+// again is what a later try of the same slot hands over. The engine hears a source once for a slot and currency; so what is
+// said in a currency that the slot had already, by a page that has answered only now, goes along without the slot.
+func again(refreshes []engine.Refresh, heard map[string]bool) []engine.Refresh {
+	if len(heard) == 0 {
+		return refreshes
+	}
+	var out []engine.Refresh
+	for _, refresh := range refreshes {
+		if refresh.Slot.IsZero() {
+			out = append(out, refresh)
+			continue
+		}
+		late := refresh
+		late.Slot, late.Complete, late.Observations = time.Time{}, false, nil
+		fresh := refresh
+		fresh.Observations = nil
+		for _, observation := range refresh.Observations {
+			if heard[observation.Currency] {
+				late.Observations = append(late.Observations, observation)
+			} else {
+				fresh.Observations = append(fresh.Observations, observation)
+			}
+		}
+		for _, part := range []engine.Refresh{fresh, late} {
+			if len(part.Observations) > 0 {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
