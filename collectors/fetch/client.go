@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/tasard/tasard/collectors/source"
 )
@@ -9,17 +11,97 @@ import (
 // Client fetches documents. Its methods are safe for concurrent use.
 type Client struct {
 	config Config
+	chance chance
+	hosts  lines[host]
+	robots lines[robots]
+	memory memory
+
+	mu      sync.Mutex
+	closed  bool
+	ends    map[*session]context.CancelFunc // of the fetches under way
+	running sync.WaitGroup
 }
 
 // New makes a client. It opens nothing; Close ends what Fetch opens. A Config without a Clock is a fault of the program: New panics.
 func New(config Config) *Client {
-	return &Client{config: config.complete()}
+	config = config.complete()
+	return &Client{config: config, chance: chance{random: config.Random}, ends: map[*session]context.CancelFunc{}}
 }
 
-// Fetch gets the document of one page of a source. The error is a *source.Failure.
-func (c *Client) Fetch(_ context.Context, d *source.Definition, _ int) (*source.Document, error) {
-	return nil, source.Fail(source.Internal, "%s: fetching is under way", d.ID)
+// Fetch gets the document of one page of a source, by its place in d.Pages. The error is a *source.Failure. All connections are closed
+// when it returns. The body belongs to the caller.
+func (c *Client) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
+	if page < 0 || page >= len(d.Pages) {
+		return nil, source.Fail(source.Internal, "%s has no page %d; it has %d", d.ID, page, len(d.Pages))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.BudgetMax)
+	defer cancel()
+	document, f := c.fetch(ctx, cancel, d, page)
+	if f != nil {
+		f.failure.Page = d.Pages[page].Name
+		return nil, f.failure
+	}
+	return document, nil
+}
+
+func (c *Client) fetch(ctx context.Context, cancel context.CancelFunc, d *source.Definition, page int) (*source.Document, *fault) {
+	lines := &connections{ctx: ctx, dial: c.config.Dial}
+	defer lines.end()
+	s, f := c.newSession(d, page, lines)
+	if f != nil {
+		return nil, f
+	}
+	if !c.begin(s, cancel) {
+		return nil, newFault(source.Network, "the client is closed")
+	}
+	defer c.finish(s)
+	return s.run(ctx)
+}
+
+// begin counts a Fetch in, unless the client is closed.
+func (c *Client) begin(s *session, cancel context.CancelFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.ends[s] = cancel
+	c.running.Add(1)
+	return true
+}
+
+func (c *Client) finish(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ends, s)
+	c.running.Done()
 }
 
 // Close ends the fetches that are under way and waits for them. A Fetch after it fails.
-func (c *Client) Close() {}
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, end := range c.ends {
+		end()
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// host is what is known of a host between two requests.
+type host struct {
+	free  time.Time // when the next request may begin
+	pause time.Duration
+}
+
+// left is how long to wait until the host may be asked again; never longer than the pause, also when the clock was put back.
+func (h host) left(now time.Time) time.Duration {
+	return min(h.free.Sub(now), h.pause)
+}
+
+// leave gives the host to the next, who waits for the pause first.
+func (c *Client) leave(turn *line[host], asked time.Duration) {
+	pause := max(c.config.Pause, asked)
+	turn.value = host{free: c.config.Clock().Add(pause), pause: pause}
+	c.hosts.leave(turn)
+}

@@ -1,0 +1,152 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// Limits of an answer, unpacked.
+const (
+	pageBytesMax     = 5 << 20   // HTML, JSON, text
+	workbookBytesMax = 10 << 20  // XLSX, XLS
+	robotsBytesMax   = 512 << 10 // RFC 9309, 2.5 wants at least 500 KiB; the rest is left out
+	errorBytesMax    = 64 << 10  // of an answer that is no document: enough to recognise a bot wall
+	headerBytesMax   = 64 << 10
+)
+
+// firstBytes is how much room a body of unknown size gets at first; four times as much whenever it is full.
+const firstBytes = 64 << 10
+
+// answer is what one request brought.
+type answer struct {
+	method string
+	url    *url.URL
+	status int
+	header http.Header
+	body   []byte
+	at     time.Time // when its last byte came
+}
+
+// errTooLarge is a body beyond its limit.
+var errTooLarge = errors.New("too large")
+
+// readBody reads at most limit bytes: errTooLarge for more, or, with cut, the first limit bytes. declared is the size that the header
+// says, -1 = unknown. The room grows in few steps and never beyond the limit, so that a hostile body costs its limit and no more.
+func readBody(body io.Reader, declared int64, limit int, cut bool) ([]byte, error) {
+	if declared > int64(limit) && !cut {
+		return nil, errTooLarge
+	}
+	room := min(firstBytes, limit)
+	if declared >= 0 && declared <= int64(limit) {
+		room = int(declared)
+	}
+	buffer := make([]byte, 0, room+1) // one more byte shows that there is more
+	for {
+		n, err := body.Read(buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		if len(buffer) > limit {
+			if cut {
+				return buffer[:limit], nil
+			}
+			return nil, errTooLarge
+		}
+		if errors.Is(err, io.EOF) {
+			return buffer, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buffer) == cap(buffer) {
+			buffer = append(make([]byte, 0, min(4*cap(buffer), limit+1)), buffer...)
+		}
+	}
+}
+
+// isRedirect reports that the answer names another place, by a status that has one.
+func (a *answer) isRedirect() bool {
+	switch a.status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// judge says what is wrong with an answer that is no redirect, nil = it is a document. last tells the document from a step towards it,
+// which may be without a body.
+func (a *answer) judge(last bool) *fault {
+	switch {
+	case a.status == http.StatusOK && (len(a.body) > 0 || !last):
+		return nil
+	case a.status == http.StatusOK, a.status == http.StatusNoContent, a.status == http.StatusResetContent:
+		if !last {
+			return nil
+		}
+		return a.fault(source.Empty, "an answer without a body")
+	case a.status == http.StatusForbidden:
+		return a.fault(source.Blocked, "the server refuses us")
+	case a.status == http.StatusUnauthorized && len(a.body) > 0:
+		return a.fault(source.Blocked, "the server wants us to log in")
+	case a.status >= 400 && isWall(a.header, a.body):
+		return a.fault(source.Blocked, "a challenge of a bot wall")
+	case heals(a.status):
+		f := a.fault(source.HTTPStatus, "wanted 200").mayHeal()
+		f.after = readRetryAfter(a.header.Get("Retry-After"), a.at)
+		return f
+	default:
+		return a.fault(source.HTTPStatus, "wanted 200")
+	}
+}
+
+// fault is a fault that tells the status and what it means.
+func (a *answer) fault(kind source.FailureKind, what string) *fault {
+	f := newFault(kind, "%s %s: %s, found %s", a.method, a.url, what, statusText(a.status))
+	f.status = a.status
+	return f
+}
+
+// target is where a redirect leads.
+func (a *answer) target() (*url.URL, *fault) {
+	location := a.header.Get("Location")
+	if location == "" {
+		return nil, a.fault(source.HTTPStatus, "a redirect that names no target")
+	}
+	to, err := a.url.Parse(location)
+	if err != nil {
+		return nil, a.fault(source.HTTPStatus, "a redirect to "+shown(location)+", which is no address").because(err)
+	}
+	if why := refuseStep(a.url, to); why != "" {
+		return nil, a.fault(source.HTTPStatus, "a redirect to "+shown(location)+" is not followed: "+why)
+	}
+	to.Fragment, to.RawFragment = "", ""
+	return to, nil
+}
+
+// shown cuts what a server says to what fits a line, without what could steer a terminal.
+func shown(text string) string {
+	const bytesMax = 200
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text) > bytesMax {
+		text = strings.ToValidUTF8(text[:bytesMax], "") + "…"
+	}
+	return text
+}
+
+func statusText(status int) string {
+	text := http.StatusText(status)
+	if text == "" {
+		text = "unknown"
+	}
+	return fmt.Sprintf("%d %s", status, text)
+}

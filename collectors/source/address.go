@@ -1,0 +1,32 @@
+package source
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+// addressPageBytesMax bounds how much of a page is searched for an address: a tree takes many times the room of its text.
+const addressPageBytesMax = 1 << 20
+
+// AttributeOf reads an attribute of the first element that a selector finds in a page, for AddressFrom. The error is a *Failure
+// of the kind layout.
+func AttributeOf(page *Document, selector, attribute string) (string, error) {
+	body := page.Body[:min(len(page.Body), addressPageBytesMax)]
+	tree, err := goquery.NewDocumentFromReader(bytes.NewReader(body))
+	if err != nil {
+		f := Fail(Layout, "%s is no page of HTML, and the next address was wanted from it: %v", page.URL, err)
+		f.Cause = err
+		return "", f
+	}
+	found := tree.Find(selector)
+	if found.Length() == 0 {
+		return "", Fail(Layout, "%s has no element %s, which names the next address", page.URL, selector)
+	}
+	text, ok := found.First().Attr(attribute)
+	if text = strings.TrimSpace(text); !ok || text == "" {
+		return "", Fail(Layout, "%s: the element %s has no attribute %s, which names the next address", page.URL, selector, attribute)
+	}
+	return text, nil
+}
