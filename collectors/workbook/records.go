@@ -46,7 +46,9 @@ type record struct {
 }
 
 // at names the record for people.
-func (r record) at() string { return fmt.Sprintf("record %#04x at byte %d of the stream", r.kind, r.offset) }
+func (r record) at() string {
+	return fmt.Sprintf("record %#04x at byte %d of the stream", r.kind, r.offset)
+}
 
 // short says that a record ends before its data does.
 func (r record) short() error { return damaged("%s has only %d bytes", r.at(), len(r.data)) }
