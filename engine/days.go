@@ -60,15 +60,25 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 
 // row is the row of a day and quote.
 func (s *state) row(date Date, key QuoteKey) (HistoryEntry, bool) {
-	if d := s.days[date]; d != nil {
-		if at, found := d.find(key); found {
-			return d.rows[at], true
-		}
-	}
-	if s.base != nil {
-		return s.base.row(date, key)
+	if row, _, _ := s.look(date, key); row != nil {
+		return *row, true
 	}
 	return HistoryEntry{}, false
+}
+
+// look is the row, nil when there is none, and where it stands among the state's own, or would stand.
+func (s *state) look(date Date, key QuoteKey) (row *HistoryEntry, at int, own bool) {
+	d := s.days[date]
+	if d != nil {
+		at, own = d.find(key)
+	}
+	switch {
+	case own:
+		row = &d.rows[at]
+	case s.base != nil:
+		row, _, _ = s.base.look(date, key)
+	}
+	return row, at, own
 }
 
 // oldest is the first day within the depth of history. It counts from the newest day, not from a clock, so that a replay forgets
@@ -80,14 +90,21 @@ func (s *state) keeps(date Date, kind Kind) bool { return kind == Reference || d
 
 // record keeps one row a day (T5): the last value of the source that takes precedence.
 func (s *state) record(row HistoryEntry) {
-	if old, exists := s.row(row.Date, row.key()); exists && !row.replaces(&old) || !s.keeps(row.Date, row.Kind) {
+	old, at, own := s.look(row.Date, row.key())
+	if old != nil && !row.replaces(old) || !s.keeps(row.Date, row.Kind) {
 		return
 	}
-	s.setRow(row)
+	s.place(row, at, own)
 	s.newest = max(s.newest, row.Date)
 }
 
 func (s *state) setRow(row HistoryEntry) {
+	_, at, own := s.look(row.Date, row.key())
+	s.place(row, at, own)
+}
+
+// place puts a row where look has found, or missed, it.
+func (s *state) place(row HistoryEntry, at int, own bool) {
 	d := s.days[row.Date]
 	switch {
 	case d == nil:
@@ -96,7 +113,7 @@ func (s *state) setRow(row HistoryEntry) {
 		d = &day{row.Date, slices.Clone(d.rows)}
 	}
 	s.days[row.Date], s.dirty[row.Date] = d, true
-	if at, found := d.find(row.key()); found {
+	if own {
 		d.rows[at] = row
 	} else {
 		d.rows = slices.Insert(d.rows, at, row)

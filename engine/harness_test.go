@@ -44,7 +44,7 @@ func testCatalogue() *Catalogue {
 		Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: LifetimeDefault, Bounds: []Bound{
 			{Currency: "USD", JumpPermille: 100},
 			{Currency: "USD", Until: dayOf("2003-12-31"), Lowest: decimalFrom("10"), Highest: decimalFrom("60"), JumpPermille: 300},
-			{Currency: "USD", Until: dayOf("1999-12-31"), Lowest: decimalFrom("5"), Highest: decimalFrom("20")},
+			{Currency: "USD", Until: dayOf("1999-12-31"), Lowest: decimalFrom("8"), Highest: decimalFrom("20")},
 			{Currency: "EUR", Lowest: decimalFrom("1")},
 		}},
 		Source{ID: "bdi-site", Name: "Sitio web de Banco BDI", URL: "https://www.bdi.com.do/", Priority: 100, Lifetime: LifetimeDefault},

@@ -74,6 +74,7 @@ func TestI3_Refusals(t *testing.T) {
 		"times ten":          {OutOfBand, []Observation{usd("bdi", "570", "600")}},
 		"off the market":     {OffMarket, []Observation{usd("bdi", "47", "60.5")}},
 		"in the far future":  {FutureDate, []Observation{future}},
+		"one side twice":     {SameSides, []Observation{usd("bdi", "58", "58")}},
 		"two answers":        {Disagreement, []Observation{usd("bdi", "57", "60"), usd("bdi", "57.1", "60")}},
 		"an answer and none": {Disagreement, []Observation{usd("bdi", "57", "60"), usd("bdi", "57", "")}},
 	} {
@@ -312,7 +313,7 @@ func TestSplit(t *testing.T) {
 		{SourceID: "a", ObservedAt: noon, Observations: []Observation{euro, noBank, good, noCurrency, noChannel, noKind}},
 		{SourceID: "", ObservedAt: noon, Observations: []Observation{good}},
 		{SourceID: "a", Observations: []Observation{good}},
-		{SourceID: "a", ObservedAt: noon, Observations: []Observation{good, good}, Complete: true},
+		{SourceID: "a", ObservedAt: noon, Observations: []Observation{good, good}, Complete: true, Slot: noon},
 	}
 	parts, refused := Split(DefaultCatalogue(), refreshes)
 	var got []string
@@ -325,7 +326,7 @@ func TestSplit(t *testing.T) {
 	}
 	dollars := parts["USD"]
 	if len(parts) != 2 || len(dollars) != 2 || !slices.Equal(dollars[0].Index, []int{2}) || dollars[1].From != 3 ||
-		!slices.Equal(dollars[1].Index, []int{0, 1}) || !dollars[1].Refresh.Complete {
+		!slices.Equal(dollars[1].Index, []int{0, 1}) || !dollars[1].Refresh.Complete || !dollars[1].Refresh.Slot.Equal(noon) {
 		t.Errorf("parts are %+v", parts)
 	}
 }

@@ -91,8 +91,8 @@ func (j *judge) verdict() *Refreshed {
 	for i := range j.candidates {
 		c := &j.candidates[i]
 		c.refuse(c.defect())
-		c.refuse(c.sameSides())
 		c.refuse(j.outOfBand(c))
+		c.refuse(c.sameSides())
 		c.refuse(j.inFuture(c))
 		c.refuse(j.outdated(c))
 	}

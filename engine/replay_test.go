@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // drawCommand is anything that may happen to a book, good and bad.
 func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
 	institution := rapid.SampledFrom([]string{"bhd", "popular", "caribe", "vimenca", "romana", "bancamerica", "bcrd"})
-	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "b"})
+	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "past"})
 	switch kind := rapid.IntRange(0, 9).Draw(t, "command"); {
 	case kind == 0:
 		return Withdraw{QuoteKey{institution.Draw(t, "of"), Unspecified, Commercial}, source.Draw(t, "by"), "ana"}
@@ -24,13 +25,16 @@ func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
 		}
 		return Reject{one.ID, "ana"}
 	}
-	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "61.5", "64", "6.09", "x"})
+	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "61.5", "64", "6.09", "12.5", "x"})
+	day := int(DateOf(now))
+	slot := now.Truncate(8 * time.Hour)
 	var refreshes []Refresh
 	for range rapid.IntRange(1, 3).Draw(t, "refreshes") {
 		refresh := Refresh{
 			SourceID:   source.Draw(t, "source"),
 			ObservedAt: now.Add(-time.Duration(rapid.IntRange(-1, 60).Draw(t, "age")) * time.Hour),
 			Complete:   rapid.Bool().Draw(t, "complete"),
+			Slot:       rapid.SampledFrom([]time.Time{{}, {}, slot, slot.Add(-8 * time.Hour), slot.Add(8 * time.Hour)}).Draw(t, "slot"),
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "observations") {
 			refresh.Observations = append(refresh.Observations, Observation{
@@ -38,7 +42,8 @@ func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
 				Channel: rapid.SampledFrom([]Channel{"", Branch, Digital}).Draw(t, "channel"),
 				Kind:    rapid.SampledFrom([]Kind{"", Commercial, Reference}).Draw(t, "kind"),
 				Buy:     side.Draw(t, "buy"), Sell: side.Draw(t, "sell"),
-				EffectiveDate: Date(rapid.SampledFrom([]int{0, 0, int(DateOf(now)), int(DateOf(now)) - 1, int(DateOf(now)) + 9}).Draw(t, "date")),
+				EffectiveDate: Date(rapid.SampledFrom([]int{0, 0, day, day - 1, day + 3, day + 9, 730_000, 731_000}).Draw(t, "date")), // 1999, 2002
+				Document:      rapid.SampledFrom([]string{"", "5e1f", strings.Repeat("ab", 40)}).Draw(t, "document"),
 			})
 		}
 		refreshes = append(refreshes, refresh)
@@ -109,6 +114,10 @@ func same(t *rapid.T, what string, want, got *Book) {
 
 func servesOnlyGood(t *rapid.T, view *View) {
 	for _, rate := range view.rates {
+		if past := rate.SourceID == "past" && !rate.EffectiveDate.IsZero() && rate.EffectiveDate <= dayOf("2003-12-31"); !past &&
+			(rate.Buy.String() == "12.5" || rate.Sell.String() == "12.5") {
+			t.Fatalf("%s is served with %s / %s", rate.ID, rate.Buy, rate.Sell)
+		}
 		for _, side := range []Decimal{rate.Buy, rate.Sell} {
 			if side.IsZero() || side.String() == "6.09" || len(side.String()) > 12 {
 				t.Fatalf("%s is served with %s", rate.ID, side)
