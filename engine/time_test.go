@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -215,26 +214,6 @@ func TestT9_Depth(t *testing.T) {
 	}
 	if page := f.book.Board().History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: today + 1, To: today + 300}); page.Total != 0 {
 		t.Error("the future has rows")
-	}
-}
-
-// A replay that never looks at a board forgets the same days.
-func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
-	rules := DefaultRules()
-	rules.HistoryDays = HistoryDaysMin
-	live, silent := newFixture(t), newFixture(t)
-	live.book, silent.book = NewBook("USD", testCatalogue(), rules), NewBook("USD", DefaultCatalogue(), rules)
-	for day := range 500 {
-		for _, f := range []*fixture{live, silent} {
-			f.now = noon.Add(time.Duration(day) * 24 * time.Hour)
-			f.accept("a", usd("bhd", "57", "60"))
-			old := Refresh{SourceID: "a", ObservedAt: f.now.Add(-400 * 24 * time.Hour), Observations: []Observation{usd("bhd", "56", "60")}}
-			f.do(Observe{[]Refresh{old}})
-		}
-		live.book.Board()
-	}
-	if a, b := live.book.State(), silent.book.State(); !reflect.DeepEqual(a, b) {
-		t.Errorf("%d rows with boards, %d without", len(a.History), len(b.History))
 	}
 }
 

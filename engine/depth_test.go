@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// shallow is a book that keeps as little history as is allowed.
+func shallow(currency string) *Book {
+	rules := DefaultRules()
+	rules.HistoryDays = HistoryDaysMin
+	return NewBook(currency, testCatalogue(), rules)
+}
+
+// A replay that never looks at a board forgets the same days.
+func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
+	live, silent := newFixture(t), newFixture(t)
+	live.book, silent.book = shallow("USD"), shallow("USD")
+	for day := range 500 {
+		for _, f := range []*fixture{live, silent} {
+			f.now = noon.Add(time.Duration(day) * 24 * time.Hour)
+			f.accept("a", usd("bhd", "57", "60"))
+			f.accept("bcrd-reference", reference("58.9", "59.3"))
+			for _, ago := range []int{400, 360} {
+				old := Refresh{SourceID: "a", ObservedAt: f.now.AddDate(0, 0, -ago), Observations: []Observation{usd("bhd", "56", "60")}}
+				f.do(Observe{[]Refresh{old}})
+				old.SourceID, old.Observations = "bcrd-reference", []Observation{reference("58.8", "59.3")}
+				f.do(Observe{[]Refresh{old}})
+			}
+		}
+		live.book.Board()
+	}
+	a, b := live.book.State(), silent.book.State()
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("%d rows with boards, %d without", len(a.History), len(b.History))
+	}
+	if back := Restore(a, testCatalogue(), live.book.rules).State(); !reflect.DeepEqual(a, back) {
+		t.Errorf("%d rows, %d after a snapshot", len(a.History), len(back.History))
+	}
+	if len(silent.book.state.days) != len(silent.book.days) || len(live.book.state.days) != len(live.book.days) {
+		t.Error("days that no board has are still in memory")
+	}
+}
+
+// Days that leave the depth of history keep their reference rows and lose the others; boards handed out before keep all.
+func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
+	f := newFixture(t)
+	f.book = shallow("USD")
+	start := DateOf(noon)
+	both := func() {
+		f.accept("a", usd("bhd", "57", "60"), usd("caribe", "57.1", "60"))
+		f.accept("bcrd-reference", reference("58.9", "59.3"))
+	}
+	both()
+	f.wait(24 * time.Hour)
+	f.accept("a", usd("bhd", "57", "60"))
+	first := f.book.Board()
+	f.wait(3 * 366 * 24 * time.Hour)
+	both()
+	count := func(board *Board, from, to Date) int {
+		return board.History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: from, To: to}).Total
+	}
+	page := f.book.Board().History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: start, To: start + 1})
+	if page.Total != 1 || page.Items[0].Kind != Reference || page.Items[0].Date != start {
+		t.Errorf("of the first days are kept %+v", page.Items)
+	}
+	if got := count(first, start, start+1); got != 4 {
+		t.Errorf("the board of then has %d rows, want 4", got)
+	}
+	for _, observation := range []Observation{usd("bhd", "12", "12.5"), reference("12.5", "12.7")} {
+		observation.EffectiveDate = dayOf("1991-01-02")
+		receipt := f.do(Observe{[]Refresh{{SourceID: "past", ObservedAt: noon, Observations: []Observation{observation}}}})
+		restored := Restore(f.book.State(), testCatalogue(), f.book.rules)
+		want := 0
+		if observation.Kind == Reference {
+			want = 1
+		}
+		if live, back := count(f.book.Board(), 1, start-1), count(restored.Board(), 1, start-1); receipt.Accepted != 1 || live != want || back != want {
+			t.Errorf("%+v: %d rows, %d after a snapshot, want %d", receipt, live, back, want)
+		}
+	}
+}
+
+// longHistory is 35 years of business days of a reference currency.
+func longHistory(currency string) *Book {
+	book := NewBook(currency, testCatalogue(), DefaultRules())
+	for date := dayOf("1991-06-17"); date <= DateOf(noon); date++ {
+		moment := date.Start().Add(17 * time.Hour)
+		if weekday := moment.In(Location()).Weekday(); weekday == time.Saturday || weekday == time.Sunday {
+			continue
+		}
+		decimals := fmt.Sprintf("%04d", int(date)%10000)
+		book.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: moment, Priority: 100, Quotes: []Quoted{{
+			Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58." + decimals), Sell: decimalFrom("59." + decimals),
+			EffectiveDate: date, ExpiresAt: moment.Add(98 * time.Hour),
+		}}})
+	}
+	return book
+}
+
+// longHistories are those of 15 currencies.
+func longHistories() (books []*Book, boards []*Board) {
+	for i := range 15 {
+		books = append(books, longHistory(fmt.Sprintf("X%02d", i)))
+		boards = append(boards, books[i].Board())
+	}
+	return books, boards
+}
+
+func TestX9_ALongHistoryFitsIntoMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector has memory of its own")
+	}
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	books, boards := longHistories()
+	used, rows := heap()-before, uint64(0)
+	for _, board := range boards {
+		rows += uint64(len(board.State().History))
+	}
+	t.Logf("%d rows of 15 currencies take %.1f MB, %d bytes a row", rows, float64(used)/1e6, used/rows)
+	if rows != 15*9133 || used/rows > 400 {
+		t.Errorf("%d rows with %d bytes each, want %d with at most 400", rows, used/rows, 15*9133)
+	}
+	runtime.KeepAlive(books)
+}
+
+// A page of a year long past, and the board after a change.
+func BenchmarkLongHistory(b *testing.B) {
+	books, boards := longHistories()
+	market := NewMarket(testCatalogue(), boards, noon)
+	year := HistoryQuery{Cut: Cut{LimitMax, 3600}, From: dayOf("1999-01-01"), To: dayOf("1999-12-31")}
+	b.Run("page of all currencies", func(b *testing.B) {
+		for b.Loop() {
+			if page := market.History(year); len(page.Items) != LimitMax {
+				b.Fatalf("%d rows of %d", len(page.Items), page.Total)
+			}
+		}
+	})
+	b.Run("page of one currency", func(b *testing.B) {
+		q := year
+		q.Currency, q.Cursor = "X03", 60
+		for b.Loop() {
+			if page := market.History(q); len(page.Items) != LimitMax {
+				b.Fatalf("%d rows of %d", len(page.Items), page.Total)
+			}
+		}
+	})
+	b.Run("change", func(b *testing.B) {
+		at := noon
+		for b.Loop() {
+			at = at.Add(time.Second)
+			books[0].Apply(&Refreshed{Currency: "X00", SourceID: "bcrd-reference", ObservedAt: at, Quotes: []Quoted{{
+				Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58.1"), ExpiresAt: at.Add(time.Hour),
+			}}})
+			books[0].Board()
+		}
+	})
+}
