@@ -1,0 +1,302 @@
+package fetch
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// TestFetch_Document: what is sent, and what comes back.
+func TestFetch_Document(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *web) {
+		var sent *http.Request
+		w.site("www.example.do", func(out http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				http.NotFound(out, r)
+				return
+			}
+			sent = r
+			out.Header().Set("Content-Type", "text/html; charset=windows-1252")
+			out.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(out)
+			_, _ = io.WriteString(packed, "<html>D\xf3lar</html>")
+			_ = packed.Close()
+		})
+		document := wantDocument(t, w.client(), get("https://www.example.do/tasas?a=1"), "<html>D\xf3lar</html>")
+		if document.URL != "https://www.example.do/tasas?a=1" || document.ContentType != "text/html; charset=windows-1252" ||
+			!document.FetchedAt.Equal(clock()) {
+			t.Errorf("got %s, %s, %v", document.URL, document.ContentType, document.FetchedAt)
+		}
+		want := map[string]string{
+			"User-Agent": "tasard/1.0 (+https://github.com/tasard/tasard; ops@example.do)", "Accept-Encoding": "gzip",
+			"Accept": "text/html,application/xhtml+xml,*/*;q=0.5", "Accept-Language": "es-DO,es;q=0.9",
+		}
+		if got := slices.Sorted(maps.Keys(sent.Header)); len(got) != len(want) {
+			t.Errorf("sent the headers %q", got)
+		}
+		for name, value := range want {
+			if got := sent.Header.Get(name); got != value {
+				t.Errorf("sent %s: %q, want %q", name, got, value)
+			}
+		}
+	})
+}
+
+// TestFetch_Methods: what is asked for depends on what reads it.
+func TestFetch_Methods(t *testing.T) {
+	tests := map[source.Method]string{
+		source.HTMLRows: "text/html", source.JSONFields: "application/json", source.JSONRows: "application/json",
+		source.TextRegex: "text/plain", source.XLSXRows: "spreadsheetml",
+	}
+	for method, want := range tests {
+		if got := accept(method, true); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %s in it", method, got, want)
+		}
+		if got := accept(method, false); !strings.HasPrefix(got, "text/html") {
+			t.Errorf("a step towards %s: got %q, want a page", method, got)
+		}
+	}
+}
+
+// TestFetch_Statuses: what a status means, and whether it is tried again.
+func TestFetch_Statuses(t *testing.T) {
+	const challenge = `<html><script src="/_Incapsula_Resource?SWJIYLWA=1"></script></html>`
+	tests := []struct {
+		status int
+		body   string
+		kind   source.FailureKind
+		tries  int
+	}{
+		{200, "", source.Empty, 1},
+		{201, "x", source.HTTPStatus, 1},
+		{204, "", source.Empty, 1},
+		{205, "", source.Empty, 1},
+		{206, "x", source.HTTPStatus, 1},
+		{300, "x", source.HTTPStatus, 1},
+		{304, "", source.HTTPStatus, 1}, // not asked for
+		{400, "bad", source.HTTPStatus, 1},
+		{400, challenge, source.Blocked, 1},
+		{401, "", source.HTTPStatus, 1},
+		{401, "log in", source.Blocked, 1},
+		{403, "", source.Blocked, 1},
+		{403, "no", source.Blocked, 1},
+		{404, "not here", source.HTTPStatus, 1},
+		{404, strings.ToUpper(challenge), source.Blocked, 1},
+		{408, "slow", source.HTTPStatus, 1},
+		{410, "gone", source.HTTPStatus, 1},
+		{429, "", source.HTTPStatus, 3},
+		{429, challenge, source.Blocked, 1},
+		{500, "oh", source.HTTPStatus, 3},
+		{501, "oh", source.HTTPStatus, 1},
+		{502, "oh", source.HTTPStatus, 3},
+		{503, "oh", source.HTTPStatus, 3},
+		{503, `<title>Just a moment...</title>`, source.Blocked, 1},
+		{504, "oh", source.HTTPStatus, 3},
+		{999, "denied", source.HTTPStatus, 1},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%d %.10s", tt.status, tt.body), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *web) {
+				tries := 0
+				w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/robots.txt" {
+						http.NotFound(out, r)
+						return
+					}
+					tries++
+					out.WriteHeader(tt.status)
+					_, _ = io.WriteString(out, tt.body)
+				})
+				f := wantFailure(t, w.client(), get("https://example.do/"), tt.kind, fmt.Sprint(tt.status))
+				if tries != tt.tries {
+					t.Errorf("%d tries, want %d", tries, tt.tries)
+				}
+				if tt.tries > 1 && !strings.Contains(f.Detail, "3 tries") {
+					t.Errorf("%q does not say how often it was tried", f.Detail)
+				}
+			})
+		})
+	}
+}
+
+// TestFetch_Bodies: forms, JSON and the definition's own headers go out as written; ours can't be replaced.
+func TestFetch_Bodies(t *testing.T) {
+	tests := []struct {
+		name       string
+		request    source.Request
+		body, kind string
+	}{
+		{"a form", source.Request{Form: map[string]string{"json": `{"operacion":2}`, "a": "ñ"}},
+			"a=%C3%B1&json=%7B%22operacion%22%3A2%7D", "application/x-www-form-urlencoded"},
+		{"an empty form", source.Request{Form: map[string]string{}}, "", "application/x-www-form-urlencoded"},
+		{"JSON", source.Request{JSON: `{"query":"{a}"}`}, `{"query":"{a}"}`, "application/json"},
+		{"headers", source.Request{JSON: "{}", Headers: map[string]string{
+			"content-type": "application/graphql", "X-Requested-With": "XMLHttpRequest", "User-Agent": "Mozilla", "Accept-Encoding": "br",
+		}}, "{}", "application/graphql"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *web) {
+				w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					_, _ = fmt.Fprintf(out, "%s|%s|%s|%s|%s|%s", r.Method, body, r.Header.Get("Content-Type"),
+						r.Header.Get("X-Requested-With"), r.Header.Get("Accept-Encoding"), r.UserAgent())
+				})
+				tt.request.Method, tt.request.URL = "POST", "https://example.do/"
+				d := asks(tt.request)
+				d.IgnoreRobots = true
+				want := fmt.Sprintf("POST|%s|%s|%s|gzip|%s", tt.body, tt.kind, tt.request.Headers["X-Requested-With"], w.config().UserAgent)
+				wantDocument(t, w.client(), d, want)
+			})
+		})
+	}
+}
+
+// TestFetch_Cookies: without all cookies of the first page the second answers with nothing; of a name that comes twice the last counts.
+func TestFetch_Cookies(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *web) {
+		w.site("www.example.gov.do", func(out http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/page":
+				out.Header().Add("Set-Cookie", "wptem=; path=/")
+				out.Header().Add("Set-Cookie", "wptem=real; path=/; secure")
+				out.Header().Add("Set-Cookie", "session=1; path=/")
+				out.Header().Add("Set-Cookie", "stray=1; domain=gov.do")
+				_, _ = io.WriteString(out, "<html></html>")
+			case "/rates":
+				if got := r.Header.Get("Cookie"); got == "wptem=real; session=1" {
+					_, _ = io.WriteString(out, "58.9582")
+				}
+			default:
+				http.NotFound(out, r)
+			}
+		})
+		primed := asks(source.Request{Method: "GET", URL: "https://www.example.gov.do/page"},
+			source.Request{Method: "POST", URL: "https://www.example.gov.do/rates", Form: map[string]string{}})
+		c := w.client()
+		wantDocument(t, c, primed, "58.9582")
+		// No cookie outlives its fetch.
+		wantFailure(t, c, asks(primed.Pages[0].Requests[1]), source.Empty)
+	})
+}
+
+// TestFetch_AddressFrom: the page before names the next address, within the site.
+func TestFetch_AddressFrom(t *testing.T) {
+	tests := []struct {
+		name, page string
+		kind       source.FailureKind
+		says       string
+	}{
+		{"relative", `<div id="t" data-url="/api/rates?x=1"></div>`, "", ""},
+		{"absolute", `<div id="t" data-url="https://www.example.do/api/rates?x=1"></div>`, "", ""},
+		{"another site", `<div id="t" data-url="https://evil.example.com/api/rates?x=1"></div>`, source.Layout, "another site"},
+		{"without TLS", `<div id="t" data-url="http://www.example.do/api/rates?x=1"></div>`, source.Layout, "https to http"},
+		{"another port", `<div id="t" data-url="https://www.example.do:8443/api/rates"></div>`, source.Layout, "port"},
+		{"with a password", `<div id="t" data-url="https://a:b@www.example.do/api"></div>`, source.Layout, "password"},
+		{"a script", `<div id="t" data-url="javascript:alert(1)"></div>`, source.Layout, "no address of the web"},
+		{"no address", `<div id="t" data-url="https://[::1"></div>`, source.Layout, "no address"},
+		{"missing", `<div id="other"></div>`, source.Layout, "#t"},
+		{"an empty page", ``, source.Layout, "#t"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *web) {
+				w.site("www.example.do", func(out http.ResponseWriter, r *http.Request) {
+					switch r.URL.RequestURI() {
+					case "/":
+						_, _ = io.WriteString(out, tt.page)
+					case "/api/rates?x=1":
+						_, _ = io.WriteString(out, r.Method)
+					default:
+						http.NotFound(out, r)
+					}
+				})
+				d := asks(source.Request{Method: "GET", URL: "https://www.example.do/"}, source.Request{
+					Method: "POST", Form: map[string]string{"a": "b"}, AddressFrom: &source.AddressFrom{Selector: "#t", Attribute: "data-url"},
+				})
+				if tt.kind == "" {
+					wantDocument(t, w.client(), d, "POST")
+				} else {
+					wantFailure(t, w.client(), d, tt.kind, tt.says)
+				}
+			})
+		})
+	}
+}
+
+// TestFetch_Ended: a fetch that nobody wants any more ends at once, and says so.
+func TestFetch_Ended(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *web) {
+		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		c := w.client()
+		end := func(stop func(context.CancelFunc)) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			failed := make(chan error, 1)
+			go func() {
+				_, err := c.Fetch(ctx, get("https://example.do/"), 0)
+				failed <- err
+			}()
+			synctest.Wait()
+			began := clock()
+			stop(cancel)
+			err := <-failed
+			var f *source.Failure
+			if !errors.As(err, &f) || f.Kind != source.Network || !errors.Is(err, context.Canceled) || clock().Sub(began) > 0 {
+				t.Errorf("got %v after %v, want network at once, because of the context", err, clock().Sub(began))
+			}
+		}
+		end(func(cancel context.CancelFunc) { cancel() })
+		end(func(context.CancelFunc) { c.Close() })
+		wantFailure(t, c, get("https://example.do/"), source.Network, "closed")
+		c.Close() // may be repeated
+	})
+}
+
+// TestFetch_FaultsOfOurOwn: what no server has to do with is Internal, and asks nobody.
+func TestFetch_FaultsOfOurOwn(t *testing.T) {
+	w := newWeb(t, pipe)
+	c := w.client()
+	wantFailure(t, c, asks(), source.Internal)
+	wantFailure(t, c, get("ftp://example.do/"), source.Internal)
+	wantFailure(t, c, get("https://example.do/%zz"), source.Internal)
+	wantFailure(t, c, asks(source.Request{AddressFrom: &source.AddressFrom{Selector: "a", Attribute: "href"}}), source.Internal)
+	for _, page := range []int{-1, 1} {
+		var f *source.Failure
+		if _, err := c.Fetch(t.Context(), get("https://example.do/"), page); !errors.As(err, &f) || f.Kind != source.Internal {
+			t.Errorf("page %d: got %v, want internal", page, err)
+		}
+	}
+	if len(w.dialed) > 0 {
+		t.Errorf("dialed %q", w.dialed)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("New takes a Config without a Clock")
+		}
+	}()
+	New(Config{})
+}
+
+// TestFetch_Defaults: a Config with a clock alone is bounded and has a name.
+func TestFetch_Defaults(t *testing.T) {
+	got := Config{Clock: clock}.complete()
+	if got.RequestMax != 12*time.Second || got.BudgetMax != 30*time.Second || got.Pause != 500*time.Millisecond ||
+		got.Dial == nil || !strings.HasPrefix(got.UserAgent, "tasard (+https://") {
+		t.Errorf("got %+v", got)
+	}
+	if got.Proxy != nil {
+		t.Error("a proxy is used that nobody asked for")
+	}
+}

@@ -1,0 +1,341 @@
+package fetch
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is the bubble's inside synctest.
+func clock() time.Time {
+	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
+}
+
+// link makes the two ends of a connection.
+type link func() (client, server net.Conn, err error)
+
+// pipe is a link in memory, which time in a bubble knows.
+func pipe() (client, server net.Conn, err error) {
+	client, server = net.Pipe()
+	return client, server, nil
+}
+
+// loopback is a real connection of this machine with itself.
+func loopback() (client, server net.Conn, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer listener.Close()
+	if client, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		return nil, nil, err
+	}
+	server, err = listener.Accept()
+	return client, server, err
+}
+
+// web is the network of a test: what listens where. Nothing else can be reached.
+type web struct {
+	t         *testing.T
+	link      link
+	authority *authority
+	done      sync.WaitGroup
+
+	mu        sync.Mutex
+	listening map[string]func(net.Conn) // by host:port
+	dialed    []string
+	ends      []io.Closer
+}
+
+func newWeb(t *testing.T, link link) *web {
+	w := &web{t: t, link: link, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
+	t.Cleanup(func() {
+		w.mu.Lock()
+		for _, end := range w.ends {
+			_ = end.Close()
+		}
+		w.mu.Unlock()
+		w.done.Wait()
+	})
+	return w
+}
+
+// inBubble runs a test on virtual time, over pipes.
+func inBubble(t *testing.T, test func(t *testing.T, w *web)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t, pipe)) })
+}
+
+// dial is the Config.Dial of the test's clients.
+func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dialed = append(w.dialed, address)
+	listen, ok := w.listening[address]
+	if !ok {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused: " + address)}
+	}
+	client, server, err := w.link()
+	if err != nil {
+		return nil, err
+	}
+	w.ends = append(w.ends, server)
+	w.done.Go(func() { listen(server) })
+	return client, nil
+}
+
+// raw lets a function talk on an address, which has the connection to itself.
+func (w *web) raw(address string, talk func(net.Conn)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listening[address] = func(conn net.Conn) {
+		defer conn.Close()
+		talk(conn)
+	}
+}
+
+// rawTLS lets a function talk after the handshake and the header of the request.
+func (w *web) rawTLS(host string, talk func(net.Conn)) {
+	certificate := w.authority.issue(w.t, host)
+	w.raw(host+":443", func(conn net.Conn) {
+		secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+		if readHeader(secured) == nil {
+			talk(secured)
+		}
+	})
+}
+
+// readHeader reads a request up to the empty line.
+func readHeader(conn net.Conn) error {
+	var last [4]byte
+	for one := make([]byte, 1); string(last[:]) != "\r\n\r\n"; {
+		if _, err := conn.Read(one); err != nil {
+			return err
+		}
+		copy(last[:], last[1:])
+		last[3] = one[0]
+	}
+	return nil
+}
+
+// site serves a host over HTTPS, with a good certificate.
+func (w *web) site(host string, handler http.HandlerFunc) {
+	w.siteWith(host, handler, w.authority.issue(w.t, host))
+}
+
+func (w *web) siteWith(host string, handler http.HandlerFunc, certificate tls.Certificate) {
+	w.listen(host+":443", handler, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+}
+
+// listen serves HTTP on an address, without TLS when settings is nil.
+func (w *web) listen(address string, handler http.HandlerFunc, settings *tls.Config) {
+	conns := make(listener, 64)
+	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends = append(w.ends, server)
+	w.listening[address] = func(conn net.Conn) {
+		if settings != nil {
+			conn = tls.Server(conn, settings)
+		}
+		conns <- conn
+	}
+	w.done.Go(func() { _ = server.Serve(conns) })
+}
+
+// listener hands over connections that were made elsewhere.
+type listener chan net.Conn
+
+func (l listener) Accept() (net.Conn, error) {
+	conn, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (l listener) Close() error {
+	close(l)
+	return nil
+}
+
+func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// config is that of a client in this web.
+func (w *web) config() Config {
+	return Config{Clock: clock, Dial: w.dial, Roots: w.authority.pool(), UserAgent: "tasard/1.0 (+https://github.com/tasard/tasard; ops@example.do)"}
+}
+
+// client is a client in this web, closed at the end of the test.
+func (w *web) client(change ...func(*Config)) *Client {
+	config := w.config()
+	for _, f := range change {
+		f(&config)
+	}
+	c := New(config)
+	w.t.Cleanup(c.Close)
+	return c
+}
+
+// noPause is for tests that are not about pauses.
+func noPause(c *Config) { c.Pause = -1 }
+
+// authority issues certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	parent      *authority
+}
+
+func newAuthority(t testing.TB, name string, parent *authority) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t), parent: parent}
+	template := template(name)
+	template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
+	a.certificate = sign(t, template, a.key, parent)
+	return a
+}
+
+// issue makes a certificate for a host, with the intermediates up to the root.
+func (a *authority) issue(t testing.TB, host string, change ...func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+	key, template := newKey(t), template(host)
+	template.DNSNames = []string{host}
+	for _, f := range change {
+		f(template)
+	}
+	chain := [][]byte{sign(t, template, key, a).Raw}
+	for above := a; above.parent != nil; above = above.parent {
+		chain = append(chain, above.certificate.Raw)
+	}
+	return tls.Certificate{Certificate: chain, PrivateKey: key}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatalf("make a key: %v", err)
+	}
+	return key
+}
+
+// template is good on virtual and on real time.
+func template(name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true,
+		NotBefore: time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+}
+
+func sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, parent *authority) *x509.Certificate {
+	t.Helper()
+	issuer, issuerKey := template, key
+	if parent != nil {
+		issuer, issuerKey = parent.certificate, parent.key
+	}
+	raw, err := x509.CreateCertificate(crand.Reader, template, issuer, &key.PublicKey, issuerKey)
+	if err != nil {
+		t.Fatalf("sign a certificate: %v", err)
+	}
+	certificate, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatalf("read a certificate: %v", err)
+	}
+	return certificate
+}
+
+// get is a definition of one page that is one GET.
+func get(address string) *source.Definition {
+	return asks(source.Request{Method: "GET", URL: address})
+}
+
+func asks(requests ...source.Request) *source.Definition {
+	return &source.Definition{
+		ID: "example-site", Language: "es",
+		Pages: []source.Page{{Name: "usd", Requests: requests, Extract: source.Extract{Method: source.HTMLFields}}},
+	}
+}
+
+// text answers every path but robots.txt with the same page.
+func text(body string) http.HandlerFunc {
+	return func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(out, r)
+			return
+		}
+		_, _ = io.WriteString(out, body)
+	}
+}
+
+// wantDocument fetches page 0 and wants this body.
+func wantDocument(t *testing.T, c *Client, d *source.Definition, body string) *source.Document {
+	t.Helper()
+	document, err := c.Fetch(t.Context(), d, 0)
+	if err != nil {
+		t.Fatalf("fetch: %v", err)
+	}
+	if string(document.Body) != body {
+		t.Fatalf("got the body %.80q, want %.80q", document.Body, body)
+	}
+	return document
+}
+
+// wantFailure fetches page 0 and wants a failure of this kind that says all of this.
+func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.FailureKind, says ...string) *source.Failure {
+	t.Helper()
+	document, err := c.Fetch(t.Context(), d, 0)
+	var f *source.Failure
+	if !errors.As(err, &f) || document != nil {
+		t.Fatalf("got %v, %v; want a failure", document, err)
+	}
+	if problem := failureProblem(f, kind, says...); problem != "" {
+		t.Error(problem)
+	}
+	return f
+}
+
+func failureProblem(f *source.Failure, kind source.FailureKind, says ...string) string {
+	if f.Kind != kind || f.Page != "usd" {
+		return fmt.Sprintf("got %q, want %s of the page usd", f.Error(), kind)
+	}
+	for _, word := range says {
+		if !strings.Contains(f.Detail, word) {
+			return fmt.Sprintf("%q does not say %q", f.Detail, word)
+		}
+	}
+	return ""
+}
