@@ -7,11 +7,12 @@ type quotedSides uint8
 
 const (
 	bothSides  quotedSides = iota
+	always                 // both, and never one alone: its page has no labels that would tell which one is missing
 	buyOnly                // as some associations and houses do
 	singleRate             // one value that stands for both sides, as the central bank's for most currencies
 )
 
-// dating is how the page of a source dates its rates.
+// dating is how an institution dates its rates.
 type dating uint8
 
 const (
@@ -63,35 +64,44 @@ func priceBoards() []boardLine {
 		{institution: "scotiabank", spread: 3_7000, currencies: usd, channel: engine.Branch},
 		{institution: "scotiabank", spread: 3_5000, currencies: usd, channel: engine.Digital},
 		{institution: "scotiabank", spread: 3_7000, currencies: []string{"EUR", "CAD"}},
-		{institution: "santa-cruz", spread: 3_0000, currencies: all},
+		{institution: "santa-cruz", spread: 3_0000, currencies: two},
 		{institution: "promerica", spread: 3_5000, currencies: two},
 		{institution: "lopez-de-haro", spread: 2_8000, currencies: two},
 		{institution: "bdi", spread: 2_2500, currencies: two, dating: minuteDated},
 		{institution: "vimenca", spread: 2_7000, currencies: all},
 		{institution: "caribe", spread: 2_5000, currencies: two},
-		{institution: "ademi", spread: 2_4000, currencies: usd},
+		{institution: "ademi", spread: 2_4000, currencies: usd, published: always},
 		{institution: "lafise", spread: 3_3000, currencies: two, dating: dayDated},
 		{institution: "banesco", spread: 3_0000, currencies: two, dating: dayDated},
-		{institution: "qik", spread: 2_6000, currencies: usd, channel: engine.Digital},
-		{institution: "union", spread: 2_1000, currencies: usd},
+		{institution: "activo", spread: 3_1000, currencies: two},
+		{institution: "qik", spread: 2_6000, currencies: usd, channel: engine.Digital, published: always},
+		{institution: "jmmb", spread: 2_9000, currencies: two},
+		{institution: "union", spread: 2_1000, currencies: usd, published: always},
 		{institution: "motor-credito", spread: 1_7000, currencies: usd},
-		{institution: "bonanza", spread: 2_0000, currencies: usd},
+		{institution: "bonanza", spread: 2_0000, currencies: usd, published: always},
+		{institution: "empire", spread: 2_5000, currencies: two, published: always},
 		{institution: "apap", spread: 3_0000, currencies: two},
 		{institution: "cibao", spread: 3_2000, currencies: two},
-		{institution: "la-nacional", spread: 2_6000, currencies: usd},
-		{institution: "peravia", spread: 2_4000, currencies: usd},
+		{institution: "la-nacional", spread: 2_6000, currencies: usd, published: always},
+		{institution: "alaver", spread: 2_7000, currencies: usd},
+		{institution: "peravia", spread: 2_4000, currencies: usd, published: always},
+		{institution: "duarte", spread: 2_5000, currencies: usd},
 		{institution: "mocana", spread: 2_4000, currencies: usd, published: buyOnly},
 		{institution: "romana", spread: 2_6000, currencies: usd, published: buyOnly},
+		{institution: "abonap", spread: 2_2000, currencies: usd},
 		{institution: "caribe-express", spread: 1_2000, currencies: all, published: buyOnly},
 		{institution: "agente-la-nacional", spread: 1_0000, currencies: all, published: buyOnly},
-		{institution: "quezada", spread: 1_2500, currencies: all, channel: engine.Cash},
+		{institution: "quezada", spread: 1_2500, currencies: usd, published: always},
+		{institution: "quezada", spread: 1_2000, currencies: all, channel: engine.Cash},
 		{institution: "girosol", spread: 1_2500, currencies: usd},
 		{institution: "moneycorps", spread: 8000, currencies: usd},
-		{institution: "capla", spread: 1_2000, currencies: usd, channel: engine.Cash},
-		{institution: "capla", spread: 1_0000, currencies: usd, channel: engine.Transfer},
+		{institution: "capla", spread: 1_2000, currencies: usd},
 		{institution: "taveras", spread: 7500, currencies: usd},
+		{institution: "cambio-extranjero", spread: 8000, currencies: usd},
 		{institution: "gamelin", spread: 9000, currencies: usd},
 		{institution: "rm", spread: 7000, currencies: usd},
 		{institution: "sct", spread: 1_0000, currencies: usd},
+		{institution: "panora", spread: 8500, currencies: usd},
+		{institution: "imbert-y-balbuena", spread: 9500, currencies: usd},
 	}
 }

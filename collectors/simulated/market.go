@@ -1,10 +1,11 @@
 package simulated
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -20,25 +21,29 @@ const (
 	followIn     = 2     // a desk follows the market in one of so many publications
 	hideIn       = 100   // a changed price comes with a side missing in one of so many
 	silenceEvery = 60 * 24 * time.Hour
-	silenceMin   = 27 * time.Hour // longer than a source is believed without a word, so that its rates go stale
-	silenceSpan  = 24 * time.Hour // added to it at most
-	historyHour  = 17             // the hour of a day's publication, and of the reference rate
-	demoPrefix   = "demo-"
+	silenceMin   = 27 * time.Hour     // longer than a source is believed without a word, so that its rates go stale
+	silenceSpan  = 24 * time.Hour     // added to it at most
+	historyHour  = 17                 // the hour of a day's publication, and of the reference rate
+	daysKept     = 420                // of the reference: what its workbooks go back
+	daysBefore   = 40                 // business days of the reference that lie before the market's own beginning
 	marketStream = 0x7461736172642131 // which of the generator's streams a seed chooses from
 	millionth    = 1_000_000
 )
 
 // Market is a simulated market over the institutions of the catalogue, for demonstrations and load. Levels wander around
 // those of the middle of 2026, desks follow them now and then and by at most 0.3 % at a time; a side is missing sometimes,
-// and now and then a source says nothing for a day or two, so that its rates go stale. Rates are never crossed and never
-// leave the bands of the catalogue. Source ids begin with demo-.
+// and now and then an institution's site says nothing for a day or two, so that its rates go stale. Rates are never crossed
+// and never leave the bands of the catalogue.
 //
-// Everything follows from the seed and from the calls that were made. A Market is not safe for concurrent use.
+// Everything follows from the seed and from the calls that were made. A Market is safe for concurrent use: a Site reads what
+// whoever owns it steps.
 type Market struct {
-	random *rand.Rand
-	levels []demoLevel
-	pages  []demoPage
-	last   time.Time // of the last publication
+	mu      sync.Mutex
+	random  *rand.Rand
+	levels  []demoLevel
+	desks   []desk
+	last    time.Time // of the last step
+	sources []listing
 }
 
 type demoLevel struct {
@@ -46,18 +51,19 @@ type demoLevel struct {
 	now int64
 }
 
-// demoPage is one institution's page.
-type demoPage struct {
+// desk is one institution's.
+type desk struct {
 	institution string
 	dating      dating
-	quotes      []demoQuote
+	quotes      []price
 	pricedAt    time.Time
-	effective   engine.Date // of a source with business days
+	effective   engine.Date // of a desk with business days
 	silentUntil time.Time
+	days        []referenceDay // of a desk with business days, oldest first
 }
 
-// demoQuote is one price on it.
-type demoQuote struct {
+// price is one quote of a desk.
+type price struct {
 	code      string
 	currency  int // index of levels
 	channel   engine.Channel
@@ -70,62 +76,82 @@ type demoQuote struct {
 	buy, sell int64 // 0 = not published
 }
 
+// referenceDay is what a desk with business days said of one of them, in the order of its quotes.
+type referenceDay struct {
+	date   engine.Date
+	quotes []engine.Observation
+}
+
 // NewMarket opens the market of a seed: every desk stands at the market's level.
 func NewMarket(seed uint64) *Market {
 	m := &Market{random: rand.New(rand.NewPCG(seed, marketStream))}
 	for _, start := range currencyLevels() {
 		m.levels = append(m.levels, demoLevel{start, start.level})
 	}
-	for _, row := range priceBoards() {
-		if n := len(m.pages); n == 0 || m.pages[n-1].institution != row.institution {
-			m.pages = append(m.pages, demoPage{institution: row.institution, dating: row.dating})
+	for _, line := range priceBoards() {
+		if n := len(m.desks); n == 0 || m.desks[n-1].institution != line.institution {
+			m.desks = append(m.desks, desk{institution: line.institution, dating: line.dating})
 		}
-		page := &m.pages[len(m.pages)-1]
-		for _, code := range row.currencies {
-			page.quotes = append(page.quotes, m.list(&row, code))
+		d := &m.desks[len(m.desks)-1]
+		for _, code := range line.currencies {
+			d.quotes = append(d.quotes, m.list(&line, code))
 		}
 	}
+	m.sources = m.listings(source.DefaultSet())
 	return m
 }
 
-func (m *Market) list(row *boardLine, code string) demoQuote {
+func (m *Market) list(line *boardLine, code string) price {
 	index := 0
 	for m.levels[index].code != code {
 		index++
 	}
 	at := &m.levels[index]
-	q := demoQuote{
-		code: code, currency: index, channel: row.channel, kind: engine.Commercial, published: row.published,
-		spread: row.spread * at.spreadPermille / 1000, tick: deskTick, offset: m.between(-offsetMax, offsetMax),
+	q := price{
+		code: code, currency: index, channel: line.channel, kind: engine.Commercial, published: line.published,
+		spread: line.spread * at.spreadPermille / 1000, tick: deskTick, offset: m.between(-offsetMax, offsetMax),
 	}
-	if row.institution == "bcrd" {
+	if line.institution == "bcrd" {
 		q.kind, q.tick, q.offset = engine.Reference, 1, 0
 	}
 	if q.channel == "" {
 		q.channel = engine.Unspecified
 	}
 	q.middle = q.target(at.now)
-	q.price()
+	q.set()
 	return q
 }
 
-// Refreshes is the next publication of every source that is not silent, read at an instant. It moves the market by one
-// step. Instants should not go backwards.
-func (m *Market) Refreshes(at time.Time) []engine.Refresh { return m.publish(at, true) }
+// Step moves the market to an instant: its levels by one step, its desks after them. Instants should not go backwards.
+func (m *Market) Step(at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.move(at, true)
+}
+
+// Refreshes steps the market and gives what a collector would read then from every source whose site is not silent.
+func (m *Market) Refreshes(at time.Time) []engine.Refresh {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.move(at, true)
+	return m.publication()
+}
 
 // History is one publication a day, at 17:00 in Santo Domingo, from one date to another, both included; on Sundays
-// nothing moves. Ask for the past before the present: it moves the same market. A year is about 12,000 refreshes with
+// nothing moves. Ask for the past before the present: it moves the same market. A year is about 10,000 refreshes with
 // 29,000 observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var all []engine.Refresh
 	for day := from; day <= to; day++ {
-		at := day.Start().Add(historyHour * time.Hour)
-		all = append(all, m.publish(at, weekday(day) != time.Sunday)...)
+		m.move(day.Start().Add(historyHour*time.Hour), weekday(day) != time.Sunday)
+		all = append(all, m.publication()...)
 	}
 	return all
 }
 
-func (m *Market) publish(at time.Time, moving bool) []engine.Refresh {
+func (m *Market) move(at time.Time, moving bool) {
 	at = at.UTC()
 	if moving {
 		m.step()
@@ -135,16 +161,12 @@ func (m *Market) publish(at time.Time, moving bool) []engine.Refresh {
 		passed = min(max(at.Sub(m.last), 0), 24*time.Hour)
 	}
 	m.last = at
-	all := make([]engine.Refresh, 0, len(m.pages))
-	for i := range m.pages {
-		page := &m.pages[i]
-		if m.silent(page, at, passed) {
-			continue
+	for i := range m.desks {
+		d := &m.desks[i]
+		if !m.fallSilent(d, passed) {
+			m.follow(d, moving)
 		}
-		m.follow(page, at, moving)
-		all = append(all, page.refresh(at))
 	}
-	return all
 }
 
 // step moves every level: with the peso, by its own chance, and back to where it began. The way back is as strong as
@@ -158,46 +180,67 @@ func (m *Market) step() {
 	}
 }
 
-// silent falls silent by chance, in proportion to the time that passed, so that a fast demo has no more of it.
-func (m *Market) silent(page *demoPage, at time.Time, passed time.Duration) bool {
-	if at.Before(page.silentUntil) {
+// silent reports that the site of a desk says nothing.
+func (m *Market) silent(d *desk) bool { return m.last.Before(d.silentUntil) }
+
+// fallSilent is by chance, in proportion to the time that passed, so that a fast demo has no more of it.
+func (m *Market) fallSilent(d *desk, passed time.Duration) bool {
+	if m.silent(d) {
 		return true
 	}
 	if m.random.Int64N(int64(silenceEvery)) >= int64(passed) {
 		return false
 	}
-	page.silentUntil = at.Add(silenceMin + time.Duration(m.random.Int64N(int64(silenceSpan))))
+	d.silentUntil = m.last.Add(silenceMin + time.Duration(m.random.Int64N(int64(silenceSpan))))
 	return true
 }
 
-// follow brings the page up to the market, if its desk looks at the market today.
-func (m *Market) follow(page *demoPage, at time.Time, moving bool) {
+// follow brings the desk up to the market, if it looks at the market this time.
+func (m *Market) follow(d *desk, moving bool) {
 	due := moving && m.random.IntN(followIn) == 0
-	if page.dating == businessDays {
-		day := lastBusinessDay(at)
-		due = day != page.effective
-		page.effective = day
+	if d.dating == businessDays {
+		day := lastBusinessDay(m.last)
+		due = day != d.effective
+		d.effective = day
 	}
-	if page.pricedAt.IsZero() {
-		page.pricedAt = at
+	if d.pricedAt.IsZero() {
+		d.pricedAt = m.last
 	}
 	if !due {
 		return
 	}
-	page.pricedAt = at
-	for i := range page.quotes {
-		q := &page.quotes[i]
+	d.pricedAt = m.last
+	for i := range d.quotes {
+		q := &d.quotes[i]
 		most := q.middle * stepMax / millionth
 		q.middle += limited(q.target(m.levels[q.currency].now)-q.middle, most)
-		q.price()
+		q.set()
 		if q.kind == engine.Commercial && q.published == bothSides {
 			m.hide(q)
 		}
 	}
+	if d.dating == businessDays {
+		m.remember(d)
+	}
+}
+
+// remember keeps the day for the workbooks. The first one gets some that lie before it, with the same values.
+func (m *Market) remember(d *desk) {
+	if len(d.days) == 0 {
+		for date := d.effective.AddDays(-daysBefore * 7 / 5); date < d.effective; date++ {
+			if !weekend(date) {
+				d.days = append(d.days, referenceDay{date, m.observations(d, date)})
+			}
+		}
+	}
+	if len(d.days) == daysKept {
+		d.days = append([]referenceDay(nil), d.days[1:]...) // readers may still hold the old ones
+	}
+	d.days = append(d.days, referenceDay{d.effective, m.observations(d, d.effective)})
 }
 
 // hide takes a side away by chance.
-func (m *Market) hide(q *demoQuote) {
+func (m *Market) hide(q *price) {
 	switch m.random.IntN(2 * hideIn) {
 	case 0:
 		q.buy = 0
@@ -206,10 +249,10 @@ func (m *Market) hide(q *demoQuote) {
 	}
 }
 
-func (q *demoQuote) target(level int64) int64 { return level + level*q.offset/millionth }
+func (q *price) target(level int64) int64 { return level + level*q.offset/millionth }
 
-// price sets both sides around the middle: buy is rounded down, sell up, to the tick.
-func (q *demoQuote) price() {
+// set puts both sides around the middle: buy is rounded down, sell up, to the tick.
+func (q *price) set() {
 	if q.published == singleRate {
 		q.buy, q.sell = q.middle, q.middle
 		return
@@ -225,51 +268,17 @@ func (q *demoQuote) price() {
 	}
 }
 
-// refresh is what the page says.
-func (s *demoPage) refresh(at time.Time) engine.Refresh {
-	refresh := engine.Refresh{SourceID: demoPrefix + s.institution, ObservedAt: at, Complete: true}
-	for i := range s.quotes {
-		q := &s.quotes[i]
-		o := engine.Observation{
-			InstitutionID: s.institution, Currency: q.code, Channel: q.channel, Kind: q.kind,
-			Buy: q.text(q.buy), Sell: q.text(q.sell),
-		}
-		switch s.dating {
-		case dayDated:
-			o.EffectiveDate = engine.DateOf(at)
-		case minuteDated:
-			o.PublishedAt = s.pricedAt.Truncate(time.Minute)
-			o.EffectiveDate = engine.DateOf(o.PublishedAt)
-		case businessDays:
-			o.EffectiveDate = s.effective
-		case undated:
-		}
-		refresh.Observations = append(refresh.Observations, o)
-	}
-	return refresh
-}
-
-// text writes commercial prices with two decimals, reference rates with four.
-func (q *demoQuote) text(value int64) string {
-	switch {
-	case value == 0:
-		return ""
-	case q.kind == engine.Reference:
-		return fmt.Sprintf("%d.%04d", value/peso, value%peso)
-	}
-	return fmt.Sprintf("%d.%02d", value/peso, value%peso/(peso/100))
-}
-
 // lastBusinessDay is the newest day from Monday to Friday whose reference rate is out at an instant.
 func lastBusinessDay(at time.Time) engine.Date {
 	day := engine.DateOf(at.Add(-historyHour * time.Hour))
-	switch weekday(day) {
-	case time.Saturday:
-		return day.AddDays(-1)
-	case time.Sunday:
-		return day.AddDays(-2)
+	for weekend(day) {
+		day = day.AddDays(-1)
 	}
 	return day
+}
+
+func weekend(day engine.Date) bool {
+	return weekday(day) == time.Saturday || weekday(day) == time.Sunday
 }
 
 func weekday(day engine.Date) time.Weekday { return day.Start().In(engine.Location()).Weekday() }

@@ -1,0 +1,146 @@
+package simulated
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// bankServices are what the pages of banks ask their own servers for.
+func bankServices() []route {
+	promerica := page("promerica", "www.promerica.com.do", "/", "promerica.html")
+	promerica.next = "/umbraco/Surface/TipoCambio/Consultar"
+	promerica.cookies = []string{"__RequestVerificationToken=k58Yb60; path=/; HttpOnly; secure"}
+	return []route{
+		{method: http.MethodGet, host: "www.banreservas.com", path: "/_layouts/15/SharePointAPI/ObtenerTasas.ashx",
+			institution: "banreservas", render: banreservasRates},
+		{method: http.MethodGet, host: "popularenlinea.com", path: "/_api/web/lists/getbytitle('Rates')/items",
+			query: "$filter=ItemID eq '1'", institution: "popular", render: popularRates},
+		{method: http.MethodGet, host: "backend.bhd.com.do", path: "/api/modal-cambio-rate",
+			query: "populate=deep", institution: "bhd", render: bhdRates},
+		{method: http.MethodGet, host: "backend.bhd.com.do", path: "/api/t-4-5s/1",
+			query: "populate=deep", institution: "bhd", render: bhdTable},
+		{method: http.MethodPost, host: "bsc.com.do", path: "/api/gql", institution: "santa-cruz", render: santaCruzRates},
+		{method: http.MethodGet, host: "www.bsc.com.do", path: "/dynresources/wj/bsc/v1/divisas",
+			institution: "santa-cruz", render: santaCruzOlder},
+		promerica,
+		{method: http.MethodPost, host: "www.promerica.com.do", path: promerica.next, institution: "promerica",
+			guard: promericaAsked, render: promericaRates},
+		{method: http.MethodGet, host: "devops.bancovimenca.com", path: "/api-proxy.php", institution: "vimenca",
+			render: vimencaRates},
+		{method: http.MethodGet, host: "www.lafise.com", path: "/OpenBankingProxy/obl/v1/banks/BLRD/rates",
+			institution: "lafise", render: lafiseRates},
+	}
+}
+
+func banreservasRates(v *view) document {
+	usd, eur := v.Quote("banreservas", "USD"), v.Quote("banreservas", "EUR")
+	return jsonDocument(`{"compraUS":%s,"ventaUS":%s,"compraEU":%s,"ventaEU":%s,"info":{"version":"15.0.5415","tasaHipotecaria":"11.50","estado":1}}`,
+		text(usd.Buy), text(usd.Sell), text(eur.Buy), text(eur.Sell))
+}
+
+// popularRates is a SharePoint list, in the form that the Accept header asks for.
+func popularRates(v *view) document {
+	usd, eur := v.Quote("popular", "USD"), v.Quote("popular", "EUR")
+	accept := v.request.Header.Get("Accept")
+	if !strings.Contains(accept, "json") {
+		return popularAtom(usd, eur)
+	}
+	fields := fmt.Sprintf(`"Id":1,"Title":"Tasas","ItemID":"1","DollarBuyRate":%s,"DollarSellRate":%s,"EuroBuyRate":%s,"EuroSellRate":%s,`+
+		`"Modified":"%s","AuthorId":58,"OData__UIVersionString":"60.0","GUID":"0f58b9c1-59aa-4e6f-9d0b-7a3e5d6c1b60"`,
+		text(usd.Buy), text(usd.Sell), text(eur.Buy), text(eur.Sell), v.Now.UTC().Format("2006-01-02T15:04:05Z"))
+	if !strings.Contains(accept, "odata=verbose") {
+		return jsonDocument(`{"odata.metadata":"https://popularenlinea.com/_api/$metadata#SP.ListData.RatesListItems","value":[{%s}]}`, fields)
+	}
+	d := jsonDocument(`{"d":{"results":[{"__metadata":{"id":"Web/Lists(guid'5890')/Items(1)","etag":"\"5957\"","type":"SP.Data.RatesListItem"},`+
+		`"FirstUniqueAncestorSecurableObject":{"__deferred":{"uri":"https://popularenlinea.com/_api/Items(1)/First"}},%s}]}}`, fields)
+	d.contentType = "application/json;odata=verbose;charset=utf-8"
+	return d
+}
+
+func popularAtom(usd, eur line) document {
+	body := fmt.Sprintf(`<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:d="http://schemas.microsoft.com/ado/2007/08/dataservices" xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"><entry><content type="application/xml"><m:properties><d:Id m:type="Edm.Int32">1</d:Id><d:ItemID>1</d:ItemID><d:DollarBuyRate>%s</d:DollarBuyRate><d:DollarSellRate>%s</d:DollarSellRate><d:EuroBuyRate>%s</d:EuroBuyRate><d:EuroSellRate>%s</d:EuroSellRate></m:properties></content></entry></feed>`,
+		usd.Buy, usd.Sell, eur.Buy, eur.Sell)
+	return document{contentType: "application/atom+xml;type=feed;charset=utf-8", body: []byte(body)}
+}
+
+func bhdRates(v *view) document {
+	var rows []string
+	for i, l := range v.Of("bhd") {
+		heading := "Dólares US$"
+		if l.Currency == "EUR" {
+			heading = "Euros EU€"
+		}
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"heading":%q,"currency":%q,"buyingRate":%s,"sellingRate":%s}`,
+			i+1, heading, l.Currency, number(l.Buy), number(l.Sell)))
+	}
+	return jsonDocument(`{"data":{"id":1,"attributes":{"createdAt":"2023-05-09T14:57:30.590Z","updatedAt":"%s","locale":"es","heading":"Tasas de cambio","exchangeRates":[%s]}},"meta":{}}`,
+		v.Now.UTC().Format("2006-01-02T15:04:05.000Z"), strings.Join(rows, ","))
+}
+
+// bhdTable is a table as its editors keep it: cells of text.
+func bhdTable(v *view) document {
+	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
+	cell := func(side string) string { return text(suffixed(side, " DOP")) }
+	row := func(label, buy, sell string) string {
+		return fmt.Sprintf(`{"id":58,"rowdata":[{"id":1,"headname":"Divisas"},{"id":2,"headname":%q},{"id":3,"headname":%s},{"id":4,"headname":%s}]}`,
+			label, buy, sell)
+	}
+	return jsonDocument(`{"data":{"id":1,"attributes":{"title":"Tasas de cambio","table_head":[{"headname":"Moneda"},{"headname":"Compra"},{"headname":"Venta"}],"table_body":[%s,%s]}},"meta":{}}`,
+		row("Dólares", cell(usd.Buy), cell(usd.Sell)), row("Euros", cell(eur.Buy), cell(eur.Sell)))
+}
+
+func santaCruzRates(v *view) document {
+	one := func(currency, title string) string {
+		l := v.Quote("santa-cruz", currency)
+		return fmt.Sprintf(`{"buy":%s,"sale":%s,"title":%q}`, number(l.Buy), number(l.Sell), title)
+	}
+	return jsonDocument(`{"data":{"calculators":{"other":{"foreign_exchange":{"usd":%s,"eur":%s}},"loans":{"rate":14.95}}},"extensions":{"tracing":{"duration":58.90}}}`,
+		one("USD", "Dólares"), one("EUR", "Euros"))
+}
+
+func santaCruzOlder(v *view) document {
+	one := func(currency string) string {
+		l := v.Quote("santa-cruz", currency)
+		return fmt.Sprintf(`{"precio_compra":%s,"precio_venta":%s}`, text(l.Buy), text(l.Sell))
+	}
+	return jsonDocument(`{"usd":%s,"eur":%s,"gbp":{"precio_compra":"","precio_venta":""},"cad":{"precio_compra":"","precio_venta":""}}`,
+		one("USD"), one("EUR"))
+}
+
+// promericaAsked tells a good question from others: the server answers those with nothing.
+func promericaAsked(r *http.Request) bool {
+	return strings.ReplaceAll(r.Form.Get("json"), " ", "") == `{"operacion":2}` && r.Header.Get("X-Requested-With") == "XMLHttpRequest"
+}
+
+func promericaRates(v *view) document {
+	var rows []string
+	for _, l := range v.Of("promerica") {
+		code := "840"
+		if l.Currency == "EUR" {
+			code = "978"
+		}
+		rows = append(rows, fmt.Sprintf(`{"currency":%q,"buys":%s,"sales":%s,"order":%d}`, code, number(l.Buy), number(l.Sell), len(rows)+1))
+	}
+	return jsonDocument(`{"value":[%s],"status":200,"message":"OK"}`, strings.Join(rows, ","))
+}
+
+func vimencaRates(v *view) document {
+	codes := map[string]string{"USD": "2", "EUR": "4", "CAD": "32", "CHF": "33", "GBP": "59"}
+	names := map[string]string{
+		"USD": "DOLAR ESTADOUNIDENSE", "EUR": "EURO", "CAD": "DOLAR CANADIENSE", "CHF": "FRANCO SUIZO", "GBP": "LIBRA ESTERLINA",
+	}
+	var rows []string
+	for _, l := range v.Of("vimenca") {
+		rows = append(rows, fmt.Sprintf(`{"coinCode":%s,"coinName":%q,"purchaseValue":%s,"saleValue":%s,"fecha":"%s"}`,
+			codes[l.Currency], names[l.Currency], number(l.Buy), number(l.Sell), v.Now.Format("2006-01-02T15:04:05")))
+	}
+	rows = append(rows, `{"coinCode":1,"coinName":"PESO DOMINICANO","purchaseValue":1,"saleValue":1}`)
+	return jsonDocument(`{"status":"OK","code":0,"data":[%s]}`, strings.Join(rows, ","))
+}
+
+func lafiseRates(v *view) document {
+	usd, eur := v.Quote("lafise", "USD"), v.Quote("lafise", "EUR")
+	return jsonDocument(`{"bank":"BLRD","date":"%s","baseCurrency":"DOP","rates":{"USD":{"buying":%s,"selling":%s},"EUR":{"buying":%s,"selling":%s}},"loan":{"rate":12.95}}`,
+		usd.Date, number(usd.Buy), number(usd.Sell), number(eur.Buy), number(eur.Sell))
+}

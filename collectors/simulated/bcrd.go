@@ -1,0 +1,195 @@
+package simulated
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	centralBank = "www.bancentral.gov.do"
+	documents   = "/documents/estadisticas/mercado-cambiario/documents/"
+)
+
+// bcrdRoutes are the sites of the central bank.
+func bcrdRoutes() []route {
+	var all []route
+	for path, file := range map[string]string{
+		"/": "bcrd.html", "/SectorExterno/HistoricoTasas": "bcrd_historico.html", "/SectorExterno/CertificacionTasas": "bcrd_historico.html",
+	} {
+		r := page("bcrd", centralBank, path, file)
+		r.cookies = bcrdCookies()
+		all = append(all, r)
+	}
+	for path, render := range map[string]func(*view) document{
+		"/Home/GetActualExchangeRate": bcrdActual, "/Home/GetHistoricalExchangeRates": bcrdRange,
+		"/Home/GetExchangeRateBySingleDate": bcrdSingle,
+	} {
+		all = append(all, route{method: http.MethodPost, host: centralBank, path: path, institution: "bcrd", guard: bcrdKnows, render: render})
+	}
+	for file, render := range map[string]func(*view) document{
+		"TASA_DOLAR_REFERENCIA_MC.xlsx": bcrdDollars, "TASAS_CONVERTIBLES_OTRAS_MONEDAS.xlsx": bcrdOthers,
+	} {
+		all = append(all, route{
+			method: http.MethodGet, host: "cdn.bancentral.gov.do", path: documents + file, institution: "bcrd", render: render,
+		})
+	}
+	return all
+}
+
+// bcrdCookies are what the pages hand out, one of them twice: the empty one is wrong.
+func bcrdCookies() []string {
+	return []string{
+		"wptem=; path=/",
+		sessionCookie + "=58k9dq0hzr1yx5; path=/; HttpOnly; SameSite=Lax",
+		"TS01f058a1=0158caf9; Path=/; Secure; HTTPOnly",
+		"wptem=5D0A58C1; path=/; HttpOnly",
+	}
+}
+
+// bcrdKnows tells a client with all cookies from others, which get an empty answer.
+func bcrdKnows(r *http.Request) bool {
+	for name, value := range map[string]string{"wptem": "5D0A58C1", sessionCookie: "58k9dq0hzr1yx5", "TS01f058a1": "0158caf9"} {
+		sent := r.CookiesNamed(name)
+		if len(sent) != 1 || sent[0].Value != value {
+			return false
+		}
+	}
+	return true
+}
+
+// bcrdEnvelope is what the framework puts around every answer.
+func bcrdEnvelope(result string) document {
+	return jsonDocument(`{"result":%s,"targetUrl":null,"success":true,"error":null,"unAuthorizedRequest":false,"__abp":true}`, result)
+}
+
+func bcrdActual(v *view) document {
+	l := v.Quote("bcrd", "USD")
+	return bcrdEnvelope(fmt.Sprintf(`{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
+		`"actualSellingValue":%s,"actualSellingInteranualValue":4.4228,"actualSellingAccumulatedValue":6.694,"date":"%sT00:00:00Z",`+
+		`"actualPurchaseInteranualValueFormatted":"4.5","actualPurchaseAccumulatedValueFormatted":"6.7","actualPurchaseValueFormatted":%s,`+
+		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s}`,
+		number(l.Buy), number(l.Sell), l.Date, text(l.Buy), text(l.Sell)))
+}
+
+// bcrdRange is empty for days without a rate.
+func bcrdRange(v *view) document {
+	from, to := formDay(v.request, "fromDate"), formDay(v.request, "toDate")
+	var items []string
+	for _, day := range v.reference() {
+		if l := day.lines["USD"]; day.date >= from && day.date <= to {
+			items = append(items, fmt.Sprintf(`{"purchaseValue":%s,"sellingValue":%s,"date":"%sT00:00:00Z"}`, number(l.Buy), number(l.Sell), day.date))
+		}
+	}
+	return bcrdEnvelope(fmt.Sprintf(`{"totalCount":%d,"items":[%s]}`, len(items), strings.Join(items, ",")))
+}
+
+func bcrdSingle(v *view) document {
+	wanted := formDay(v.request, "fromDate")
+	for _, day := range v.reference() {
+		if l := day.lines["USD"]; day.date == wanted {
+			return bcrdEnvelope(fmt.Sprintf(`{"buyingValue":%s,"sellingValue":%s,"exchangeRateDate":"%sT00:00:00Z"}`,
+				number(l.Buy), number(l.Sell), day.date))
+		}
+	}
+	return bcrdEnvelope("null")
+}
+
+// formDay is the day of a field such as 2026-09-17T00:00:00.000Z; no day when it is none.
+func formDay(r *http.Request, field string) engine.Date {
+	text, _, _ := strings.Cut(r.Form.Get(field), "T")
+	day, err := engine.ParseDate(text)
+	if err != nil {
+		return 0
+	}
+	return day
+}
+
+// dayLines is one day of the reference, by currency.
+type dayLines struct {
+	date  engine.Date
+	lines map[string]line
+}
+
+// reference are the days of the reference, oldest first; the newest one has the fault of the view.
+func (v *view) reference() []dayLines {
+	var all []dayLines
+	for _, day := range v.days {
+		lines := map[string]line{}
+		for _, o := range day.quotes {
+			lines[o.Currency] = lineOf(o, "")
+		}
+		all = append(all, dayLines{day.date, lines})
+	}
+	newest := dayLines{lines: map[string]line{}}
+	for _, l := range v.Of("bcrd") {
+		newest.date, newest.lines[l.Currency] = l.Date, l
+	}
+	if n := len(all); n > 0 && !v.old {
+		return append(all[:n-1], newest)
+	}
+	return all
+}
+
+// bcrdDollars is the workbook with the whole history of the dollar.
+func bcrdDollars(v *view) document {
+	rows := [][]string{{"TASA DE CAMBIO DE REFERENCIA DEL DÓLAR DE LOS ESTADOS UNIDOS (RD$/US$)"}, {"Promedio ponderado del mercado spot"},
+		{"Año", "Mes", "Día", "Compra", "Venta"}}
+	for _, day := range v.reference() {
+		l := day.lines["USD"]
+		rows = append(rows, append(dayCells(day.date), l.Buy, noisy(l.Sell)))
+	}
+	rows = append(rows, []string{"", "", "", "", ""}, []string{"Fuente: Departamento Internacional. Datos preliminares desde 1991."})
+	book := []sheet{{"Diaria", rows}}
+	for _, name := range []string{"PromMensual", "PromTrimestral", "PromAnual", "FPMensual", "FPTrimestral", "FPAnual"} {
+		book = append(book, sheet{name, [][]string{{"TASA DE CAMBIO"}, {"Promedios del período"}, {"Año", "Mes", "Compra", "Venta"},
+			{"2025", "Enero-Marzo", "61.8821", "62.3107"}}})
+	}
+	return bcrdWorkbook(v, book)
+}
+
+// bcrdOthers is the workbook with one value a currency.
+func bcrdOthers(v *view) document {
+	columns := []struct{ heading, currency string }{
+		{"DOLAR AUSTRALIANO", "AUD"}, {"REAL BRASILENO", "BRL"}, {"DOLAR CANADIENSE", "CAD"}, {"FRANCO SUIZO", "CHF"}, {"YUAN CHINO", "CNY"},
+		{"DERECHO ESPECIAL DE GIRO", "XDR"}, {"CORONA DANESA", "DKK"}, {"EURO", "EUR"}, {"LIBRA ESTERLINA", "GBP"}, {"YEN JAPONES", "JPY"},
+		{"CORONA NORUEGA", "NOK"}, {"LIBRA ESCOCESA", "GBP"}, {"CORONA SUECA", "SEK"}, {"DOLAR ESTADOUNIDENSE", "USD"},
+		{"*BOLIVAR FUERTE VENEZOLANO", "VES"},
+	}
+	if v.fault == Reordered {
+		slices.Reverse(columns)
+	}
+	headings := []string{"Año", "Mes", "Día"}
+	for _, c := range columns {
+		headings = append(headings, c.heading)
+	}
+	rows := [][]string{{"TASAS DE CAMBIO DE OTRAS MONEDAS CONVERTIBLES"}, {"En pesos dominicanos por unidad de moneda"}, headings}
+	for _, day := range v.reference() {
+		row := dayCells(day.date)
+		for _, c := range columns {
+			row = append(row, noisy(day.lines[c.currency].Buy))
+		}
+		rows = append(rows, row)
+	}
+	rows = append(rows, []string{"", "", ""}, []string{"* A partir del 20 de agosto de 2018: bolívar soberano."})
+	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
+}
+
+func bcrdWorkbook(v *view, sheets []sheet) document {
+	modified := v.Now
+	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
+		modified = localDay(l.Date).Add(historyHour * time.Hour)
+	}
+	return document{contentType: contentWorkbook, body: workbook(sheets), modified: modified}
+}
+
+// dayCells are year, month and day as the central bank writes them.
+func dayCells(date engine.Date) []string {
+	months := []string{"Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
+	at := localDay(date)
+	return []string{fmt.Sprint(at.Year()), months[at.Month()-1], fmt.Sprint(at.Day())}
+}

@@ -1,0 +1,167 @@
+package simulated
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Fault is one way in which a publication goes wrong. Each was met in the wild, or is what a server may do to whoever asks it.
+type Fault string
+
+// The closed list of faults. The first group is wrong values on a page that looks right, the second another document than the
+// one that was asked for, the third another time, the fourth what happens on the way.
+const (
+	Zeros         Fault = "zeros"          // every value 0.00: a page before its script filled it
+	Swapped       Fault = "swapped"        // buy where sell belongs, and the other way round
+	SameTwice     Fault = "same-twice"     // the sell side shown as both
+	LostDecimal   Fault = "lost-decimal"   // 58.90 as 5890
+	DecimalComma  Fault = "decimal-comma"  // 58.90 as 58,90
+	WrongCurrency Fault = "wrong-currency" // each row has the values of the next currency
+	MissingSide   Fault = "missing-side"   // no sell
+	Footnote      Fault = "footnote"       // 58.90 with a raised 1 behind it
+	NotAvailable  Fault = "not-available"  // N/A instead of every value
+	Reordered     Fault = "reordered"      // rows the other way round; still right, for whoever goes by their labels
+
+	Layout    Fault = "layout"     // classes, ids, keys and headings renamed
+	Challenge Fault = "challenge"  // the page of a bot wall, with status 200
+	Forbidden Fault = "forbidden"  // the page of a bot wall, with status 403
+	EmptyBody Fault = "empty"      // status 200, no byte
+	Half      Fault = "half"       // cut off in the middle, page or workbook
+	ErrorPage Fault = "error-page" // an HTML page that says that something went wrong, with status 200, whatever was asked for
+
+	Frozen     Fault = "frozen"      // the document of the day before, and no new one
+	FutureDate Fault = "future-date" // dated thirty days ahead
+
+	ServerError   Fault = "server-error"      // status 500
+	TooMany       Fault = "too-many-requests" // status 429 with Retry-After
+	Hang          Fault = "hang"              // no answer, until the client goes away
+	HangBody      Fault = "hang-body"         // half an answer, and then nothing
+	Trickle       Fault = "trickle"           // a byte each Config.Pace
+	Redirect      Fault = "redirect"          // to another site
+	RedirectLoop  Fault = "redirect-loop"     // to itself, for ever
+	Huge          Fault = "huge"              // 1 GiB
+	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that unpacks to a hundred times its size
+	WrongName     Fault = "wrong-name"        // a certificate of another host
+	Expired       Fault = "expired"           // a certificate of years ago
+	UnknownSigner Fault = "unknown-signer"    // a certificate by nobody
+)
+
+// Faults are all faults, in the order of their list.
+func Faults() []Fault {
+	return []Fault{
+		Zeros, Swapped, SameTwice, LostDecimal, DecimalComma, WrongCurrency, MissingSide, Footnote, NotAvailable, Reordered,
+		Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage,
+		Frozen, FutureDate,
+		ServerError, TooMany, Hang, HangBody, Trickle, Redirect, RedirectLoop, Huge, Bomb, WrongName, Expired, UnknownSigner,
+	}
+}
+
+// ReadFault finds a fault by its name.
+func ReadFault(name string) (Fault, error) {
+	if slices.Contains(Faults(), Fault(name)) {
+		return Fault(name), nil
+	}
+	var names []string
+	for _, fault := range Faults() {
+		names = append(names, string(fault))
+	}
+	return "", fmt.Errorf("%q is no fault; want one of %s", name, strings.Join(names, ", "))
+}
+
+// ofHandshake reports that the fault shows before any request is sent.
+func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
+
+func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
+
+// broken is a fault that is on; the zero broken is none.
+type broken struct {
+	fault Fault
+	left  int      // how often still; 0 = until it is mended
+	old   *outlook // of Frozen: what there was to see the day before
+}
+
+// breakage is what is broken, by host or source id.
+type breakage struct {
+	mu sync.Mutex
+	by map[string]*broken
+}
+
+// Break switches a fault on, until Mend. target is a host name or the id of a definition, with or without demo-. A source's
+// fault is seen by whoever asks for a document of that source, a host's by whoever asks for anything of it. A target has one
+// fault at a time.
+func (s *Site) Break(target string, fault Fault) error { return s.BreakTimes(target, fault, 0) }
+
+// BreakTimes switches a fault on for so many answers; 0 = until Mend.
+func (s *Site) BreakTimes(target string, fault Fault, times int) error {
+	if _, err := ReadFault(string(fault)); err != nil {
+		return err
+	}
+	target, err := s.target(target, fault)
+	if err != nil {
+		return err
+	}
+	on := &broken{fault: fault, left: times}
+	if fault == Frozen {
+		on.old = s.market.look().dayBefore()
+	}
+	s.broken.mu.Lock()
+	defer s.broken.mu.Unlock()
+	s.broken.by[target] = on
+	return nil
+}
+
+// Mend switches all faults of a host or source off.
+func (s *Site) Mend(target string) {
+	s.broken.mu.Lock()
+	defer s.broken.mu.Unlock()
+	for _, fault := range []Fault{Hang, WrongName} {
+		if known, err := s.target(target, fault); err == nil {
+			delete(s.broken.by, known)
+		}
+	}
+}
+
+// target is the name under which a fault is kept. A handshake knows no more than the host.
+func (s *Site) target(name string, fault Fault) (string, error) {
+	id := strings.TrimPrefix(name, demoPrefix)
+	definition, isSource := s.definitions.Find(id)
+	switch {
+	case isSource && fault.ofHandshake():
+		return hostOf(definition), nil
+	case isSource:
+		return id, nil
+	case slices.Contains(s.hosts, name):
+		return name, nil
+	}
+	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
+}
+
+// take is the fault that one of the targets has now, if it is wanted, and counts it.
+func (b *breakage) take(wanted func(Fault) bool, targets ...string) broken {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, target := range targets {
+		on, ok := b.by[target]
+		if !ok || !wanted(on.fault) {
+			continue
+		}
+		taken := *on
+		if on.left > 0 {
+			if on.left--; on.left == 0 {
+				delete(b.by, target)
+			}
+		}
+		return taken
+	}
+	return broken{}
+}
+
+// has reports a fault without counting it.
+func (b *breakage) has(wanted func(Fault) bool, target string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	on, ok := b.by[target]
+	return ok && wanted(on.fault)
+}

@@ -1,0 +1,136 @@
+package simulated
+
+import (
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// aggregatorRoutes are the sites that repeat what others publish.
+func aggregatorRoutes() []route {
+	infodolar := func(path, currency string) route {
+		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
+			render: func(v *view) document { return html("infodolar.html", v.aggregated(currency)) }}
+	}
+	return []route{
+		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"), infodolar("/precio-euro-provincia-santo-domingo.aspx", "EUR"),
+		{method: http.MethodGet, host: "livedolar.do", path: "/api/rates", render: livedolar},
+		{method: http.MethodGet, host: "api.indexa.do", path: "/api/rates", query: "bank=bpd", render: indexa},
+	}
+}
+
+// entity is an institution as InfoDolar lists it. direct ones have a site of their own that the market knows: their row stays
+// when that site is silent, while the others' goes.
+type entity struct {
+	institution, name string
+	channel           engine.Channel // of the quote that the row shows; "" = unspecified
+	direct            bool
+}
+
+func entities() []entity {
+	return []entity{
+		{"banreservas", "Banreservas", "", true}, {"popular", "Banco Popular", "", true}, {"bhd", "Banco BHD", "", true},
+		{"scotiabank", "Scotiabank", engine.Branch, true}, {"scotiabank", "Scotiabank Cambio online", engine.Digital, true},
+		{"scotiabank", "Scotiabank", "", true},
+		{"santa-cruz", "Banco Santa Cruz", "", true}, {"promerica", "Banco Promerica", "", true},
+		{"lopez-de-haro", "Banco López de Haro", "", true}, {"bdi", "Banco BDI", "", true}, {"vimenca", "Banco Vimenca", "", true},
+		{"caribe", "Banco Caribe", "", true}, {"ademi", "Banco Ademi", "", true}, {"lafise", "Banco Lafise", "", true},
+		{"banesco", "Banesco", "", true}, {"union", "Banco Unión", "", true}, {"motor-credito", "Motor Crédito", "", false},
+		{"bonanza", "Bonanza Banco", "", true},
+		{"apap", "Asociación Popular de Ahorros y Préstamos", "", true}, {"cibao", "Asociación Cibao de Ahorros y Préstamos", "", false},
+		{"la-nacional", "Asociación La Nacional de Ahorros y Préstamos", "", true}, {"alaver", "Alaver", "", false},
+		{"peravia", "Asociación Peravia de Ahorros y Préstamos", "", true},
+		{"duarte", "Asociación Duarte de Ahorros y Préstamos", "", false},
+		{"mocana", "Asociación Mocana de Ahorros y Préstamos", "", false},
+		{"romana", "Asociación Romana de Ahorros y Préstamos", "", false}, {"abonap", "Abonap", "", false},
+		{"caribe-express", "Caribe Express", "", true}, {"agente-la-nacional", "Agente de Cambio La Nacional", "", true},
+		{"quezada", "Quezada", "", true}, {"girosol", "Girosol", "", false}, {"moneycorps", "Moneycorps", "", false},
+		{"capla", "Capla", "", false}, {"taveras", "Taveras", "", false}, {"cambio-extranjero", "Cambio Extranjero", "", false},
+		{"gamelin", "Gamelin", "", false}, {"rm", "RM", "", false}, {"sct", "SCT", "", false}, {"panora", "Panora Exchange", "", false},
+		{"imbert-y-balbuena", "Imbert y Balbuena", "", false},
+	}
+}
+
+// list is a page of InfoDolar.
+type list struct {
+	*view
+	Title, Table            string
+	AverageBuy, AverageSell string
+	Rows                    []listRow
+}
+
+type listRow struct {
+	line
+	Name, Slug string
+}
+
+func (v *view) aggregated(currency string) list {
+	all := list{view: v, Title: "Precio del dólar hoy en República Dominicana", Table: "Dolar"}
+	if currency == "EUR" {
+		all.Title, all.Table = "Precio del euro hoy en República Dominicana", "Euro"
+	}
+	for _, e := range entities() {
+		channel := e.channel
+		if channel == "" {
+			channel = engine.Unspecified
+		}
+		l := v.Quote(e.institution, currency, channel)
+		if l.Buy+l.Sell == "" || v.silent[e.institution] && !e.direct {
+			continue
+		}
+		slug := strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(e.name))
+		all.Rows = append(all.Rows, listRow{l, e.name, slug})
+	}
+	if v.fault == Reordered {
+		for i, j := 0, len(all.Rows)-1; i < j; i, j = i+1, j-1 {
+			all.Rows[i], all.Rows[j] = all.Rows[j], all.Rows[i]
+		}
+	}
+	all.AverageBuy, all.AverageSell = average(all.Rows, true), average(all.Rows, false)
+	return all
+}
+
+// average is the mean of a side, with two decimals, of the rows that have it.
+func average(rows []listRow, buys bool) string {
+	sum, count := new(big.Rat), int64(0)
+	for _, row := range rows {
+		side := row.Sell
+		if buys {
+			side = row.Buy
+		}
+		if value, ok := new(big.Rat).SetString(side); ok {
+			sum.Add(sum, value)
+			count++
+		}
+	}
+	return sum.Quo(sum, big.NewRat(max(count, 1), 1)).FloatString(2)
+}
+
+func livedolar(v *view) document {
+	names := map[string]string{"popular": "bpd", "banreservas": "banreservas", "bhd": "bhd", "scotiabank": "scotiabank", "caribe": "caribe"}
+	var rows []string
+	for _, row := range v.aggregated("USD").Rows {
+		if name, ok := names[row.Institution]; ok && row.Channel != engine.Digital {
+			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, text(row.Buy), text(row.Sell)))
+		}
+	}
+	return jsonDocument("[%s]", strings.Join(rows, ","))
+}
+
+// indexa answers whoever has a token, and nobody else; the guard of its route would be silence, this is a refusal in words.
+func indexa(v *view) document {
+	if v.request.Header.Get("X-Access-Token") == "" {
+		return jsonDocument(`{"status":"error","message":"Token is missing"}`)
+	}
+	var rows []string
+	for _, side := range []struct{ name, rate string }{
+		{"dollarbuyrate", v.Quote("popular", "USD").Buy}, {"dollarsellrate", v.Quote("popular", "USD").Sell},
+		{"eurobuyrate", v.Quote("popular", "EUR").Buy}, {"eurosellrate", v.Quote("popular", "EUR").Sell},
+	} {
+		rows = append(rows, fmt.Sprintf(`{"bank":"bpd","rate":%s,"date":"%s","name":%q}`, number(side.rate), v.Now.Format("2006-01-02"), side.name))
+	}
+	return jsonDocument(`{"status":"success","data":[%s]}`, strings.Join(rows, ","))
+}

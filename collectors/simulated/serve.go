@@ -1,0 +1,184 @@
+package simulated
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+const (
+	formBytesMax  = 64 << 10
+	gzipBytesMin  = 512
+	retryAfter    = 2 // seconds, of TooMany and of silent sites
+	contentHTML   = "text/html; charset=utf-8"
+	contentJSON   = "application/json; charset=utf-8"
+	acceptPage    = "text/html,application/xhtml+xml,*/*;q=0.8"
+	acceptJSON    = "application/json"
+	formContent   = "application/x-www-form-urlencoded"
+	modifiedForm  = http.TimeFormat
+	sessionCookie = "ASP.NET_SessionId"
+)
+
+// route is one address of one site, and what it answers.
+type route struct {
+	method, host, path string
+	query              string // name=value that must be there; "" = any query
+	cookies            []string
+	guard              func(*http.Request) bool // false: the answer is 200 without a byte
+	next               string                   // path of the second step, which the page names
+	render             func(*view) document
+	institution        string   // whose site it is; silent when the institution is. "" = nobody's in particular
+	sources            []string // ids of the definitions whose document it is
+}
+
+// targets are the names under which a fault of the route can be on.
+func (r *route) targets() []string { return append(append([]string{}, r.sources...), r.host) }
+
+// document is an answer before it is sent.
+type document struct {
+	contentType string
+	body        []byte
+	modified    time.Time // zero = the site says nothing
+	status      int       // 0 = 200
+	latin       bool      // sent in windows-1252
+}
+
+// ServeHTTP answers as the host that is asked.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := hostName(r.Host)
+	if s.broken.has(Fault.ofHandshake, name) {
+		panic(http.ErrAbortHandler) // a connection from before the fault: the client has to shake hands again
+	}
+	defer s.visits.enter(name, r)()
+	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
+	r.URL.Host = name
+	at := s.find(r.Method, r.URL)
+	targets := []string{name}
+	if at != nil {
+		targets = at.targets()
+	}
+	on := s.broken.take(Fault.ofAnswer, targets...)
+	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		_ = r.ParseForm() // a body that is no form has no fields
+	} else {
+		_, _ = io.Copy(io.Discard, r.Body) // read, so that the server notices when the client goes away
+	}
+	if at == nil {
+		at = &route{method: r.Method, host: name, path: r.URL.Path, render: missing}
+		if r.URL.Path == "/robots.txt" {
+			at.render = robots
+		}
+	}
+	s.answer(w, r, at, on)
+}
+
+func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on broken) {
+	v := s.view(r, on)
+	for _, cookie := range at.cookies {
+		w.Header().Add("Set-Cookie", cookie)
+	}
+	switch {
+	case s.misbehave(w, r, at, v):
+	case v.silent[at.institution] || v.at.IsZero():
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		send(w, r, sorry(v, http.StatusServiceUnavailable, "Estamos en mantenimiento"))
+	case at.guard != nil && !at.guard(r):
+		w.Header().Set("Content-Type", contentJSON)
+		w.WriteHeader(http.StatusOK)
+	default:
+		send(w, r, v.document(at))
+	}
+}
+
+// document is what the route answers, with the faults that change documents.
+func (v *view) document(at *route) document {
+	d := v.damage(at.render(v))
+	if d.latin {
+		d.body = latin(d.body)
+	}
+	return d
+}
+
+// send sends a document as web servers do: with validators, packed for whoever unpacks.
+func send(w http.ResponseWriter, r *http.Request, d document) {
+	header := w.Header()
+	header.Set("Content-Type", d.contentType)
+	header.Set("Vary", "Accept-Encoding")
+	if d.status != 0 {
+		w.WriteHeader(d.status)
+		_, _ = w.Write(d.body) // the client may be gone
+		return
+	}
+	if !d.modified.IsZero() {
+		sum := sha256.Sum256(d.body)
+		tag := `"0x` + hex.EncodeToString(sum[:8]) + `"`
+		header.Set("ETag", tag)
+		header.Set("Last-Modified", d.modified.UTC().Format(modifiedForm))
+		if unchanged(r, tag, d.modified) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	body := d.body
+	if len(body) >= gzipBytesMin && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && d.contentType != contentWorkbook {
+		body = packed(body)
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// unchanged is the conditional GET of RFC 9110: the tag counts before the date.
+func unchanged(r *http.Request, tag string, modified time.Time) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	if wanted := r.Header.Get("If-None-Match"); wanted != "" {
+		return strings.Contains(wanted, tag)
+	}
+	since, err := time.Parse(modifiedForm, r.Header.Get("If-Modified-Since"))
+	return err == nil && !modified.Truncate(time.Second).After(since)
+}
+
+func packed(body []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(body) // into memory
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// toHTTPS is what every site does on port 80.
+func toHTTPS(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "https://"+hostName(r.Host)+r.URL.RequestURI(), http.StatusMovedPermanently)
+}
+
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// requestOf is the request of a definition as a client would send it, for Document.
+func requestOf(wanted *source.Request, at *route) *http.Request {
+	r := &http.Request{Method: at.method, Header: http.Header{}}
+	r.Header.Set("Accept", acceptPage)
+	for name, value := range wanted.Headers {
+		r.Header.Set(name, value)
+	}
+	r.Form = map[string][]string{}
+	for name, value := range wanted.Form {
+		r.Form.Set(name, value)
+	}
+	return r
+}
