@@ -58,16 +58,25 @@ type sheetCells struct {
 	grid          grid
 	row, column   int // of the cell at hand, from 0
 	kind          string
+	hasValue      bool
 	value, inline collected
 }
+
+// cellDepth is the length of the path of a cell.
+const cellDepth = 4
 
 func (s *sheetCells) open(path []string, attributes []xml.Attr) error {
 	switch {
 	case under(path, "worksheet", "sheetData", "row"):
 		return s.beginRow(attribute(attributes, "r"))
 	case under(path, "worksheet", "sheetData", "row", "c"):
-		s.kind = attribute(attributes, "t")
+		s.kind, s.hasValue = attribute(attributes, "t"), false
 		return s.beginCell(attribute(attributes, "r"))
+	case len(path) > cellDepth && path[cellDepth] == "v" && under(path[:cellDepth], "worksheet", "sheetData", "row", "c"):
+		if s.hasValue { // its digits and those before must not become one number
+			return damaged("cell %s has a value in several elements", cellName(s.row, s.column))
+		}
+		s.hasValue = true
 	}
 	return nil
 }
@@ -101,7 +110,6 @@ func (s *sheetCells) beginCell(name string) error {
 }
 
 func (s *sheetCells) text(path []string, letters []byte) error {
-	const cellDepth = 4
 	if len(path) <= cellDepth || !under(path[:cellDepth], "worksheet", "sheetData", "row", "c") {
 		return nil
 	}
