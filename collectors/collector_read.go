@@ -122,6 +122,8 @@ func (c *Collector) readPage(ctx context.Context, d *source.Definition, page int
 		return source.Answer{}, failureOf(err, "fetch")
 	case doc == nil:
 		return source.Answer{}, source.Fail(source.Internal, "fetch: found neither a document nor a failure; mend the fetcher")
+	case ctx.Err() != nil: // a fetcher that does not look at its time: what it brings so late may belong to another slot
+		return source.Answer{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.URL, report.ContentType, report.Bytes, report.Digest = doc.URL, doc.ContentType, len(doc.Body), doc.Digest()
 	answer, err = c.parse(d, page, doc)
@@ -150,7 +152,7 @@ func failureOf(err error, step string) *source.Failure {
 		own := *failure
 		return &own
 	case errors.Is(err, context.DeadlineExceeded):
-		failure = source.Fail(source.Timeout, "%s: the time for this source is used up", step)
+		failure = source.Fail(source.Timeout, "%s: found no end within the time for this source", step)
 	default:
 		failure = source.Fail(source.Internal, "%s: %v", step, err)
 	}

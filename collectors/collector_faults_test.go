@@ -1,0 +1,305 @@
+package collectors
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// TestIsolation lets one source of six do what sources do, for two days: the others are published at the same instants as
+// when it behaves.
+func TestIsolation(t *testing.T) {
+	others := func(bad behaviour, places int) map[string][]published {
+		all := map[string][]published{}
+		inWorld(t, saturday(), func(w *world) {
+			definitions := w.manySources(6)
+			w.sites["source-03"] = bad
+			config := w.config(definitions...)
+			config.Concurrency = places
+			n := w.run(config)
+			w.pass(w.start.Add(48 * time.Hour))
+			n.stop(w)
+			for _, d := range definitions {
+				if d.ID != "source-03" {
+					all[d.ID] = w.store.of(d.ID)
+				}
+			}
+		})
+		return all
+	}
+	want := others(steady(time.Second, oneQuote), 0)
+	for name, bad := range map[string]behaviour{
+		"hangs":              hanging,
+		"is deaf to the end": func(context.Context, int) (string, error) { <-time.NewTimer(20 * time.Minute).C; return oneQuote, nil },
+		"fetcher panics":     func(context.Context, int) (string, error) { panic("planted") },
+		"reader panics":      steady(0, "panic"),
+		"says nonsense":      steady(0, "what is this"),
+		"is empty":           steady(0, ""),
+		"gives an odd error": func(context.Context, int) (string, error) { return "", errors.New("odd") },
+		"is blocked":         failing(source.Blocked),
+		"lies":               steady(0, strings.Repeat("popular USD -58.10 59.30\n", 1000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := others(bad, 0)
+			for id, publications := range want {
+				if len(publications) == 0 || !slices.Equal(got[id], publications) {
+					t.Errorf("%s:\n%v, want\n%v", id, got[id], publications)
+				}
+			}
+		})
+	}
+	if reflect.DeepEqual(others(hanging, 1), want) {
+		t.Error("control: with one place for all, a source that hangs must delay others; this test is blind")
+	}
+}
+
+// TestConcurrency wants never more than eight sources under way, and one that hangs to hold its place no longer than its budget,
+// even when it does not notice that its time is over.
+func TestConcurrency(t *testing.T) {
+	inWorld(t, saturday(), func(w *world) {
+		definitions := w.manySources(40)
+		release := make(chan struct{})
+		for i, d := range definitions {
+			w.sites[d.ID] = steady(10*time.Second, oneQuote)
+			if i < 8 {
+				w.sites[d.ID] = func(context.Context, int) (string, error) { <-release; return oneQuote, nil }
+			}
+		}
+		w.store.know(Daily().Last(w.now()), definitions...)
+		config := w.config(definitions...)
+		config.Spread = -1
+		n := w.run(config)
+		w.pass(santoDomingo(2026, 9, 12, 8, 30, 0))
+		for _, d := range definitions[8:] {
+			p := w.store.of(d.ID)
+			if len(p) == 0 || p[0].at.Sub(p[0].slot) > budgetDefault+5*10*time.Second {
+				t.Errorf("%s waited for those that hang: %v", d.ID, p)
+			}
+		}
+		if w.busyMax > 16 { // eight in their places, and the eight that lost theirs and have not noticed
+			t.Errorf("%d fetches at once, want at most 8 in places", w.busyMax)
+		}
+		if h := n.health("source-00"); h.Running.IsZero() {
+			t.Errorf("nobody can see that it hangs: %+v", h)
+		}
+		close(release)
+		synctest.Wait()
+		n.stop(w)
+	})
+	inWorld(t, saturday(), func(w *world) {
+		definitions := w.manySources(40)
+		for _, d := range definitions {
+			w.sites[d.ID] = steady(10*time.Second, oneQuote)
+		}
+		config := w.config(definitions...)
+		config.CatchUpSpread, config.Concurrency = -1, 5
+		n := w.run(config)
+		w.pass(w.start.Add(10 * time.Minute))
+		if w.busyMax != 5 || len(w.store.taken) != 40 {
+			t.Errorf("%d at once, %d published; want 5 and 40", w.busyMax, len(w.store.taken))
+		}
+		n.stop(w)
+	})
+}
+
+// TestRetries looks at when a source is asked again within a slot.
+func TestRetries(t *testing.T) {
+	eight := santoDomingo(2026, 9, 12, 8, 0, 0)
+	scripted := func(failures int, kind source.FailureKind) func() behaviour {
+		return func() behaviour {
+			calls := 0
+			return func(context.Context, int) (string, error) {
+				if calls++; calls <= failures {
+					return "", source.Fail(kind, "planted")
+				}
+				return oneQuote, nil
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		site  func() behaviour
+		retry []time.Duration
+		asked []time.Duration // after the slot
+		state State
+	}{
+		"a good answer ends the slot": {scripted(0, source.Network), nil, []time.Duration{0}, OK},
+		"the second try":              {scripted(1, source.Timeout), nil, []time.Duration{0, 10 * time.Minute}, OK},
+		"the third try":               {scripted(2, source.Layout), nil, []time.Duration{0, 10 * time.Minute, 40 * time.Minute}, OK},
+		"three in vain":               {scripted(9, source.HTTPStatus), nil, []time.Duration{0, 10 * time.Minute, 40 * time.Minute}, Failing},
+		"who is not wanted goes":      {scripted(9, source.Blocked), nil, []time.Duration{0}, Failing},
+		"never near the next slot":    {scripted(9, source.Empty), []time.Duration{time.Hour, 179*time.Minute + 30*time.Second}, []time.Duration{0, time.Hour}, Failing},
+		"none wanted":                 {scripted(9, source.Network), []time.Duration{}, []time.Duration{0}, Failing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, saturday(), func(w *world) {
+				d := usdSource("s", "popular")
+				w.sites["s"] = c.site()
+				w.store.know(Daily().Last(w.now()), d)
+				config := w.config(d)
+				config.Spread, config.RetryAfter = -1, c.retry
+				n := w.run(config)
+				w.pass(eight.Add(4*time.Hour - time.Second))
+				var asked []time.Duration
+				for _, at := range w.asks("s") {
+					asked = append(asked, at.Sub(eight))
+				}
+				h := n.health("s")
+				if !slices.Equal(asked, c.asked) || h.State != c.state || h.Runs != uint64(len(asked)) {
+					t.Errorf("asked %v, %s; want %v, %s", asked, h.State, c.asked, c.state)
+				}
+				if want := map[bool]int{true: 0, false: 1}[c.state == OK]; h.ConsecutiveFailures != want || len(w.store.of("s")) != 1-want {
+					t.Errorf("%d failed slots, published %v", h.ConsecutiveFailures, w.store.of("s"))
+				}
+				n.stop(w)
+			})
+		})
+	}
+}
+
+// TestRetries_Page asks only for the page that failed. What its currency lacks is then handed over for the slot; a page in a
+// currency that the slot has already goes along without it.
+func TestRetries_Page(t *testing.T) {
+	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
+		inWorld(t, saturday(), func(w *world) {
+			d := twoPages("s", "popular")
+			d.Pages[1].Currency = currency
+			var pages []int
+			w.sites["s"] = func(_ context.Context, page int) (string, error) {
+				pages = append(pages, page)
+				if len(pages) == 2 {
+					return "", source.Fail(source.Network, "planted")
+				}
+				return []string{oneQuote, "bhd " + currency + " 58.20 59.40"}[page], nil
+			}
+			n := w.run(w.config(d))
+			w.pass(w.start.Add(2 * time.Minute))
+			if h := n.health("s"); h.State != Partial || h.Failure.Page != "eur" || h.Digests[0] == "" || h.Digests[1] != "" {
+				t.Errorf("after the first try: %+v", h)
+			}
+			w.pass(w.start.Add(12 * time.Minute))
+			if h := n.health("s"); h.State != OK || h.Accepted != 2 || !slices.Equal(pages, []int{0, 1, 1}) {
+				t.Errorf("%s: %+v; asked for the pages %v, want 0 1 1", currency, h, pages)
+			}
+			if len(w.store.taken) != 2 || len(w.store.of("s")) != wantSlots {
+				t.Errorf("%s: taken in %v, want 2, %d of them for the slot", currency, w.store.taken, wantSlots)
+			}
+			if first := w.store.taken[0]; first.complete != (currency == "EUR") {
+				t.Errorf("%s: the first try is complete: %v", currency, first.complete)
+			}
+			n.stop(w)
+		})
+	}
+}
+
+// TestBreaker lets a source rest after five slots, look once a day, and come back.
+func TestBreaker(t *testing.T) {
+	for _, kind := range []source.FailureKind{source.Network, source.Blocked} {
+		inWorld(t, saturday(), func(w *world) {
+			d := usdSource("s", "popular")
+			w.sites["s"] = failing(kind)
+			w.store.know(Daily().Last(w.now()), d)
+			config := w.config(d)
+			config.Spread, config.RetryAfter = -1, []time.Duration{}
+			n := w.run(config)
+			var asked []time.Time
+			slot := w.start
+			for range 5 {
+				slot = Daily().Next(slot)
+				asked = append(asked, slot)
+			}
+			w.pass(slot.Add(time.Minute)) // Sunday 12:00
+			if h := n.health("s"); h.State != Resting || h.ConsecutiveFailures != 5 || !h.NextRun.Equal(slot.Add(24*time.Hour)) {
+				t.Errorf("after five slots: %+v, want it to rest until %v", h, slot.Add(24*time.Hour))
+			}
+			w.pass(slot.Add(50 * time.Hour))
+			asked = append(asked, slot.Add(24*time.Hour), slot.Add(48*time.Hour))
+			w.sites["s"] = steady(0, oneQuote)
+			w.pass(slot.Add(72*time.Hour + time.Minute))
+			asked = append(asked, slot.Add(72*time.Hour))
+			if h := n.health("s"); h.State != OK || h.ConsecutiveFailures != 0 || h.Failures[kind] != 7 {
+				t.Errorf("after a good answer: %+v", h)
+			}
+			w.pass(slot.Add(80 * time.Hour))
+			asked = append(asked, slot.Add(77*time.Hour))
+			if got := w.asks("s"); !slices.EqualFunc(got, asked, time.Time.Equal) {
+				t.Errorf("%s: asked at %v, want %v", kind, got, asked)
+			}
+			if rests := strings.Count(w.log.String(), "source rests"); rests != 1 {
+				t.Errorf("the log says %d times that it rests:\n%s", rests, w.log)
+			}
+			n.stop(w)
+		})
+	}
+}
+
+// TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all goes on.
+func TestSinkFails(t *testing.T) {
+	inWorld(t, saturday(), func(w *world) {
+		d := usdSource("s", "popular")
+		w.sites["s"] = steady(0, oneQuote)
+		config := w.config(d)
+		life := config.Sink.(*life)
+		life.err = errors.New("read_only: no space")
+		n := w.run(config)
+		w.pass(w.start.Add(48*time.Hour + 20*time.Minute))
+		h := n.health("s")
+		if h.State != Failing || h.Failure.Kind != source.Internal || !strings.Contains(h.Failure.Detail, "no space") ||
+			h.Failures[source.Internal] != h.Runs || h.Accepted+h.Read != 0 {
+			t.Errorf("%+v", h)
+		}
+		life.err = nil
+		w.pass(w.start.Add(49 * time.Hour))
+		if h := n.health("s"); h.State != OK || h.Accepted != 1 {
+			t.Errorf("after it healed: %+v", h)
+		}
+		n.stop(w)
+		config.Sink = nil
+		config.Sink = panicking{}
+		n = w.run(config)
+		w.pass(w.now().Add(24 * time.Hour))
+		if h := n.health("s"); h.State != Failing || h.Failure.Kind != source.Internal || !strings.Contains(w.log.String(), "panicking.Observe") {
+			t.Errorf("a sink that panics: %+v\n%s", h, w.log)
+		}
+		n.stop(w)
+	})
+}
+
+// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed.
+func TestOffsets(t *testing.T) {
+	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
+		inWorld(t, saturday(), func(w *world) {
+			definitions := w.manySources(3)
+			w.store.know(Daily().Last(w.now()), definitions...)
+			config := w.config(definitions...)
+			config.Random, config.Spread = rand.New(rand.NewPCG(seed, 0)), spread
+			n := w.run(config)
+			w.pass(w.start.Add(72 * time.Hour))
+			for _, d := range definitions {
+				for _, at := range w.asks(d.ID) {
+					all = append(all, at.Sub(Daily().Last(at)))
+				}
+			}
+			n.stop(w)
+		})
+		return all
+	}
+	one := offsets(1, time.Hour)
+	if !slices.Equal(one, offsets(1, time.Hour)) || slices.Equal(one, offsets(2, time.Hour)) {
+		t.Error("offsets must come from the seed")
+	}
+	slices.Sort(one)
+	if len(one) != 27 || one[26] > time.Hour || one[26] < 30*time.Minute || len(slices.Compact(one)) < 25 {
+		t.Errorf("offsets %v, want 27 different ones up to an hour", one)
+	}
+	if wide := offsets(1, 100*time.Hour); slices.Max(wide) > 8*time.Hour || len(wide) != 27 {
+		t.Errorf("a spread beyond the next slot: %v", wide)
+	}
+}

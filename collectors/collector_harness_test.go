@@ -1,0 +1,372 @@
+package collectors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// santoDomingo is an instant by the clocks of Santo Domingo.
+func santoDomingo(year int, month time.Month, day, hour, minute, second int) time.Time {
+	return time.Date(year, month, day, hour, minute, second, 0, engine.Location()).UTC()
+}
+
+// behaviour is what a source's site does when it is asked for a page: it gives the text of a document, or an error.
+type behaviour func(ctx context.Context, page int) (string, error)
+
+// world is a town of sources inside a bubble, with a clock that can be set.
+type world struct {
+	t     testing.TB
+	start time.Time // what the clock shows at the beginning of the bubble
+	began time.Time
+	sites map[string]behaviour
+	store *store
+	log   *bytes.Buffer
+
+	mu      sync.Mutex
+	error   time.Duration // of the clock
+	asked   map[string][]time.Time
+	busy    int
+	busyMax int
+}
+
+// inWorld runs a test in a bubble that begins at start.
+func inWorld(t *testing.T, start time.Time, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(&world{
+			t: t, start: start, began: bubbleClock(), sites: map[string]behaviour{}, store: newStore(),
+			log: &bytes.Buffer{}, asked: map[string][]time.Time{},
+		})
+	})
+}
+
+func bubbleClock() time.Time {
+	return time.Now() //nolint:forbidigo // the one door of these tests to the bubble's clock
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.start.Add(bubbleClock().Sub(w.began) + w.error)
+}
+
+// set lets the clock jump.
+func (w *world) set(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.error += by
+}
+
+// pass lets time go by until the clock shows an instant and everybody has done what was due.
+func (w *world) pass(until time.Time) {
+	<-time.NewTimer(until.Sub(w.now())).C
+	synctest.Wait()
+}
+
+// Fetch is Fetcher: it asks the source's site.
+func (w *world) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
+	w.mu.Lock()
+	w.asked[d.ID] = append(w.asked[d.ID], w.start.Add(bubbleClock().Sub(w.began)+w.error))
+	w.busy++
+	w.busyMax = max(w.busyMax, w.busy)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.busy--
+	}()
+	text, err := w.sites[d.ID](ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	return &source.Document{URL: "https://example.do/", Body: []byte(text), FetchedAt: w.now()}, nil
+}
+
+// asks are the instants at which a source was asked.
+func (w *world) asks(id string) []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.asked[id])
+}
+
+// parseLines reads the documents of the world: a line for each observation, with institution, currency, buy, sell and
+// perhaps a date; one that begins with + is of a day of the past, one with # a note.
+func parseLines(d *source.Definition, page int, doc *source.Document) (source.Answer, error) {
+	var answer source.Answer
+	for line := range strings.Lines(string(doc.Body)) {
+		line = strings.TrimSpace(line)
+		if note, is := strings.CutPrefix(line, "#"); is {
+			answer.Notes = append(answer.Notes, note)
+			continue
+		}
+		if line == "panic" {
+			panic("a reader that is not ready for this")
+		}
+		rest, past := strings.CutPrefix(line, "+")
+		words := append(strings.Fields(rest), "")
+		if len(words) < 5 {
+			return source.Answer{}, source.Fail(source.Layout, "line %q", line)
+		}
+		o := engine.Observation{
+			InstitutionID: words[0], Currency: words[1], Buy: words[2], Sell: words[3], Kind: d.Kind, Document: doc.Digest(),
+		}
+		if words[4] != "" {
+			o.EffectiveDate = dateOf(words[4])
+		}
+		if past {
+			answer.History = append(answer.History, source.Day{Date: o.EffectiveDate, Observations: []engine.Observation{o}})
+		} else {
+			answer.Observations = append(answer.Observations, o)
+		}
+	}
+	return answer, nil
+}
+
+// usdSource is a source of one institution with one page of dollars.
+func usdSource(id, institution string) *source.Definition {
+	return &source.Definition{
+		ID: id, Name: id, Institution: institution, Priority: engine.PriorityDefault, Kind: engine.Commercial,
+		Expiry: source.Expiry{AfterCheck: engine.LifetimeDefault}, Pages: []source.Page{{Currency: "USD"}},
+	}
+}
+
+// twoPages is a source with a page of dollars and one of euros.
+func twoPages(id, institution string) *source.Definition {
+	d := usdSource(id, institution)
+	d.Pages = []source.Page{{Name: "usd", Currency: "USD"}, {Name: "eur", Currency: "EUR"}}
+	return d
+}
+
+// steady is a site that always says the same, after a while.
+func steady(after time.Duration, pages ...string) behaviour {
+	return func(ctx context.Context, page int) (string, error) {
+		if after > 0 {
+			pause(ctx, after)
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return pages[page], nil
+	}
+}
+
+func failing(kind source.FailureKind) behaviour {
+	return func(context.Context, int) (string, error) { return "", source.Fail(kind, "planted") }
+}
+
+// hanging answers nothing until it is given up.
+func hanging(ctx context.Context, _ int) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// config is a collector of these definitions in the world.
+func (w *world) config(definitions ...*source.Definition) Config {
+	return Config{
+		Definitions: definitions, Fetcher: w, Sink: w.store.life(), Clock: w.now, Done: w.store.done,
+		Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	}
+}
+
+// node is a collector that runs.
+type node struct {
+	*Collector
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func (w *world) run(c Config) *node {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &node{Collector: New(c), cancel: cancel, ended: make(chan error, 1)}
+	n.parse = parseLines
+	go func() { n.ended <- n.Run(ctx) }()
+	synctest.Wait()
+	return n
+}
+
+// stop ends the collector and says how long that took.
+func (n *node) stop(w *world) time.Duration {
+	w.t.Helper()
+	before := bubbleClock()
+	n.cancel()
+	if err := <-n.ended; err != nil {
+		w.t.Errorf("Run: %v", err)
+	}
+	return bubbleClock().Sub(before)
+}
+
+func (n *node) health(id string) Health {
+	all := n.Health()
+	return all[slices.IndexFunc(all, func(h Health) bool { return h.SourceID == id })]
+}
+
+// published is one thing that a store took in.
+type published struct {
+	source, currency string
+	slot, at         time.Time
+	values           int
+	complete         bool
+}
+
+func (p published) String() string {
+	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
+}
+
+// store keeps what a log keeps: it survives the lives of a node. Like the engine it hears a source once for a slot and
+// currency, unless it is deaf to slots.
+type store struct {
+	mu    sync.Mutex
+	heard map[string]map[string]time.Time // source → currency → slot
+	taken []published
+	deaf  bool // the planted mistake: slots do not count
+}
+
+func newStore() *store { return &store{heard: map[string]map[string]time.Time{}} }
+
+// done is System.Slots: the oldest slot of the currencies that know the source.
+func (s *store) done(id string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest time.Time
+	for _, slot := range s.heard[id] {
+		if oldest.IsZero() || slot.Before(oldest) {
+			oldest = slot
+		}
+	}
+	return oldest
+}
+
+// know says that everything up to a slot is done.
+func (s *store) know(slot time.Time, definitions ...*source.Definition) {
+	for _, d := range definitions {
+		s.heard[d.ID] = map[string]time.Time{}
+		for _, page := range d.Pages {
+			s.heard[d.ID][page.Currency] = slot
+		}
+	}
+}
+
+// of is what was taken in of a source, slots only.
+func (s *store) of(id string) []published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.taken), func(p published) bool { return p.source != id || p.slot.IsZero() })
+}
+
+// doubled finds what was published more than once for a slot.
+func (s *store) doubled() []published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[published]bool{}
+	var found []published
+	for _, p := range s.taken {
+		key := published{source: p.source, currency: p.currency, slot: p.slot}
+		if !p.slot.IsZero() && seen[key] {
+			found = append(found, p)
+		}
+		seen[key] = true
+	}
+	return found
+}
+
+// life is one life of a node: what reaches its store, until it dies.
+type life struct {
+	store *store
+	dead  bool
+	parts int    // currencies that still become durable; negative = all
+	death func() // what happens when they are used up
+	err   error  // what every Observe is answered, nil = as it should be
+	calls [][]engine.Refresh
+}
+
+var errDead = errors.New("the node is dead")
+
+func (s *store) life() *life { return &life{store: s, parts: -1} }
+
+// Observe is Sink.
+func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	if l.err != nil {
+		return engine.Receipt{}, l.err
+	}
+	l.calls = append(l.calls, slices.Clone(refreshes))
+	var receipt engine.Receipt
+	for i := range refreshes {
+		if err := l.take(&refreshes[i], i, &receipt); err != nil {
+			return receipt, err
+		}
+	}
+	return receipt, nil
+}
+
+// take takes one refresh in, a currency after the other. Values that begin with a minus are refused.
+func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) error {
+	byCurrency := map[string]int{}
+	for i, o := range refresh.Observations {
+		if strings.HasPrefix(o.Buy, "-") {
+			receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: index, Index: i, Observation: o, Reason: engine.Negative})
+			byCurrency[o.Currency] += 0
+			continue
+		}
+		byCurrency[o.Currency]++
+	}
+	for _, currency := range slices.Sorted(maps.Keys(byCurrency)) {
+		if l.parts == 0 && !l.dead {
+			l.dead = true
+			l.death()
+		}
+		if l.dead {
+			return errDead
+		}
+		l.parts--
+		known := l.store.heard[refresh.SourceID]
+		if known == nil {
+			known = map[string]time.Time{}
+			l.store.heard[refresh.SourceID] = known
+		}
+		if !refresh.Slot.IsZero() && !l.store.deaf && !refresh.Slot.After(known[currency]) {
+			receipt.Repeated += byCurrency[currency]
+			continue
+		}
+		if refresh.Slot.After(known[currency]) {
+			known[currency] = refresh.Slot
+		}
+		receipt.Accepted += byCurrency[currency]
+		l.store.taken = append(l.store.taken, published{
+			refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, byCurrency[currency], refresh.Complete,
+		})
+	}
+	return nil
+}
+
+func dateOf(text string) engine.Date {
+	date, err := engine.ParseDate(text)
+	if err != nil {
+		panic(err)
+	}
+	return date
+}
+
+// panicking is a sink that always panics.
+type panicking struct{}
+
+func (panicking) Observe([]engine.Refresh) (engine.Receipt, error) { panic("planted") }
