@@ -1,9 +1,237 @@
 package source
 
-// Parse reads one page of the source. It is pure: the same bytes give the same answer. The error is a *Failure.
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Parse reads one page of the source. It is pure: the same bytes give the same answer. The error is a *Failure. With a failure
+// the answer has no observations, but its notes may tell why.
 func (d *Definition) Parse(page int, doc *Document) (Answer, error) {
 	if page < 0 || page >= len(d.Pages) {
-		return Answer{}, Fail(Internal, "%s has no page %d", d.ID, page)
+		return Answer{}, Fail(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
 	}
-	return Answer{}, Fail(Internal, "%s", doc.URL)
+	r := &reading{source: d, page: &d.Pages[page], digest: doc.Digest()}
+	failure := r.read(doc)
+	if failure == nil {
+		return Answer{Observations: r.newest, History: r.history, Notes: r.notes.list()}, nil
+	}
+	if wall := wallInstead(doc, failure); wall != nil {
+		failure = wall
+	}
+	failure.Page = r.page.Name
+	return Answer{Notes: r.notes.list()}, failure
+}
+
+// reading is one document while it is read.
+type reading struct {
+	source   *Definition
+	page     *Page
+	digest   string
+	patterns map[string]*regexp.Regexp
+	date     engine.Date // of the whole document
+	moment   time.Time
+	quotes   []*quote // of the day that is read
+	tally    [findings]int
+	// unreadText is the first side that could not be read.
+	unreadText string
+	notes      notes
+	newest     []engine.Observation
+	history    []Day
+}
+
+func (r *reading) read(doc *Document) *Failure {
+	text, failure := contentOf(doc, r.page)
+	if failure != nil {
+		return failure
+	}
+	if failure := r.compile(); failure != nil {
+		return failure
+	}
+	extract := r.extractHTML
+	switch r.page.Extract.Method {
+	case JSONFields, JSONRows:
+		extract = r.extractJSON
+	case TextRegex:
+		extract = r.extractText
+	case XLSXRows:
+		return r.extractSheet(doc.Body)
+	}
+	if failure := extract(text); failure != nil {
+		return failure
+	}
+	if failure := r.judge(); failure != nil {
+		return failure
+	}
+	r.newest = r.take()
+	return nil
+}
+
+// compile makes the patterns of the page ready. The reader of definitions has checked them; a definition that was made in
+// a program need not have been.
+func (r *reading) compile() *Failure {
+	r.patterns = map[string]*regexp.Regexp{}
+	for _, text := range r.page.Extract.allPatterns() {
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return Fail(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
+		}
+		r.patterns[text] = pattern
+	}
+	return nil
+}
+
+func (e *Extract) allPatterns() []string {
+	places := make([]*Place, 0, len(e.Fields)+6)
+	for i := range e.Fields {
+		places = append(places, &e.Fields[i].Place)
+	}
+	if e.Date != nil {
+		places = append(places, &e.Date.Place)
+	}
+	if e.Rows != nil {
+		places = append(places, &e.Rows.Label, e.Rows.Buy, e.Rows.Sell, e.Rows.Value)
+	}
+	if e.Rows != nil && e.Rows.Date != nil {
+		places = append(places, &e.Rows.Date.Place)
+	}
+	var patterns []string
+	for _, place := range places {
+		if place != nil && place.Pattern != "" {
+			patterns = append(patterns, place.Pattern)
+		}
+	}
+	if e.Text != nil {
+		patterns = append(patterns, e.Text.Pattern)
+	}
+	return patterns
+}
+
+// scope is where places are looked for: a document, one row of it, or one row of a sheet.
+type scope interface {
+	// texts are what stands at a place, several where a selector finds several elements; the pattern is not applied yet.
+	texts(place *Place) ([]found, *Failure)
+}
+
+// found is one text at a place.
+type found struct {
+	text string
+	form textForm
+}
+
+// textForm is how a text can be trusted to say a number.
+type textForm int
+
+const (
+	shown  textForm = iota // for people: with currencies, marks of thousands and whatever else
+	number                 // a number of JSON: the point is certain
+	cell                   // of a workbook: as a number, but may carry the noise of binary fractions
+)
+
+// at is what stands at a place, cut by its pattern. What the pattern does not fit is not there.
+func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
+	texts, failure := s.texts(place)
+	if failure != nil || place.Pattern == "" {
+		return texts, failure
+	}
+	var cut []found
+	for _, one := range texts {
+		match := r.patterns[place.Pattern].FindStringSubmatch(one.text)
+		switch {
+		case match == nil:
+		case len(match) > 1:
+			cut = append(cut, found{text: match[1], form: one.form})
+		default:
+			cut = append(cut, found{text: match[0], form: one.form})
+		}
+	}
+	return cut, nil
+}
+
+// readDate takes the date of the whole document. A declared date that is not there, or can't be read, fails the page: serving
+// its rates without a date could give a page new life that has been frozen for years.
+func (r *reading) readDate(s scope) *Failure {
+	if r.page.Extract.Date == nil {
+		return nil
+	}
+	var failure *Failure
+	r.date, r.moment, failure = r.dateAt(s, r.page.Extract.Date)
+	return failure
+}
+
+// dateAt is the one date at a place. Several readable ones must agree.
+func (r *reading) dateAt(s scope, want *Date) (engine.Date, time.Time, *Failure) {
+	texts, failure := r.at(s, &want.Place)
+	if failure != nil {
+		return 0, time.Time{}, failure
+	}
+	var (
+		date   engine.Date
+		moment time.Time
+		bad    error
+	)
+	for _, one := range texts {
+		day, instant, err := readDate(one.text, want.Form)
+		switch {
+		case err != nil:
+			bad = err
+		case date.IsZero():
+			date, moment = day, instant
+		case day != date || !instant.Equal(moment):
+			return 0, time.Time{}, Fail(Layout, "the date %s says %s and %s", want.place(), dateText(date, moment), dateText(day, instant))
+		}
+	}
+	switch {
+	case !date.IsZero():
+		return date, moment, nil
+	case bad != nil:
+		return 0, time.Time{}, Fail(Layout, "the date %s: %v", want.place(), bad)
+	}
+	return 0, time.Time{}, Fail(Layout, "no date stands %s", want.place())
+}
+
+func dateText(date engine.Date, moment time.Time) string {
+	if moment.IsZero() {
+		return date.String()
+	}
+	return moment.Format(time.RFC3339)
+}
+
+// place names the place for people.
+func (p *Place) place() string {
+	text := "in the row itself"
+	if p.At != "" {
+		text = "at " + quoted(p.At)
+	}
+	if p.Column != "" {
+		text = "in the column " + quoted(p.Column)
+	}
+	if p.Attribute != "" {
+		text += ", attribute " + quoted(p.Attribute)
+	}
+	if p.Pattern != "" {
+		text += ", with the pattern " + quoted(p.Pattern)
+	}
+	return text
+}
+
+// observation completes what a quote says by what the page and the source say.
+func (r *reading) observation(q *quote) engine.Observation {
+	return engine.Observation{
+		InstitutionID: q.institution, Currency: q.currency, Channel: q.channel, Kind: r.source.Kind,
+		Buy: q.buy.text, Sell: q.sell.text, EffectiveDate: q.date, PublishedAt: q.moment, Document: r.digest,
+	}
+}
+
+// take hands over the quotes of one day.
+func (r *reading) take() []engine.Observation {
+	var observations []engine.Observation
+	for _, q := range r.quotes {
+		observations = append(observations, r.observation(q))
+	}
+	r.quotes = nil
+	return slices.Clip(observations)
 }

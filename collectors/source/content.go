@@ -1,0 +1,143 @@
+package source
+
+import (
+	"bytes"
+	"mime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+)
+
+// textBytesMax is more than any page has. Fetching has limits of its own; files of an operator come without.
+const textBytesMax = 8 << 20
+
+// contentOf is the text of a document, once it is certain that it is of the kind that the method reads. Workbooks have none.
+func contentOf(doc *Document, page *Page) (string, *Failure) {
+	sheet := page.Extract.Method == XLSXRows
+	found := looksLike(doc.Body)
+	switch {
+	case found == "blank":
+		return "", Fail(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
+	case sheet && found == "workbook":
+		return "", nil
+	case sheet:
+		return "", Fail(WrongContent, "want a workbook, got %s%s", found, typeInWords(doc))
+	case found != "text":
+		return "", Fail(WrongContent, "want text, got %s%s", found, typeInWords(doc))
+	case len(doc.Body) > textBytesMax:
+		return "", Fail(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
+	}
+	if kind := foreignType(doc.ContentType); kind != "" {
+		return "", Fail(WrongContent, "want text, but the server says %s", quoted(kind))
+	}
+	text := decoded(doc)
+	return text, wantedText(text, page)
+}
+
+// signatures are the first bytes of what comes instead of a page.
+func signatures() [][2]string {
+	return [][2]string{
+		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", "workbook"}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
+		{"\x89PNG", "a picture"}, {"\xff\xd8\xff", "a picture"}, {"GIF8", "a picture"}, {"RIFF", "a picture"}, {"PK", "an archive"},
+	}
+}
+
+// looksLike is what the first bytes say: "blank", "workbook", "text", or another kind in words.
+func looksLike(body []byte) string {
+	if isBlankText(body) {
+		return "blank"
+	}
+	for _, known := range signatures() {
+		if bytes.HasPrefix(body, []byte(known[0])) {
+			return known[1]
+		}
+	}
+	wide := bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
+	if !wide && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
+		return "binary bytes"
+	}
+	return "text"
+}
+
+// isBlankText finds documents that only look like some: blanks, zero bytes, marks of byte order.
+func isBlankText(body []byte) bool {
+	for len(body) > 0 {
+		r, size := utf8.DecodeRune(body)
+		if !unicode.IsSpace(r) && r != 0 && r != '\ufeff' {
+			return false
+		}
+		body = body[size:]
+	}
+	return true
+}
+
+func typeInWords(doc *Document) string {
+	if doc.ContentType == "" {
+		return ""
+	}
+	return ", which the server calls " + quoted(doc.ContentType)
+}
+
+// foreignType finds the types that never are a page or data in text. Servers call JSON text/html and the other way round,
+// so among texts the first bytes decide.
+func foreignType(contentType string) string {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return ""
+	}
+	major, minor, _ := strings.Cut(kind, "/")
+	switch {
+	case major == "image" || major == "audio" || major == "video" || major == "font":
+		return kind
+	case minor == "pdf" || minor == "zip" || minor == "gzip" || strings.Contains(minor, "spreadsheet") || strings.Contains(minor, "excel"):
+		return kind
+	}
+	return ""
+}
+
+// decoded is the text in UTF-8. What is valid UTF-8 is UTF-8, whatever the header says; otherwise mark of byte order, header
+// and meta element decide. Bytes that mean nothing become U+FFFD, which is no digit.
+func decoded(doc *Document) string {
+	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
+	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
+		return string(body)
+	}
+	known, name, _ := charset.DetermineEncoding(doc.Body, doc.ContentType)
+	if known == encoding.Nop || known == encoding.Replacement || name == "replacement" {
+		return strings.ToValidUTF8(string(body), string(utf8.RuneError))
+	}
+	text, err := known.NewDecoder().Bytes(body)
+	if err != nil {
+		text = body
+	}
+	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
+}
+
+// wantedText tells HTML from JSON by its beginning, and whole pages from those that were cut off.
+func wantedText(text string, page *Page) *Failure {
+	extract := &page.Extract
+	start := strings.TrimLeftFunc(text, isBlank)
+	lower := strings.ToLower(start)
+	isJSON := extract.Method == JSONFields || extract.Method == JSONRows
+	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")
+	switch {
+	case isJSON && isPage:
+		return Fail(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
+	case isJSON && strings.HasPrefix(start, "<"):
+		return Fail(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
+	case isJSON || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
+		return nil
+	case !strings.Contains(start, "<"):
+		return Fail(WrongContent, "want HTML, got text beginning with %s", quoted(start))
+	case strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
+		return Fail(WrongContent, "want HTML, got data beginning with %s", quoted(start))
+	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
+		return Fail(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
+	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html") && !page.Fragment:
+		return Fail(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package source
+
+import (
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+// challengeTextMax is how much a page that only challenges has to say. Marks that stand on good pages too, such as the script
+// of a bot wall, count below it only.
+const challengeTextMax = 800
+
+// certainMarks stand on no page but those that a bot wall shows instead of the one that was asked for. All in small letters.
+func certainMarks() [][]string {
+	return [][]string{
+		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
+		{"<title>just a moment...</title>"}, {"attention required! | cloudflare"}, {"cf-error-details", "cloudflare ray id"},
+		{"<title>access denied</title>", "reference #"}, {"errors.edgesuite.net"}, {"<title>request rejected</title>"},
+		{"the requested url was rejected", "support id"}, {"captcha-delivery.com"}, {"px-captcha"}, {"sucuri website firewall"},
+		{"please enable js and disable any ad blocker"},
+	}
+}
+
+// possibleMarks prove a challenge only on a page that says little else.
+func possibleMarks() []string {
+	return []string{
+		"_incapsula_resource", "incap_ses", "challenge-platform", "cf-chl", "cf_chl_", "cf-turnstile", "captcha", "akamai-bm",
+		"sec-if-cpt-container", "bm-verify", "ak_bmsc", "checking your browser", "verify you are human", "verifique que es humano",
+		"are you a robot", "unusual traffic", "ddos-guard", "enable javascript and cookies to continue", "acceso denegado",
+	}
+}
+
+// wallInstead turns a failure to find anything into the failure that explains it: the document is the challenge of a bot
+// wall. Where something was found that should be there, the page is the institution's own, whatever scripts it carries.
+func wallInstead(doc *Document, failure *Failure) *Failure {
+	switch failure.Kind {
+	case Layout, WrongContent, Empty:
+	default:
+		return nil
+	}
+	if looksLike(doc.Body) != "text" || len(doc.Body) > textBytesMax {
+		return nil
+	}
+	mark := challengeMark(decoded(doc))
+	if mark == "" {
+		return nil
+	}
+	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + mark + ")", Cause: failure}
+}
+
+// challengeMark is what shows that a text is a challenge, "" when nothing does.
+func challengeMark(text string) string {
+	lower := strings.ToLower(collapse(text))
+	for _, marks := range certainMarks() {
+		all := true
+		for _, mark := range marks {
+			all = all && strings.Contains(lower, mark)
+		}
+		if all {
+			return marks[0]
+		}
+	}
+	for _, mark := range possibleMarks() {
+		if strings.Contains(lower, mark) && saysLittle(text) {
+			return mark
+		}
+	}
+	return ""
+}
+
+// saysLittle reports that a page has next to no text for people.
+func saysLittle(text string) bool {
+	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
+	if err != nil {
+		return false
+	}
+	said := 0
+	document.Find("body").Each(func(_ int, body *goquery.Selection) { said += len(visibleText(body.Get(0))) })
+	return said <= challengeTextMax
+}

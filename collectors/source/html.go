@@ -1,0 +1,135 @@
+package source
+
+import (
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// extractHTML reads a page of HTML: one element for each value, or rows with labels.
+func (r *reading) extractHTML(text string) *Failure {
+	document, failure := parseHTML(text)
+	if failure != nil {
+		return failure
+	}
+	whole := &htmlScope{selection: document.Selection}
+	if failure := r.readDate(whole); failure != nil {
+		return failure
+	}
+	if r.page.Extract.Method == HTMLFields {
+		return r.readFields(whole)
+	}
+	rows, failure := r.htmlRows(document)
+	if failure != nil {
+		return failure
+	}
+	return r.readRows(rows)
+}
+
+// parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
+func parseHTML(text string) (*goquery.Document, *Failure) {
+	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
+	if err != nil {
+		return nil, &Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err}
+	}
+	return document, nil
+}
+
+// htmlScope is a document, or one row of it.
+type htmlScope struct {
+	selection *goquery.Selection
+	columns   map[string]*html.Node // cells by the normalised heading of their column, nil where there is no table
+}
+
+func (s *htmlScope) texts(place *Place) ([]found, *Failure) {
+	nodes := s.selection.Nodes
+	switch {
+	case place.Column != "":
+		nodes = nil
+		if cell := s.columns[Normalise(place.Column)]; cell != nil {
+			nodes = []*html.Node{cell}
+		}
+	case place.At != "":
+		nodes = s.selection.Find(place.At).Nodes
+	}
+	var texts []found
+	for _, node := range nodes {
+		if text, ok := textOf(node, place.Attribute); ok {
+			texts = append(texts, found{text: text})
+		}
+	}
+	return texts, nil
+}
+
+// textOf is the attribute of an element, or its visible text. A script has its source for a text, but only when it is meant
+// itself: inside other elements it is not visible.
+func textOf(node *html.Node, attribute string) (string, bool) {
+	if attribute != "" {
+		for _, own := range node.Attr {
+			if own.Namespace == "" && strings.EqualFold(own.Key, attribute) {
+				return own.Val, true
+			}
+		}
+		return "", false
+	}
+	if isInvisibleElement(node) || node.DataAtom == atom.Textarea {
+		var source strings.Builder
+		for child := node.FirstChild; child != nil; child = child.NextSibling {
+			if child.Type == html.TextNode {
+				source.WriteString(child.Data)
+			}
+		}
+		return source.String(), true
+	}
+	return visibleText(node), true
+}
+
+// visibleText is what a reader sees, with single blanks. Every element but bold and italic type sets its content apart: the
+// digits of a footnote must never become those of a price, and two numbers side by side never one.
+func visibleText(node *html.Node) string {
+	var b strings.Builder
+	writeVisible(&b, node)
+	return collapse(b.String())
+}
+
+// writeVisible goes down as deep as the document, which the reader of HTML bounds.
+func writeVisible(b *strings.Builder, node *html.Node) {
+	if node.Type == html.TextNode {
+		b.WriteString(node.Data)
+		return
+	}
+	if isInvisibleElement(node) {
+		b.WriteByte(' ')
+		return
+	}
+	apart := node.Type == html.ElementNode && !isTypeface(node)
+	if apart {
+		b.WriteByte(' ')
+	}
+	for child := node.FirstChild; child != nil; child = child.NextSibling {
+		writeVisible(b, child)
+	}
+	if apart {
+		b.WriteByte(' ')
+	}
+}
+
+// isInvisibleElement finds what has text, but none for people.
+func isInvisibleElement(node *html.Node) bool {
+	switch node.DataAtom {
+	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes:
+		return node.Type == html.ElementNode
+	}
+	return false
+}
+
+// isTypeface finds the elements that change how letters look and nothing else.
+func isTypeface(node *html.Node) bool {
+	switch node.DataAtom {
+	case atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr:
+		return true
+	}
+	return false
+}

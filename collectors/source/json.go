@@ -1,0 +1,125 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+)
+
+// jsonDepthMax is more than any API nests.
+const jsonDepthMax = 64
+
+var errTooDeep = errors.New("nested too deeply")
+
+// jsonKind is what a JSON value is.
+type jsonKind string
+
+const (
+	jsonNull   jsonKind = "null"
+	jsonFlag   jsonKind = "a flag"
+	jsonNumber jsonKind = "a number"
+	jsonText   jsonKind = "a text"
+	jsonList   jsonKind = "a list"
+	jsonObject jsonKind = "an object"
+)
+
+// jsonValue is a JSON value as it was written: numbers keep their digits, objects all keys that stand in them.
+type jsonValue struct {
+	kind    jsonKind
+	text    string // of numbers, texts and flags
+	items   []*jsonValue
+	members []jsonMember
+}
+
+type jsonMember struct {
+	key   string
+	value *jsonValue
+}
+
+// parseJSON reads exactly one JSON value. encoding/json into structs would let a doubled key and a key in other letters pass.
+func parseJSON(text string) (*jsonValue, *Failure) {
+	if !json.Valid([]byte(text)) {
+		var value json.RawMessage
+		err := json.Unmarshal([]byte(text), &value)
+		return nil, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + errorText(err), Cause: err}
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	value, err := readJSON(decoder, jsonDepthMax)
+	if err != nil {
+		return nil, &Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err}
+	}
+	return value, nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "it is no JSON"
+	}
+	return err.Error()
+}
+
+func readJSON(decoder *json.Decoder, depth int) (*jsonValue, error) {
+	if depth == 0 {
+		return nil, errTooDeep
+	}
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '[' {
+			return readJSONList(decoder, depth)
+		}
+		return readJSONObject(decoder, depth)
+	case json.Number:
+		return &jsonValue{kind: jsonNumber, text: token.String()}, nil
+	case string:
+		return &jsonValue{kind: jsonText, text: token}, nil
+	case bool:
+		if token {
+			return &jsonValue{kind: jsonFlag, text: "true"}, nil
+		}
+		return &jsonValue{kind: jsonFlag, text: "false"}, nil
+	}
+	return &jsonValue{kind: jsonNull, text: "null"}, nil
+}
+
+func readJSONList(decoder *json.Decoder, depth int) (*jsonValue, error) {
+	list := &jsonValue{kind: jsonList}
+	for decoder.More() {
+		item, err := readJSON(decoder, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		list.items = append(list.items, item)
+	}
+	return list, endOf(decoder)
+}
+
+func readJSONObject(decoder *json.Decoder, depth int) (*jsonValue, error) {
+	object := &jsonValue{kind: jsonObject}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := token.(string)
+		value, err := readJSON(decoder, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		object.members = append(object.members, jsonMember{key: key, value: value})
+	}
+	return object, endOf(decoder)
+}
+
+// endOf takes the bracket at the end. The text is known to be valid, so it is there.
+func endOf(decoder *json.Decoder) error {
+	if _, err := decoder.Token(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package source
+
+import "cmp"
+
+// fieldQuote is the fields of one quote, each side with its alternatives in their order.
+type fieldQuote struct {
+	target          Target
+	buy, sell, both []*Place
+}
+
+// fieldQuotes puts the fields of the same quote together, in the order in which the definition names them.
+func fieldQuotes(fields []Field) []*fieldQuote {
+	var quotes []*fieldQuote
+	known := map[Target]*fieldQuote{}
+	for i := range fields {
+		field := &fields[i]
+		target := Target{Currency: field.Currency, Channel: field.Channel}
+		quote := known[target]
+		if quote == nil {
+			quote = &fieldQuote{target: target}
+			known[target] = quote
+			quotes = append(quotes, quote)
+		}
+		switch field.Side {
+		case BuySide:
+			quote.buy = append(quote.buy, &field.Place)
+		case SellSide:
+			quote.sell = append(quote.sell, &field.Place)
+		case BothSides:
+			quote.both = append(quote.both, &field.Place)
+		}
+	}
+	return quotes
+}
+
+// readFields reads the fields of a document, and tells which it has not.
+func (r *reading) readFields(s scope) *Failure {
+	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
+		buy, sell, failure := r.fieldSides(s, fields)
+		if failure != nil {
+			return failure
+		}
+		key := r.key(fields.target)
+		r.noteAbsent(key, buy, cmp.Or(firstPlace(fields.buy), firstPlace(fields.both)), "buy")
+		r.noteAbsent(key, sell, cmp.Or(firstPlace(fields.sell), firstPlace(fields.both)), "sell")
+		if failure := r.add(key, buy, sell); failure != nil {
+			return failure
+		}
+	}
+	return nil
+}
+
+func firstPlace(places []*Place) *Place {
+	if len(places) == 0 {
+		return nil
+	}
+	return places[0]
+}
+
+// noteAbsent tells of a value that the definition looks for and the page has not.
+func (r *reading) noteAbsent(key quoteKey, value side, place *Place, name string) {
+	if value.finding == absent && place != nil {
+		r.notes.add("%s of %s: nothing stands %s", name, key.currency, place.place())
+	}
+}
+
+func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side, failure *Failure) {
+	if len(fields.both) > 0 {
+		buy, failure = r.firstValue(s, fields.both, fields.target.Currency, "value")
+		return buy, buy, failure
+	}
+	if buy, failure = r.firstValue(s, fields.buy, fields.target.Currency, "buy"); failure != nil {
+		return buy, sell, failure
+	}
+	sell, failure = r.firstValue(s, fields.sell, fields.target.Currency, "sell")
+	return buy, sell, failure
+}
+
+// firstValue is the price of the first alternative that has one; without any, the best of what else they say.
+func (r *reading) firstValue(s scope, places []*Place, currency, name string) (side, *Failure) {
+	var best side
+	for _, place := range places {
+		value, failure := r.valueAt(s, place)
+		switch {
+		case failure != nil:
+			return side{}, failure
+		case value.clash:
+			return side{}, Fail(Value, "%s of %s %s says %s", name, cmp.Or(currency, r.page.Currency), place.place(), value.text)
+		case value.finding == priced:
+			return value, nil
+		case value.finding > best.finding:
+			best = value
+		}
+	}
+	return best, nil
+}

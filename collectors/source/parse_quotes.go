@@ -1,0 +1,272 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of what is told about a document.
+const (
+	notesMax      = 50  // further ones are counted
+	quotedMax     = 60  // characters of a text in a note or a failure
+	rawBytesMax   = 64  // of a side that can't be read, as the engine keeps it
+	quotesOfDay   = 500 // more quotes in one document are no list of rates
+	unreadablePre = "unreadable: "
+)
+
+// finding is what a place holds, in the order in which one is preferred to another.
+type finding int
+
+const (
+	absent    finding = iota // nothing stands there
+	valueless                // it says that there is no value
+	unread                   // something stands there, but no price
+	zero                     // 0: the engine holds it back (I3)
+	priced
+	findings int = iota
+)
+
+// side is one side of a quote as it was found.
+type side struct {
+	finding finding
+	text    string // of the observation
+	clash   bool   // the place says two different prices; text names both
+}
+
+// quote is one quote of the document.
+type quote struct {
+	quoteKey
+	buy, sell side
+}
+
+// quoteKey tells quotes apart.
+type quoteKey struct {
+	institution, currency string
+	channel               engine.Channel
+	date                  engine.Date
+	moment                time.Time
+}
+
+// key is whose quote something is: the more exact word wins.
+func (r *reading) key(t Target) quoteKey {
+	return quoteKey{
+		institution: cmp.Or(t.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
+		channel: cmp.Or(t.Channel, r.source.Channel), date: r.date, moment: r.moment,
+	}
+}
+
+// add keeps a quote with at least one side. The same quote twice is one; two that differ are both kept, and the engine
+// refuses to choose.
+func (r *reading) add(key quoteKey, buy, sell side) *Failure {
+	r.count(buy)
+	r.count(sell)
+	if buy.text == "" && sell.text == "" {
+		if buy.finding == valueless || sell.finding == valueless {
+			r.notes.add("%s of %s has no value", key.currency, key.institution)
+		}
+		return nil
+	}
+	for _, q := range r.quotes {
+		if q.quoteKey == key && q.buy.text == buy.text && q.sell.text == sell.text {
+			return nil
+		}
+	}
+	if len(r.quotes) >= quotesOfDay {
+		return Fail(WrongContent, "more than %d quotes in one document", quotesOfDay)
+	}
+	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
+	return nil
+}
+
+// addSide keeps one side where the other comes from elsewhere in the document.
+func (r *reading) addSide(key quoteKey, which Side, value side) *Failure {
+	for _, q := range r.quotes {
+		if q.quoteKey != key {
+			continue
+		}
+		switch own := q.side(which); {
+		case own == nil:
+		case own.finding == absent:
+			r.count(value)
+			*own = value
+			return nil
+		case own.text == value.text:
+			return nil
+		}
+	}
+	switch which {
+	case BuySide:
+		return r.add(key, value, side{})
+	case SellSide:
+		return r.add(key, side{}, value)
+	}
+	return r.add(key, value, value)
+}
+
+func (r *reading) count(value side) {
+	r.tally[value.finding]++
+	if value.finding == unread && r.unreadText == "" {
+		r.unreadText = value.text
+	}
+}
+
+func (q *quote) side(which Side) *side {
+	switch which {
+	case BuySide:
+		return &q.buy
+	case SellSide:
+		return &q.sell
+	}
+	return nil
+}
+
+// judge says whether the document as a whole is an answer. One readable price is enough; the engine sees what is missing.
+func (r *reading) judge() *Failure {
+	switch {
+	case r.tally[priced] > 0:
+		return nil
+	case r.tally[unread] > 0:
+		return Fail(Value, "none of %d values can be read as a rate, as %s", r.tally[unread], quoted(r.unreadText))
+	case r.tally[zero]+r.tally[valueless] > 0:
+		return Fail(Empty, "all of %d values are zero or say that there is none", r.tally[zero]+r.tally[valueless])
+	}
+	return Fail(Layout, "no value stands where the definition looks for it%s", r.notes.hint())
+}
+
+// valueAt is the price at a place. Several texts there are one price if all that can be read agree.
+func (r *reading) valueAt(s scope, place *Place) (side, *Failure) {
+	if place == nil {
+		return side{}, nil
+	}
+	texts, failure := r.at(s, place)
+	if failure != nil {
+		return side{}, failure
+	}
+	var best side
+	for _, one := range texts {
+		value := r.price(one)
+		if best.finding == priced && value.finding == priced && !sameValue(best.text, value.text) {
+			return side{finding: unread, text: best.text + " and " + value.text, clash: true}, nil
+		}
+		if value.finding > best.finding {
+			best = value
+		}
+	}
+	return best, nil
+}
+
+func sameValue(a, b string) bool {
+	one, errOne := engine.ReadDecimal(a)
+	other, errOther := engine.ReadDecimal(b)
+	return errOne == nil && errOther == nil && one.Equal(other)
+}
+
+// plainNumber is a number that needs no interpretation.
+var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
+
+// price reads one text. What can't be read goes on as it stands, so that the engine keeps it as unparsable with its text (I3).
+func (r *reading) price(one found) side {
+	text := one.text
+	var err error
+	if one.form != shown && plainNumber.MatchString(text) {
+		text, err = exactNumber(text, one.form, r.source.DecimalsMax)
+	} else {
+		text, err = ReadPrice(text, r.source.Decimal, r.source.DecimalsMax)
+	}
+	decimal, _ := engine.ReadDecimal(text)
+	switch {
+	case err != nil:
+		return side{finding: unread, text: raw(one.text)}
+	case text == "":
+		return side{finding: valueless}
+	case decimal.IsZero():
+		return side{finding: zero, text: text}
+	}
+	return side{finding: priced, text: text}
+}
+
+// exactNumber takes a number as it is written. Zeros at its end say nothing, and are no digits of the source; a cell's digits
+// behind the eighth are the noise of binary fractions, and rounded away (I2).
+func exactNumber(text string, form textForm, decimalsMax int) (string, error) {
+	if form == cell {
+		decimal, err := engine.ReadDecimal(text)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrPrice, err)
+		}
+		text = decimal.String()
+	}
+	if noRateYet.MatchString(text) {
+		return "", nil
+	}
+	short := text
+	if _, decimals, pointed := strings.Cut(text, "."); pointed {
+		short = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+		if len(decimals) > engine.DecimalPlacesMax {
+			text = short
+		}
+	}
+	return text, checkPrice(short, decimalsMax)
+}
+
+// raw is the text of a side that can't be read. It must not happen to be a decimal: the engine would believe it.
+func raw(text string) string {
+	text = collapse(strings.ToValidUTF8(text, string(utf8.RuneError)))
+	if _, err := engine.ReadDecimal(text); err == nil || text == "" {
+		text = unreadablePre + text
+	}
+	for len(text) > rawBytesMax {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}
+
+// notes tell what was left out. They are few, short and without control characters, whatever the document says.
+type notes struct {
+	texts []string
+	more  int
+}
+
+func (n *notes) add(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, known := range n.texts {
+		if known == text {
+			return
+		}
+	}
+	if len(n.texts) >= notesMax {
+		n.more++
+		return
+	}
+	n.texts = append(n.texts, text)
+}
+
+func (n *notes) list() []string {
+	if n.more == 0 {
+		return n.texts
+	}
+	return append(n.texts[:len(n.texts):len(n.texts)], fmt.Sprintf("and %d more", n.more))
+}
+
+// hint is the first notes, for the failure that they explain.
+func (n *notes) hint() string {
+	if len(n.texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(n.texts[:min(3, len(n.texts))], "; ")
+}
+
+// quoted is a text of a document or definition in a message: short, in quotes, with nothing that breaks a line.
+func quoted(text string) string {
+	letters := []rune(collapse(text[:min(len(text), 4*quotedMax)]))
+	if len(letters) > quotedMax {
+		letters = append(letters[:quotedMax], '…')
+	}
+	return fmt.Sprintf("%q", string(letters))
+}

@@ -1,0 +1,149 @@
+package source
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func TestReadPrice_Forms(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mark DecimalMark
+		want string
+	}{
+		{"58.90", AnyMark, "58.90"},
+		{"58", AnyMark, "58"},
+		{"58.9582", AnyMark, "58.9582"},
+		{"$62.90", AnyMark, "62.90"},
+		{"$62.90 = $0.00", AnyMark, "62.90"},
+		{"$62.90 = -$0.10", Point, "62.90"},
+		{"$62.90=$0.00", Point, "62.90"},
+		{"RD$58.90", AnyMark, "58.90"},
+		{"RD$ 64.05", AnyMark, "64.05"},
+		{"rd$\u00a064.05", AnyMark, "64.05"},
+		{"US$58.90", AnyMark, "58.90"},
+		{"€ 66.80", AnyMark, "66.80"},
+		{"57.10 DOP", AnyMark, "57.10"},
+		{"57.10DOP", AnyMark, "57.10"},
+		{"DOP: 58.10", AnyMark, "58.10"},
+		{"USD: 58.10", AnyMark, "58.10"},
+		{"DOP : 58.10", AnyMark, "58.10"},
+		{"58.10 RD$", AnyMark, "58.10"},
+		{"56,60", AnyMark, "56.60"},
+		{"56,60", Comma, "56.60"},
+		{"56,6", AnyMark, "56.6"},
+		{"0,5582", AnyMark, "0.5582"},
+		{"0,558", AnyMark, "0.558"}, // no thousands begin with 0
+		{"5640,123", AnyMark, "5640.123"},
+		{"56,605", Comma, "56.605"},
+		{"1.234,56", AnyMark, "1234.56"},
+		{"1.234,56", Comma, "1234.56"},
+		{"64,050.00", AnyMark, "64050.00"},
+		{"64,050.00", Point, "64050.00"},
+		{"64,050", Point, "64050"},
+		{"64.050", Comma, "64050"},
+		{"64.050", AnyMark, "64.050"},
+		{"1,234,567", AnyMark, "1234567"},
+		{"1.234.567", AnyMark, "1234567"},
+		{"6405000.00", AnyMark, "6405000.00"},
+		{"0", AnyMark, "0"}, {"0.00", AnyMark, "0.00"}, {"$0.00", AnyMark, "0.00"}, {"$0.00 = $0.00", AnyMark, "0.00"},
+		{"", AnyMark, ""}, {" \u00a0\t", AnyMark, ""}, {"-", AnyMark, ""}, {"--", AnyMark, ""}, {"—", AnyMark, ""},
+		{"N/A", AnyMark, ""}, {"n/a", AnyMark, ""}, {"n/d", AnyMark, ""}, {"N/D", AnyMark, ""}, {"RD$ -", AnyMark, ""}, {"$", AnyMark, ""},
+		{"- = $0.00", AnyMark, ""},
+		{"999999", AnyMark, ""}, {"999,999", Point, ""}, {"999999.00", AnyMark, ""}, {"$999999.00", AnyMark, ""},
+		{"\u00a058.90\u2009", AnyMark, "58.90"}, {"\u202f58.90", AnyMark, "58.90"}, {"\ufeff58.90\u200b", AnyMark, "58.90"},
+		{"\n  58.90\r\n", AnyMark, "58.90"},
+	} {
+		got, err := ReadPrice(c.text, c.mark, 8)
+		if err != nil || got != c.want {
+			t.Errorf("ReadPrice(%q, %q) = %q, %v; want %q", c.text, c.mark, got, err, c.want)
+		}
+	}
+}
+
+// Whatever is not certainly one price is refused. Each of these has been, or could be, on a page of rates.
+func TestI3_ReadPriceGuessesNothing(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mark DecimalMark
+		most int
+	}{
+		{"12 33", AnyMark, 8}, {"58.90 1", AnyMark, 8}, {"58.90 59.30", AnyMark, 8}, {"58.90|59.30", AnyMark, 8}, {"58.90\u00a01", AnyMark, 8},
+		{"58.90/59.30", AnyMark, 8}, {"5 8.90", AnyMark, 8}, {"58. 90", AnyMark, 8}, {"58 .90", AnyMark, 8}, {"58.90\u200b1", AnyMark, 8},
+		{"5.89e1", AnyMark, 8}, {"5E1", AnyMark, 8}, {"NaN", AnyMark, 8}, {"Inf", AnyMark, 8}, {"0x3A", AnyMark, 8},
+		{"-58.90", AnyMark, 8}, {"+58.90", AnyMark, 8}, {"−58.90", AnyMark, 8}, {"(58.90)", AnyMark, 8}, {"$-58.90", AnyMark, 8},
+		{"58.90¹", AnyMark, 8}, {"58.9²", AnyMark, 8}, {"58.90*", AnyMark, 8}, {"58½", AnyMark, 8}, {"①", AnyMark, 8},
+		{"５８.９０", AnyMark, 8}, {"٥٨", AnyMark, 8}, {"58。90", AnyMark, 8},
+		{"Compra 58.90", AnyMark, 8}, {"58.90 compra", AnyMark, 8}, {"58.90%", AnyMark, 8}, {"58.O0", AnyMark, 8}, {"l58.90", AnyMark, 8},
+		{"64,050", AnyMark, 8}, {"$64,050", AnyMark, 8},
+		{"56,60", Point, 8}, {"58.90", Comma, 8}, {"64,0500", Point, 8}, {"1,23.45", AnyMark, 8}, {"1234,567.00", AnyMark, 8},
+		{"0,123,456", AnyMark, 8}, {"1,234.567,8", AnyMark, 8}, {"58.90.10", AnyMark, 8}, {"58..90", AnyMark, 8}, {"58,,90", AnyMark, 8},
+		{"1,234,56", AnyMark, 8}, {"1.234.56", AnyMark, 8},
+		{".90", AnyMark, 8}, {"58.", AnyMark, 8}, {"58,", AnyMark, 8}, {",5", AnyMark, 8}, {".", AnyMark, 8}, {",", AnyMark, 8},
+		{"58.905", AnyMark, 2}, {"58.900", AnyMark, 2}, {"58.9", AnyMark, 0}, {"58.123456789", AnyMark, 20}, {"58.949999999999996", AnyMark, 8},
+		{"$62.90 = compra", AnyMark, 8}, {"62.90 = 63.10 = 1", AnyMark, 8}, {"62.90 =", AnyMark, 8},
+		{"58\ufffd90", AnyMark, 8}, {"58\x0090", AnyMark, 8}, {"58.90 DOP DOP", AnyMark, 8}, {"$$58.90", AnyMark, 8},
+		{"123456789012", AnyMark, 8}, {strings.Repeat("9", 100), AnyMark, 8}, {strings.Repeat(" ", 300) + "58.90", AnyMark, 8},
+	} {
+		if got, err := ReadPrice(c.text, c.mark, c.most); err == nil {
+			t.Errorf("ReadPrice(%q, %q, %d) = %q, want an error", c.text, c.mark, c.most, got)
+		}
+	}
+}
+
+// priceFault is what a result of ReadPrice promises: a text that the engine reads, whose digits stand in the input in this
+// order, with at most the decimals that the source has.
+func priceFault(text, price string, most int) string {
+	if price == "" {
+		return ""
+	}
+	if _, err := engine.ReadDecimal(price); err != nil {
+		return err.Error()
+	}
+	if _, fraction, _ := strings.Cut(price, "."); len(fraction) > most {
+		return "too many decimals"
+	}
+	rest := text
+	for _, digit := range strings.ReplaceAll(price, ".", "") {
+		at := strings.IndexRune(rest, digit)
+		if at < 0 {
+			return "digits that are not in the text"
+		}
+		if strings.ContainsAny(rest[:at], "0123456789") {
+			return "digits of the text are passed over"
+		}
+		rest = rest[at+1:]
+	}
+	return ""
+}
+
+// A reader that rescales, rounds, invents or passes over digits is found.
+func TestI2_PriceControl(t *testing.T) {
+	for _, c := range [][2]string{
+		{"58.90", "58.901"}, {"64,050", "64.50"}, {"1 58.90", "58.90"}, {"58.90", "0.5890"}, {"58.90", "1e3"}, {"5890", "58.123456789"},
+	} {
+		if priceFault(c[0], c[1], 8) == "" {
+			t.Errorf("%q for %q is not found", c[1], c[0])
+		}
+	}
+}
+
+func FuzzReadPrice(f *testing.F) {
+	for _, text := range []string{"58.90", "RD$ 1.234,56", "$62.90 = $0.00", "64,050", "N/A", "12 33", "58.90¹", "999999", "\u00a058"} {
+		f.Add(text, byte(0), 8)
+		f.Add(text, byte(1), 2)
+	}
+	f.Fuzz(func(t *testing.T, text string, mark byte, most int) {
+		marks := []DecimalMark{AnyMark, Point, Comma}
+		most = min(max(most, 0), 8)
+		price, err := ReadPrice(text, marks[int(mark)%len(marks)], most)
+		if err != nil {
+			return
+		}
+		if fault := priceFault(text, price, most); fault != "" {
+			t.Fatalf("ReadPrice(%q) = %q: %s", text, price, fault)
+		}
+	})
+}

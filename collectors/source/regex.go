@@ -1,0 +1,123 @@
+package source
+
+import (
+	"regexp"
+	"strings"
+)
+
+// matchesMost is more matches than any page can mean.
+const matchesMost = 1000
+
+// extractText reads a text with a pattern of named groups.
+func (r *reading) extractText(text string) *Failure {
+	want := r.page.Extract.Text
+	whole := scope(&textScope{text: text})
+	if want.At != "" {
+		document, failure := parseHTML(text)
+		if failure != nil {
+			return failure
+		}
+		nodes := &htmlScope{selection: document.Selection}
+		texts, failure := nodes.texts(&Place{At: want.At})
+		if failure != nil {
+			return failure
+		}
+		if len(texts) == 0 {
+			return Fail(Layout, "no text stands at %s", quoted(want.At))
+		}
+		text = joined(texts)
+		whole = nodes
+	}
+	if failure := r.readDate(dateScope(whole, text, r.page.Extract.Date)); failure != nil {
+		return failure
+	}
+	return r.readMatches(plainBlanks(text))
+}
+
+// dateScope is where the date is looked for: at a selector of its own in the page, or in the text itself.
+func dateScope(whole scope, text string, date *Date) scope {
+	if date != nil && date.At == "" {
+		return &textScope{text: text}
+	}
+	return whole
+}
+
+func joined(texts []found) string {
+	var lines []string
+	for _, one := range texts {
+		lines = append(lines, one.text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plainBlanks makes every blank one that a pattern's \s knows; lines stay lines.
+func plainBlanks(text string) string {
+	return strings.Map(func(c rune) rune {
+		if isBlank(c) && c != '\n' {
+			return ' '
+		}
+		return c
+	}, text)
+}
+
+// textScope is a text that has no elements.
+type textScope struct{ text string }
+
+func (s *textScope) texts(place *Place) ([]found, *Failure) {
+	if place.At == "" {
+		return []found{{text: plainBlanks(s.text)}}, nil
+	}
+	document, failure := parseHTML(s.text)
+	if failure != nil {
+		return nil, failure
+	}
+	return (&htmlScope{selection: document.Selection}).texts(place)
+}
+
+// readMatches makes a quote of every match whose label is known.
+func (r *reading) readMatches(text string) *Failure {
+	want := r.page.Extract.Text
+	pattern := r.patterns[want.Pattern]
+	matches := pattern.FindAllStringSubmatch(text, matchesMost)
+	known := 0
+	for _, match := range matches {
+		target, ok := r.matchTarget(pattern, match)
+		if !ok {
+			continue
+		}
+		known++
+		buy, sell := r.group(pattern, match, "buy"), r.group(pattern, match, "sell")
+		if failure := r.add(r.key(target), buy, sell); failure != nil {
+			return failure
+		}
+	}
+	return r.enough(known, len(matches), want.Min, "matches of the pattern with a known label")
+}
+
+// matchTarget is what the label of a match means. Without a group for labels every match means the page's own quote.
+func (r *reading) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
+	if pattern.SubexpIndex("label") < 0 {
+		return Target{}, true
+	}
+	label := ""
+	for i, name := range pattern.SubexpNames() {
+		if name == "label" && match[i] != "" {
+			label = Normalise(match[i][:min(len(match[i]), labelBytesMax)])
+		}
+	}
+	target, known := r.page.Extract.Text.Labels[label]
+	if !known && label != "" {
+		r.notes.add("unknown label %s", quoted(label))
+	}
+	return target, known
+}
+
+// group is the price in a named group; of groups with one name, in the branches of a pattern, the one that took part.
+func (r *reading) group(pattern *regexp.Regexp, match []string, want string) side {
+	for i, name := range pattern.SubexpNames() {
+		if name == want && match[i] != "" {
+			return r.price(found{text: match[i]})
+		}
+	}
+	return side{}
+}
