@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,10 @@ type process struct {
 	clock   func() time.Time
 	seed    func() uint64 // chance that nobody can foresee
 	random  io.Reader     // the same for secrets; safe for concurrent use
+
+	// Where institutions are found. nil = the network, and the authorities of the system; the demo and tests have their own.
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	roots *x509.CertPool
 
 	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
 }
@@ -140,7 +146,7 @@ file. Unknown ones are errors.
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newImport(), p.newExport(), p.newLog(), p.newAdmin(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newAdmin(), p.newVersion())
 	return root
 }
 

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -17,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -27,6 +28,8 @@ const (
 	demoStepDefault = 5 * time.Second
 	demoStepMin     = time.Second
 	demoStepMax     = time.Hour
+	demoLook        = 10 * time.Millisecond // between two looks at whether all sources were asked
+	demoLooksMax    = 300
 )
 
 // demoOptions are the settings of the demo command.
@@ -35,6 +38,14 @@ type demoOptions struct {
 	log            logOptions
 	seed           uint64
 	step           time.Duration
+	faults         []wishedFault
+	market         *simulated.Market
+}
+
+// wishedFault is a fault that the user wants to watch.
+type wishedFault struct {
+	source string
+	fault  simulated.Fault
 }
 
 func (p *process) newDemo() *cobra.Command {
@@ -45,14 +56,16 @@ func (p *process) newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
-		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history and then
-a new publication every step. Its sources are called demo-..., so that nobody takes its rates for real ones. The same
-seed gives the same market.
+		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
+simulated sites of all institutions, on this machine, publish what is new every step. The node fetches and reads them as it
+does the real ones. Its sources are called demo-..., so that nobody takes its rates for real ones. The same seed gives the
+same market. With --break a source goes wrong, to watch what the node makes of it.
 
 It prints where it listens and lines to try. Login codes are printed, not sent; --limits=on holds callers to the quotas.
 Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or when nobody reads its output any more.`,
 		Example: `  tasard demo
-  tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s`,
+  tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
+  tasard demo --break bhd-site=zeros --break infodolar=challenge`,
 		Args: noArguments,
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error {
@@ -65,6 +78,7 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
 	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
 	markSettings(flags)
+	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
 	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
 	flags.Var(pathValue(&o.node.data, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
 	return cmd
@@ -75,10 +89,17 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 	log := p.logger(o.log)
 	ctx, end := p.untilDemoEnds(ctx)
 	defer end.release()
-	catalogue, err := demoCatalogue()
+	known, err := demoKnown()
 	if err != nil {
 		return err
 	}
+	o.market = simulated.NewMarket(o.seed)
+	o.collect = collectOptions{schedule: collectors.Every(o.step), catchUp: -1, pause: -1}
+	site, err := p.startSite(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, site.Close()) }()
 	listener, note, err := demoListener(o.front.listen, chosen)
 	if err != nil {
 		return err
@@ -90,12 +111,12 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		end.removes(o.node.data)
 		defer func() { err = errors.Join(err, os.RemoveAll(o.node.data)) }()
 	}
-	s, err := p.startService(ctx, &o.serviceOptions, catalogue, listener, log)
+	s, err := p.startService(ctx, &o.serviceOptions, known, listener, log)
 	if err != nil {
 		return err
 	}
-	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%slistening on %s\n",
-		demoSource, note, s.front.url)
+	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
+		demoSource, demoSources(known.set), note, s.front.url)
 	err = p.runDemo(ctx, s, o, log)
 	return errors.Join(s.node.failure(err), s.stop(ctx))
 }
@@ -110,22 +131,27 @@ func demoListener(address string, chosen bool) (net.Listener, string, error) {
 	return listener, "", err
 }
 
-// demoCatalogue names a source for each institution so that every rate says what it is.
-func demoCatalogue() (*engine.Catalogue, error) {
-	type source struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
+// demoKnown is the sources of the program as simulated ones, so that every rate says what it is.
+func demoKnown() (known, error) {
+	set := simulated.Definitions(source.DefaultSet())
+	catalogue, err := withSources(engine.DefaultCatalogue(), set)
+	return known{catalogue, set}, err
+}
+
+// startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
+// to them.
+func (p *process) startSite(o *demoOptions) (*simulated.Site, error) {
+	site := simulated.NewSite(simulated.SiteConfig{Market: o.market})
+	for _, wish := range o.faults {
+		if err := site.Break(wish.source, wish.fault); err != nil {
+			return nil, fail(exitUsage, "--break %s=%s: %w", wish.source, wish.fault, err)
+		}
 	}
-	known := engine.DefaultCatalogue()
-	var sources []source
-	for _, institution := range known.Institutions() {
-		sources = append(sources, source{demoSource + institution.ID, "Demo, tasas simuladas: " + institution.Name})
+	if err := site.Start(); err != nil {
+		return nil, fail(exitFailStop, "%w", err)
 	}
-	file, err := json.Marshal(map[string][]source{"sources": sources})
-	if err != nil {
-		return nil, fmt.Errorf("describe the demo's sources: %w", err)
-	}
-	return known.Extend(bytes.NewReader(file), "the demo's sources")
+	p.dial, p.roots = site.Dial, site.Roots()
+	return site, nil
 }
 
 // runDemo fills the node with the past, says what there is to see, and then publishes until the end.
@@ -141,34 +167,66 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 		return err
 	}
 	began := p.clock()
-	market := simulated.NewMarket(o.seed)
 	today := engine.DateOf(began)
-	past := market.History(max(last, today.AddDays(-demoDays))+1, today-1)
-	taken, err := publish(s.node, append(past, market.Refreshes(began.Truncate(time.Second))...))
+	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-demoDays))+1, today-1))
 	if err != nil {
 		return err
 	}
+	o.market.Step(began)
+	s.collection.start(ctx)
+	if heard, err := p.awaitHeard(ctx, s); !heard {
+		return err
+	}
 	say(p.stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		grouped(s.node.rates()), demoDays, grouped(taken), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+		grouped(s.node.rates()), demoDays, grouped(taken+s.collection.accepted()), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
 	if err := printBest(p.stdout, s.node); err != nil {
 		return err
 	}
-	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(s.front.url))
-	return p.keepPublishing(ctx, s, market, o.step, log)
+	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(s.front.url, o.accounts.socket(o.node.data)))
+	return p.keepMoving(ctx, s, o, log)
 }
 
-func (p *process) keepPublishing(ctx context.Context, s *service, market *simulated.Market, step time.Duration, log *slog.Logger) error {
-	ticker := time.NewTicker(step)
+// awaitHeard waits until every source was asked, or long enough: a fault may hang.
+func (p *process) awaitHeard(ctx context.Context, s *service) (bool, error) {
+	ticker := time.NewTicker(demoLook)
+	defer ticker.Stop()
+	for range demoLooksMax {
+		if ticked, err := await(ctx, s, ticker.C); !ticked {
+			return false, err
+		}
+		if s.collection.heardAll() {
+			break
+		}
+	}
+	return true, nil
+}
+
+// heardAll reports that every source was asked, by this process or the one before.
+func (c *collection) heardAll() bool {
+	return !slices.ContainsFunc(c.health(), func(h collectors.Health) bool {
+		return h.State == collectors.Never && h.LastSlot.IsZero()
+	})
+}
+
+// accepted is how many observations of their newest slots were taken in.
+func (c *collection) accepted() int {
+	sum := 0
+	for _, h := range c.health() {
+		sum += h.Accepted
+	}
+	return sum
+}
+
+// keepMoving moves the market; the collector sees it at its next slot.
+func (p *process) keepMoving(ctx context.Context, s *service, o *demoOptions, log *slog.Logger) error {
+	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
 	for {
 		if ticked, err := await(ctx, s, ticker.C); !ticked {
 			return err
 		}
-		taken, err := publish(s.node, market.Refreshes(p.clock().Truncate(time.Second)))
-		if err != nil {
-			return err
-		}
-		log.Info("published", "observations", taken)
+		o.market.Step(p.clock())
+		log.Info("the market has moved")
 	}
 }
 
@@ -201,6 +259,40 @@ func lastDemoDay(ctx context.Context, n *node, data string) (engine.Date, error)
 	return last, nil
 }
 
+// demoSources says what is fetched.
+func demoSources(set *source.Set) string {
+	count, shapes := 0, map[source.Method]bool{}
+	for _, d := range set.Definitions() {
+		if d.Disabled != "" {
+			continue
+		}
+		count++
+		for _, method := range methodsOf(d) {
+			shapes[method] = true
+		}
+	}
+	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(shapes))
+}
+
+// faultsValue is a source with its fault. Each call adds one.
+func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
+	parse := func(text string) ([]wishedFault, error) {
+		name, word, _ := strings.Cut(text, "=")
+		fault, err := simulated.ReadFault(word)
+		if name == "" || err != nil {
+			return nil, fmt.Errorf("%q is no source with its fault, such as bhd-site=zeros: %w", text, err)
+		}
+		return append(slices.Clone(*into), wishedFault{name, fault}), nil
+	}
+	return &value[[]wishedFault]{into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
+		var texts []string
+		for _, f := range faults {
+			texts = append(texts, f.source+"="+string(f.fault))
+		}
+		return strings.Join(texts, ",")
+	}}
+}
+
 // printBest shows the best rates of the moment.
 func printBest(out io.Writer, n *node) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -229,11 +321,12 @@ func printBest(out io.Writer, n *node) error {
 }
 
 // tryLines are commands that show what a node answers.
-func tryLines(url string) string {
+func tryLines(url, socket string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
   curl '%[1]s/v1/rates/history?currency=USD&institution=popular'
+  tasard sources list --admin-socket %[2]s
 Get a key (the login code is printed here, not sent; README.md has the rest):
   curl -H 'Content-Type: application/json' -d '{"email":"ana@example.com"}' %[1]s/v1/account/codes
-`, url)
+`, url, socket)
 }

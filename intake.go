@@ -37,7 +37,8 @@ type reporter interface {
 // untaken is a line that was not published, and why.
 type untaken struct {
 	File    string        `json:"file"`
-	Line    int           `json:"line"`
+	Line    int           `json:"line,omitempty"` // 0 = a document, which has none
+	Of      string        `json:"of,omitempty"`   // what of a document it is
 	Outcome outcome       `json:"outcome"`
 	Reason  engine.Reason `json:"reason,omitempty"` // "" for malformed
 	Detail  string        `json:"detail"`
@@ -55,13 +56,17 @@ const (
 
 // String is the line for people.
 func (u untaken) String() string {
+	place := fmt.Sprintf("%s:%d", u.File, u.Line)
+	if u.Line == 0 {
+		place = u.File + ": " + u.Of
+	}
 	switch u.Outcome {
 	case held:
-		return fmt.Sprintf("%s:%d: held as number %d: %s: %s", u.File, u.Line, u.Held, u.Reason, u.Detail)
+		return fmt.Sprintf("%s: held as number %d: %s: %s", place, u.Held, u.Reason, u.Detail)
 	case refused:
-		return fmt.Sprintf("%s:%d: refused: %s: %s", u.File, u.Line, u.Reason, u.Detail)
+		return fmt.Sprintf("%s: refused: %s: %s", place, u.Reason, u.Detail)
 	}
-	return fmt.Sprintf("%s:%d: malformed: %s", u.File, u.Line, u.Detail)
+	return fmt.Sprintf("%s: malformed: %s", place, u.Detail)
 }
 
 // tally counts what became of the lines of a file.
@@ -73,6 +78,17 @@ type tally struct {
 	refused   int
 	malformed int
 	elapsed   time.Duration
+	unit      string // what is counted, "" = line
+}
+
+// lost is the error of a work of which something was not taken in, nil when all was taken in or held.
+func (t *tally) lost() error {
+	lost := t.refused + t.malformed
+	if lost == 0 {
+		return nil
+	}
+	return fail(exitBadLines, "%s of %s not taken in: %s refused, %s malformed; reported above",
+		grouped(lost), counted(t.lines, cmp.Or(t.unit, "line")), grouped(t.refused), grouped(t.malformed))
 }
 
 func (t *tally) add(other *tally) {
@@ -83,6 +99,7 @@ func (t *tally) add(other *tally) {
 	t.refused += other.refused
 	t.malformed += other.malformed
 	t.elapsed += other.elapsed
+	t.unit = other.unit
 }
 
 // perSecond is how many lines were dealt with each second; 0 when no time passed.
@@ -203,7 +220,7 @@ func (t *intake) hand(g gathered, name string) error {
 		lines = append(lines, untakenLine(problem, name))
 	}
 	slices.SortStableFunc(lines, func(a, b untaken) int { return cmp.Compare(a.Line, b.Line) })
-	t.count(&receipt, lines)
+	t.tally.count(&receipt, lines)
 	for _, line := range lines {
 		if err := t.report.untaken(line); err != nil {
 			return err
@@ -245,18 +262,19 @@ func untakenLine(problem collectors.LineError, name string) untaken {
 	return untaken{File: name, Line: problem.Line, Outcome: malformed, Detail: detail}
 }
 
-func (t *intake) count(receipt *engine.Receipt, lines []untaken) {
-	t.tally.lines += receipt.Accepted + len(lines)
-	t.tally.taken += receipt.Accepted
-	t.tally.changed += receipt.Changed
+// count adds what became of one hand-over.
+func (t *tally) count(receipt *engine.Receipt, lines []untaken) {
+	t.lines += receipt.Accepted + len(lines)
+	t.taken += receipt.Accepted
+	t.changed += receipt.Changed
 	for _, line := range lines {
 		switch line.Outcome {
 		case held:
-			t.tally.held++
+			t.held++
 		case refused:
-			t.tally.refused++
+			t.refused++
 		case malformed:
-			t.tally.malformed++
+			t.malformed++
 		}
 	}
 }

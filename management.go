@@ -47,6 +47,7 @@ type managed interface {
 type management struct {
 	node      managed
 	catalogue *engine.Catalogue
+	sources   *collection
 	allowance engine.Allowance // of accounts without their own
 	mail      string           // how letters leave the node
 	clock     func() time.Time

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -78,7 +79,7 @@ func (n *stillNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
 
 func managementOf(node managed) *management {
 	return &management{
-		node: node, catalogue: engine.DefaultCatalogue(), allowance: engine.DefaultAllowance(), mail: mailSMTP, clock: clockFrom(realNow), log: slog.New(slog.DiscardHandler),
+		node: node, catalogue: engine.DefaultCatalogue(), sources: &collection{set: source.DefaultSet()}, allowance: engine.DefaultAllowance(), mail: mailSMTP, clock: clockFrom(realNow), log: slog.New(slog.DiscardHandler),
 	}
 }
 

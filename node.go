@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/wal"
@@ -27,6 +28,13 @@ const shutdownMax = 15 * time.Second
 type nodeOptions struct {
 	data      string
 	catalogue string // file that extends the built-in one, "" = none
+	sources   string // directory of definitions that extend the built-in ones, "" = none
+}
+
+// known is what is known without any observation: institutions, currencies, and where rates come from.
+type known struct {
+	catalogue *engine.Catalogue
+	set       *source.Set
 }
 
 // addData declares --data.
@@ -37,7 +45,13 @@ func addData(cmd *cobra.Command, data *string) {
 // addNode declares the flags of nodeOptions.
 func addNode(cmd *cobra.Command, o *nodeOptions) {
 	addData(cmd, &o.data)
-	cmd.Flags().Var(pathValue(&o.catalogue, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
+	addCatalogue(cmd, &o.catalogue)
+	addSources(cmd, &o.sources)
+}
+
+// addCatalogue declares --catalogue.
+func addCatalogue(cmd *cobra.Command, file *string) {
+	cmd.Flags().Var(pathValue(file, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
 }
 
 // addLog declares the flags of logOptions, with what o holds as defaults.
@@ -74,11 +88,11 @@ func (p *process) startNodeWith(c actors.Config) (*node, error) {
 
 // openNode opens the data directory and waits until its log is replayed.
 func (p *process) openNode(ctx context.Context, o nodeOptions, log *slog.Logger) (*node, error) {
-	catalogue, err := openCatalogue(o.catalogue)
+	known, err := openKnown(o)
 	if err != nil {
 		return nil, err
 	}
-	node, err := p.startNode(o, catalogue, log)
+	node, err := p.startNode(o, known.catalogue, log)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +147,22 @@ func (n *node) states(ctx context.Context) ([]engine.BookState, error) {
 		return nil, fmt.Errorf("read the state: %w", err)
 	}
 	return states, nil
+}
+
+// openKnown is what the program knows, with what the operator's files add.
+func openKnown(o nodeOptions) (known, error) {
+	set, err := openSet(o.sources)
+	if err != nil {
+		return known{}, err
+	}
+	catalogue, err := openCatalogue(o.catalogue)
+	if err != nil {
+		return known{}, err
+	}
+	if catalogue, err = withSources(catalogue, set); err != nil {
+		return known{}, err
+	}
+	return known{catalogue, set}, nil
 }
 
 // openCatalogue is the built-in catalogue, extended by a file if there is one.

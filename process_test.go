@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/collectors/simulated"
 )
 
 const (
@@ -26,6 +28,9 @@ const (
 	asProgram = "RUN_AS_TASARD"
 	// fileBytesMax is a variable that makes the program's writes fail when a file would become larger.
 	fileBytesMax = "RUN_WITH_FILES_UP_TO"
+	// withSite is a variable that makes the program find the simulated institutions instead of the network; its value is the seed
+	// of their market, and may go on with faults: 7,bhd-site=zeros.
+	withSite = "RUN_WITH_SIMULATED_SITE"
 	// realFile is a file of real observations, which lies beside the repository on machines that have it.
 	realFile = "../shared/data/observations.csv"
 	// realNow is an instant at which the newest real observations are an hour old.
@@ -49,7 +54,29 @@ func TestMain(m *testing.M) {
 		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		clock: clockFrom(start), seed: randomSeed, random: rand.Reader,
 	}
+	if wish, given := os.LookupEnv(withSite); given {
+		p.simulate(wish)
+	}
 	os.Exit(p.run(untilSignal()))
+}
+
+// simulate leads the program to simulated institutions; they end with it.
+func (p *process) simulate(wish string) {
+	words := strings.Split(wish, ",")
+	seed, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	o := &demoOptions{market: simulated.NewMarket(seed)}
+	o.market.Step(p.clock())
+	for _, word := range words[1:] {
+		if err := faultsValue(&o.faults).Set(word); err != nil {
+			panic(err)
+		}
+	}
+	if _, err := p.startSite(o); err != nil {
+		panic(err)
+	}
 }
 
 // clockFrom runs as the real clock does, but from an instant of the test's choice.

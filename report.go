@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,7 +90,7 @@ func (r *report) progress(p progress) {
 	}
 	r.last = now
 	r.wipe()
-	text := fmt.Sprintf("%s: %s%s, %s a second", p.file, percentRead(p), counted(p.lines, "line"), grouped(p.perSecond()))
+	text := fmt.Sprintf("%s: %s%s, %s a second", p.file, percentRead(p), counted(p.lines, cmp.Or(p.unit, "line")), grouped(p.perSecond()))
 	if !r.terminal {
 		say(r.out, "%s\n", text)
 		return
@@ -122,7 +123,7 @@ func (r *report) summary(out io.Writer, file string, t *tally) {
 // String is the tally as one sentence.
 func (t *tally) String() string {
 	return fmt.Sprintf("%s in %s, %s a second: %s taken in (%s new), %s held, %s refused, %s malformed",
-		counted(t.lines, "line"), t.elapsed.Round(time.Millisecond), grouped(t.perSecond()),
+		counted(t.lines, cmp.Or(t.unit, "line")), t.elapsed.Round(time.Millisecond), grouped(t.perSecond()),
 		grouped(t.taken), grouped(t.changed), grouped(t.held), grouped(t.refused), grouped(t.malformed))
 }
 

@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	listenDefault    = "127.0.0.1:8080"
-	feeNoticeMax     = 300 // characters
-	noCollectorsNote = "this build has no collectors yet; rates come from --import"
-	noMailNote       = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
+	listenDefault = "127.0.0.1:8080"
+	feeNoticeMax  = 300 // characters
+	noMailNote    = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
 // serveOptions are the settings of the serve command.
 type serveOptions struct {
 	serviceOptions
-	log       logOptions
-	imported  string // file to take in at start, "" = none
-	noCollect bool
+	log      logOptions
+	imported string // file to take in at start, "" = none
 }
 
 func (p *process) newServe() *cobra.Command {
 	o := serveOptions{log: logOptions{format: "auto", level: "info"}}
 	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice}
 	o.accounts = defaultAccounts()
+	o.collect.spread = spreadDefault
 	cmd := &cobra.Command{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
@@ -40,15 +39,19 @@ func (p *process) newServe() *cobra.Command {
 its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight get their answer, everything accepted is
 on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
 
+It fetches what the institutions publish at 08:00, 12:00 and 17:00 in Santo Domingo, spread over the minutes after, and once
+after a start when a slot was missed; tasard sources list tells how each source is. With --no-collect it fetches nothing. A
+directory of definitions, --sources, mends, adds or turns off sources without another program.
+
 With --import it takes a file of observations, or a named pipe, in after the start, while it answers; tasard import --help
 tells the form. A file that can't be read is an error in the log, and the node goes on with the data that it has; without
 any data it ends with code 66, or 74 when reading broke off.
-This build has no collectors yet: rates come from --import, with or without --no-collect.
 
 Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
 quota of the day and of the minute; callers without a key are counted by address. Behind a proxy, name it with
 --trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.`,
-		Example: `  tasard serve --data ./data --import observations.csv --no-collect
+		Example: `  tasard serve --data ./data --collect-contact ana@example.com
+  tasard serve --data ./data --import observations.csv --no-collect
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
@@ -61,7 +64,7 @@ quota of the day and of the minute; callers without a key are counted by address
 	addAccounts(cmd, &o.accounts)
 	flags := cmd.Flags()
 	flags.Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
-	plainSwitch(flags, &o.noCollect, "no-collect", "fetch nothing from the institutions")
+	addCollect(cmd, &o.collect)
 	flags.Var(switchValue(&o.front.strict), "strict", "refuse unknown query parameters")
 	flags.Var(switchValue(&o.front.corsAuthorization), "cors-authorization", "let browsers send the Authorization header")
 	flags.Var(sentenceValue(&o.front.feeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
@@ -77,7 +80,7 @@ func addListen(cmd *cobra.Command, o *frontOptions) {
 // touched.
 func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	log := p.logger(o.log)
-	catalogue, err := openCatalogue(o.node.catalogue)
+	known, err := openKnown(o.node)
 	if err != nil {
 		return err
 	}
@@ -92,7 +95,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := p.startService(ctx, &o.serviceOptions, catalogue, listener, log)
+	s, err := p.startService(ctx, &o.serviceOptions, known, listener, log)
 	if err != nil {
 		return err
 	}
@@ -100,9 +103,6 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	log.Info("listening on " + s.front.url)
 	if o.accounts.way() == mailOff {
 		log.Info(noMailNote)
-	}
-	if !o.noCollect {
-		log.Info(noCollectorsNote)
 	}
 	err = p.runNode(ctx, s, file, log)
 	log.Info("stopping")
@@ -125,6 +125,7 @@ func (p *process) runNode(ctx context.Context, s *service, file *input, log *slo
 	if found.AmbiguousTail {
 		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
+	s.collection.start(ctx)
 	if file != nil {
 		if err := p.takeInBeside(ctx, s, file, log); err != nil {
 			return err

@@ -58,13 +58,11 @@ func checkReal(t *testing.T, bodies map[string]string) {
 	}
 }
 
-// TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, the catalogue all the same, and a say of what the
-// build cannot do.
+// TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, and the catalogue all the same.
 func TestE4_UntilReady(t *testing.T) {
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir() + "/new/data", "--log-format", "text"}
-	p := start(t, realNow, args...).listening()
-	p.await(noCollectorsNote)
+	p := start(t, realNow, serveArgs(t.TempDir()+"/new/data")...).listening()
 	p.await("recovered 0 rates")
+	p.await("nothing is collected (--no-collect)")
 	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "60" {
 		t.Errorf("status %d, Retry-After %q", status, headers.Get("Retry-After"))
 	}

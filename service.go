@@ -7,7 +7,6 @@ import (
 	"net"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 )
 
 // service is a node that answers: callers over HTTP, its operator over a socket.
@@ -16,6 +15,7 @@ type service struct {
 	front      *front
 	management *management
 	post       *post
+	collection *collection
 }
 
 // serviceOptions say what a service is made of.
@@ -23,11 +23,12 @@ type serviceOptions struct {
 	node     nodeOptions
 	front    frontOptions
 	accounts accountOptions
+	collect  collectOptions
 }
 
 // startService starts all parts on a listener, which it closes when it fails. What needs nothing of the data directory is
 // checked before that is touched.
-func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue *engine.Catalogue, listener net.Listener, log *slog.Logger) (s *service, err error) {
+func (p *process) startService(ctx context.Context, o *serviceOptions, known known, listener net.Listener, log *slog.Logger) (s *service, err error) {
 	post, err := p.openPost(&o.accounts, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -38,7 +39,7 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue
 		}
 	}()
 	node, err := p.startNodeWith(actors.Config{
-		Dir: o.node.data, Catalogue: catalogue, Logger: log,
+		Dir: o.node.data, Catalogue: known.catalogue, Logger: log,
 		Terms: o.accounts.terms(), LimitsOff: !o.accounts.limits, KeyPrefix: o.accounts.keyPrefix, Mailer: post.letters,
 	})
 	if err != nil {
@@ -48,12 +49,13 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, catalogue
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), node.close())
 	}
+	collection := p.newCollection(node, known.set, &o.collect, o.node.sources, log)
 	management := &management{
-		node: node.system, catalogue: catalogue, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
+		node: node.system, catalogue: known.catalogue, sources: collection, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
 	}
 	management.start(socket)
 	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL
-	return &service{node, p.startFront(node, listener, o.front, log), management, post}, nil
+	return &service{node, p.startFront(node, listener, o.front, log), management, post, collection}, nil
 }
 
 // await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
@@ -88,8 +90,10 @@ func (s *service) ready(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// stop ends the service in order: requests in flight, the operator's too, then the system, then letters that wait.
+// stop ends the service in order: what is being collected, requests in flight, the operator's too, then the system, then
+// letters that wait.
 func (s *service) stop(ctx context.Context) error {
+	s.collection.stop()
 	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close())
 	s.post.close(ctx)
 	return err

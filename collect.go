@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/fetch"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	productURL       = "https://github.com/tasard/tasard"
+	contactRunesMax  = 200
+	spreadSettingMax = time.Hour
+	spreadDefault    = 5 * time.Minute
+)
+
+// collectOptions say how a node collects.
+type collectOptions struct {
+	off     bool
+	contact string // whom a site can write to, "" = the project's page alone
+	spread  time.Duration
+
+	// The demo's own: its sources are not asked thrice a day.
+	schedule collectors.Schedule
+	catchUp  time.Duration // as in collectors.Config: over how long a slot that was missed is made up for
+	pause    time.Duration // between two requests to one host, as in fetch.Config
+}
+
+// addSources declares --sources.
+func addSources(cmd *cobra.Command, directory *string) {
+	cmd.Flags().Var(pathValue(directory, "DIR"), "sources", "add, replace or turn off sources by the definitions in `DIR`")
+}
+
+// addContact declares --collect-contact.
+func addContact(cmd *cobra.Command, o *collectOptions) {
+	cmd.Flags().Var(contactValue(&o.contact), "collect-contact",
+		"an e-mail address or page for whoever runs a site that is asked: it goes into the User-Agent")
+}
+
+// addCollect declares the flags of collectOptions.
+func addCollect(cmd *cobra.Command, o *collectOptions) {
+	plainSwitch(cmd.Flags(), &o.off, "no-collect", "fetch nothing from the institutions")
+	addContact(cmd, o)
+	cmd.Flags().Var(spanValue(&o.spread, 0, spreadSettingMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
+}
+
+// openSet is the definitions of the program, with those of an operator's directory; "" = none. It is held against the
+// catalogue by withSources.
+func openSet(directory string) (*source.Set, error) {
+	if directory == "" {
+		return source.DefaultSet(), nil
+	}
+	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
+		return nil, fail(exitBadData, "%s: want a directory of definitions; choose another with --sources", directory)
+	}
+	set, err := source.DefaultSet().Extend(os.DirFS(directory), ".")
+	if err != nil {
+		return nil, fail(exitBadData, "read the definitions in %s: %w", directory, err)
+	}
+	return set, nil
+}
+
+// withSources completes a catalogue with the sources of definitions. What an operator's catalogue file says of a source wins,
+// but for bounds, which such a file can't say.
+func withSources(catalogue *engine.Catalogue, set *source.Set) (*engine.Catalogue, error) {
+	if err := set.Check(catalogue); err != nil {
+		return nil, &failure{exitBadData, err}
+	}
+	var sources []engine.Source
+	for _, described := range set.Sources() {
+		if catalogue.HasSource(described.ID) {
+			bounds := described.Bounds
+			described = catalogue.Source(described.ID)
+			described.Bounds = bounds
+		}
+		sources = append(sources, described)
+	}
+	return catalogue.WithSources(sources...), nil
+}
+
+// newClient is what fetches documents. directory is that of the operator's definitions, beside which certificates lie.
+func (p *process) newClient(o *collectOptions, directory string) *fetch.Client {
+	config := fetch.Config{
+		Clock: p.clock, Random: p.newRandom(), UserAgent: userAgent(buildVersion(), o.contact), Dial: p.dial, Roots: p.roots, Pause: o.pause,
+	}
+	if directory != "" {
+		files := os.DirFS(directory)
+		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
+	}
+	return fetch.New(config)
+}
+
+// newRandom is chance for times that only have to differ.
+func (p *process) newRandom() *rand.Rand { return rand.New(rand.NewPCG(p.seed(), p.seed())) }
+
+// userAgent says who asks, and where to complain.
+func userAgent(version, contact string) string {
+	if version = strings.TrimPrefix(version, "v"); strings.ContainsAny(version, "() ") || version == "" {
+		version = "dev"
+	}
+	comment := "+" + productURL
+	if contact != "" {
+		comment += "; " + contact
+	}
+	return fmt.Sprintf("tasard/%s (%s)", version, comment)
+}
+
+// collection is a collector at work beside a node.
+type collection struct {
+	set       *source.Set
+	collector *collectors.Collector // nil = this node collects nothing
+	client    *fetch.Client
+	log       *slog.Logger
+
+	cancel context.CancelFunc // nil = not started
+	ended  chan struct{}
+}
+
+// newCollection makes what collects for a node; it asks nobody before start.
+func (p *process) newCollection(n *node, set *source.Set, o *collectOptions, directory string, log *slog.Logger) *collection {
+	c := &collection{set: set, log: log, ended: make(chan struct{})}
+	if o.off {
+		return c
+	}
+	spread := o.spread
+	if spread == 0 {
+		spread = -1 // none; 0 would be the default
+	}
+	c.client = p.newClient(o, directory)
+	c.collector = collectors.New(collectors.Config{
+		Definitions: set.Definitions(), Fetcher: c.client, Sink: n.system, Clock: p.clock, Schedule: o.schedule,
+		Done: doneBy(n, log), Random: p.newRandom(), Logger: log, Spread: spread, CatchUpSpread: o.catchUp,
+		HistoryDays: collectors.HistoryDaysLive,
+	})
+	return c
+}
+
+// doneBy tells what the log of a node has of each source: asked once, when collecting begins.
+func doneBy(n *node, log *slog.Logger) func(string) time.Time {
+	var slots map[string]time.Time
+	return func(id string) time.Time {
+		if slots == nil {
+			var err error
+			if slots, err = n.system.Slots(); err != nil {
+				log.Warn("the newest slot is collected again", "cause", err.Error())
+				slots = map[string]time.Time{}
+			}
+		}
+		return slots[id]
+	}
+}
+
+// start collects until stop. The node must be ready: what it has heard is not asked for again.
+func (c *collection) start(ctx context.Context) {
+	if c.collector == nil {
+		c.log.Info("nothing is collected (--no-collect)")
+		return
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(c.ended)
+		if err := c.collector.Run(ctx); err != nil {
+			c.log.Error("nothing is collected", "cause", err.Error())
+		}
+	}()
+}
+
+// stop ends what is under way and waits for it: nothing reaches the node afterwards.
+func (c *collection) stop() {
+	if c.cancel != nil {
+		c.cancel()
+		<-c.ended
+	}
+	if c.client != nil {
+		c.client.Close()
+	}
+}
+
+// contactValue is one line that fits into the comment of a User-Agent.
+func contactValue(into *string) *value[string] {
+	parse := func(text string) (string, error) {
+		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
+			return "", fmt.Errorf("%q: want an e-mail address or the address of a page", text)
+		}
+		return text, nil
+	}
+	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
+}

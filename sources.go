@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// reasonRunesShown is how much of a reason a table shows; --json has the rest.
+const reasonRunesShown = 100
+
+func (p *process) newSources() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sources",
+		Short: "List, check or try out where rates come from",
+		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
+read it. The program carries one for every institution that publishes; a directory of definitions, --sources, adds to
+them, replaces some or turns some off.`,
+		Example: `  tasard sources list --data ./data
+  tasard sources check bhd-site
+  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.newSourcesList(), p.newSourcesCheck(), p.newSourcesParse())
+	return cmd
+}
+
+// sourcesOptions say which sources a command looks at.
+type sourcesOptions struct {
+	directory string
+	catalogue string
+	json      bool
+}
+
+// open is the definitions that the options name, held against the catalogue.
+func (o *sourcesOptions) open() (known, error) {
+	return openKnown(nodeOptions{sources: o.directory, catalogue: o.catalogue})
+}
+
+// add declares the flags of sourcesOptions.
+func (o *sourcesOptions) add(cmd *cobra.Command) {
+	addSources(cmd, &o.directory)
+	addCatalogue(cmd, &o.catalogue)
+	markSettings(cmd.Flags())
+	plainSwitch(cmd.Flags(), &o.json, "json", "answer as JSON")
+}
+
+// settledAlone is settled for a command that needs no data directory.
+func (p *process) settledAlone(cmd *cobra.Command, work func(ctx context.Context, args []string) error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := settle(cmd, p.environ); err != nil {
+			return err
+		}
+		return work(cmd.Context(), args)
+	}
+}
+
+func (p *process) newSourcesList() *cobra.Command {
+	o, at := &sourcesOptions{}, &adminOptions{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sources and how they are",
+		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
+something of each was taken in last, and why not since. Without a node it lists the definitions.
+
+States: ok, partial (a page failed, or the rules hold something back), held (the rules hold everything back), failing,
+resting (failing for long: tried once a day), never (not tried yet), disabled, off (nobody collects it).`,
+		Example: `  tasard sources list --data ./data
+  tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
+		Args: noArguments,
+	}
+	p.settledAlone(cmd, func(ctx context.Context, _ []string) error { return p.listSources(ctx, o, at) })
+	addData(cmd, &at.data)
+	addAdminSocket(cmd, &at.socket)
+	o.add(cmd)
+	return cmd
+}
+
+func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminOptions) error {
+	at.json = o.json
+	if node := at.running(); node != nil {
+		shown, err := get[shownSources](ctx, node, "GET", sourcesPath, nil)
+		if err != nil {
+			return err
+		}
+		return p.print(at, shown, func() { printSources(p.stdout, &shown, "") })
+	}
+	known, err := o.open()
+	if err != nil {
+		return err
+	}
+	shown := describeSources(known.set)
+	return p.print(at, shown, func() {
+		printSources(p.stdout, &shown, "There is no running node to ask; these are the definitions.\n\n")
+	})
+}
+
+// running is the node that the options name, nil when they name none, or one that has no socket.
+func (o *adminOptions) running() *adminNode {
+	socket := o.socket
+	if socket == "" && o.data != "" {
+		socket = filepath.Join(o.data, adminSocketName)
+		if _, err := os.Stat(socket); err != nil {
+			return nil
+		}
+	}
+	if socket == "" {
+		return nil
+	}
+	return newAdminNode(socket, "tasard serve"+o.place())
+}
+
+func printSources(out io.Writer, shown *shownSources, before string) {
+	say(out, "%s", before)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	say(table, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
+	for i := range shown.Sources {
+		s := &shown.Sources[i]
+		success, rates, held, why := "-", "-", "-", s.Disabled
+		if h := s.Health; h != nil && h.Runs > 0 {
+			success, rates, held = instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
+			if h.Failure != nil && s.State != "ok" {
+				why = fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
+			}
+			if why == "" && h.Frozen {
+				why = "says the same since " + instant(h.UnchangedSince)
+			}
+		}
+		say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, printable(s.Institution), s.Priority, joined(s.Methods), s.Host,
+			s.State, success, rates, held, printable(shortened(why, reasonRunesShown)))
+	}
+	_ = table.Flush() // out remembers a failure
+}
+
+func joined(methods []source.Method) string {
+	var words []string
+	for _, method := range methods {
+		words = append(words, string(method))
+	}
+	return strings.Join(words, ", ")
+}
+
+// shortened cuts a text for a table.
+func shortened(text string, runesMax int) string {
+	runes := []rune(text)
+	if len(runes) <= runesMax {
+		return text
+	}
+	return string(runes[:runesMax-1]) + "…"
+}
+
+// knownSource is the definition of an id that a user typed.
+func knownSource(set *source.Set, id string) (*source.Definition, error) {
+	if d, known := set.Find(id); known {
+		return d, nil
+	}
+	var ids []string
+	for _, d := range set.Definitions() {
+		ids = append(ids, d.ID)
+	}
+	return nil, fail(exitUsage, "there is no source %q%s; tasard sources list lists them", id, didYouMean(id, ids))
+}
+
+// pageOf is the page of a source that a user named; "" names the only one.
+func pageOf(d *source.Definition, name string) (int, error) {
+	var names []string
+	for i := range d.Pages {
+		if d.Pages[i].Name == name {
+			return i, nil
+		}
+		names = append(names, d.Pages[i].Name)
+	}
+	if name == "" && len(d.Pages) == 1 {
+		return 0, nil
+	}
+	slices.Sort(names)
+	return 0, fail(exitUsage, "the source %s has no page %q; name one of %s with --page", d.ID, name, strings.Join(names, ", "))
+}
