@@ -192,12 +192,14 @@ func (d *decoder) part(state *engine.BookState, p *SnapshotPart) {
 		state.Held = append(state.Held, d.held(r))
 	}
 	for _, r := range p.Slots {
-		state.Slots = append(state.Slots, engine.HeardSlot{SourceID: d.text(r.SourceId), Slot: d.instant(r.Slot, r.SlotNanos)})
+		state.Slots = append(state.Slots, engine.HeardSlot{
+			SourceID: d.text(r.SourceId), Slot: d.instant(r.Slot, r.SlotNanos), Currencies: d.count(int64(r.Currencies)),
+		})
 	}
 }
 
 func slotRecord(h *engine.HeardSlot) *SnapshotSlot {
-	r := &SnapshotSlot{SourceId: h.SourceID}
+	r := &SnapshotSlot{SourceId: h.SourceID, Currencies: int32(h.Currencies)}
 	r.Slot, r.SlotNanos = instant(h.Slot)
 	return r
 }

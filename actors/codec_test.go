@@ -43,7 +43,14 @@ func sampleEvents() map[string]engine.Event {
 			EffectiveDate: day, PublishedAt: noon, ExpiresAt: time.Unix(0, 0).UTC(),
 		},
 	}
+	documented := held
+	documented.ID, documented.Reason, documented.Observation.Document = 8, engine.SameSides, strings.Repeat("5e", 32)
 	return map[string]engine.Event{
+		"refreshed-slot": &engine.Refreshed{
+			Currency: "USD", SourceID: "bhd-site", ObservedAt: noon, Priority: 100, Slot: noon.Add(-time.Minute + 7*time.Nanosecond),
+			Currencies: 3,
+			Held:       []engine.Held{documented},
+		},
 		"refreshed": &engine.Refreshed{
 			Currency: "USD", SourceID: "infodolar", ObservedAt: noon.Add(123456789), Priority: -5, Manual: true, UpstreamSource: "bhd",
 			Quotes: []engine.Quoted{quoted, bare}, Held: []engine.Held{held},
@@ -105,8 +112,17 @@ func TestDescribeRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line, err := DescribeRecord(record); err != nil || strings.Contains(line, "\n") || !strings.Contains(line, strings.TrimSuffix(name, "-empty")) {
+		if line, err := DescribeRecord(record); err != nil || strings.Contains(line, "\n") || !strings.Contains(line, strings.Split(name, "-")[0]) {
 			t.Errorf("%s: %s, %v", name, line, err)
+		}
+	}
+	slot, err := encodeEvent(sampleEvents()["refreshed-slot"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"slot":"2026-06-17T15:59:00.000000007Z"`, `"document":"` + strings.Repeat("5e", 32) + `"`, `"reason":"same_sides"`} {
+		if line, err := DescribeRecord(slot); err != nil || !strings.Contains(line, want) {
+			t.Errorf("%s, %v lacks %s", line, err, want)
 		}
 	}
 	if _, err := DescribeRecord([]byte{0xff}); err == nil {
@@ -132,7 +148,9 @@ func sampleBoards(t testing.TB) []*engine.Board {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	for i := range 300 {
 		at := noon.AddDate(0, 0, i-300)
-		observe(t, s, saying("a", at, "USD", "57", "60", "popular", "bhd"), saying("b", at, "EUR", "", "68", "popular"))
+		dollars := saying("a", at, "USD", "57", "60", "popular", "bhd")
+		dollars.Slot = at
+		observe(t, s, dollars, saying("b", at, "EUR", "", "68", "popular"))
 	}
 	for i := range 5 {
 		observe(t, s, saying("a", noon.Add(time.Duration(i)*time.Minute), "USD", "52", "54", "popular"), saying("d", noon, "USD", "0", "48", "caribe"))
@@ -154,16 +172,16 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 	if err != nil || len(got) != len(boards) {
 		t.Fatalf("%d books, %v", len(got), err)
 	}
-	suspects := 0
+	suspects, slots := 0, 0
 	for i, board := range boards {
 		want := normal([]engine.BookState{board.State()})[0]
-		suspects += len(want.Suspects)
+		suspects, slots = suspects+len(want.Suspects), slots+len(want.Slots)
 		if !reflect.DeepEqual(got[i], want) {
 			t.Errorf("%s reads as another state", want.Currency)
 		}
 	}
-	if suspects == 0 {
-		t.Error("the sample has no suspects")
+	if suspects == 0 || slots == 0 {
+		t.Error("the sample has no suspects, or no slots")
 	}
 	whole := buffer.Bytes()
 	for cut := range len(whole) {
@@ -181,6 +199,13 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	for _, event := range sampleEvents() {
+		record, err := encodeEvent(event)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(record)
+	}
+	for _, event := range sampleTenantEvents(f) {
 		record, err := encodeEvent(event)
 		if err != nil {
 			f.Fatal(err)

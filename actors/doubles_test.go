@@ -15,6 +15,16 @@ import (
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 
+// testCatalogue is the catalogue with an aggregator, and a source whose past has other bounds.
+func testCatalogue() *engine.Catalogue {
+	return engine.DefaultCatalogue().WithSources(
+		engine.Source{ID: "infodolar", Name: "InfoDolar", Priority: 200, UpstreamSource: "InfoDolar", Lifetime: engine.LifetimeDefault},
+		engine.Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: engine.LifetimeDefault, Bounds: []engine.Bound{
+			{Currency: "USD", Until: 731_000, Lowest: decimal("5"), Highest: decimal("20"), JumpPermille: 300},
+		}},
+	)
+}
+
 // memoryJournal is a journal without a disk. What is in records is durable: it is what a crash leaves.
 type memoryJournal struct {
 	mu       sync.Mutex
@@ -181,6 +191,9 @@ func open(t testing.TB, c Config) *System {
 	t.Helper()
 	if c.Clock == nil {
 		c.Clock = func() time.Time { return noon }
+	}
+	if c.Catalogue == nil {
+		c.Catalogue = testCatalogue()
 	}
 	s, err := Open(c)
 	if err != nil {

@@ -89,8 +89,8 @@ func (s *System) LimitAccount(id uint64, allowance engine.Allowance, by string) 
 	if err := checkAllowance(allowance); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
-	return s.operate(id, by, func(_ *engine.Account, now engine.Moment) (engine.AccountEvent, error) {
-		return &engine.AllowanceSet{Account: id, Allowance: allowance, At: wallOf(now), By: by}, nil
+	return s.operate(id, by, func(a *engine.Account, now engine.Moment) (engine.AccountEvent, error) {
+		return a.Limit(allowance, by, wallOf(now))
 	})
 }
 

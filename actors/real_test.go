@@ -118,7 +118,7 @@ func TestRealObservations(t *testing.T) {
 			}
 		}
 	}
-	oracle := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	oracle := engine.NewBook("USD", testCatalogue(), engine.DefaultRules())
 	verdict, err := oracle.Decide(engine.Observe{Refreshes: refreshes}, c.Clock())
 	if err != nil {
 		t.Fatal(err)

@@ -571,6 +571,7 @@ type RecordRefreshed struct {
 	Held           []*RecordHeld          `protobuf:"bytes,9,rep,name=held,proto3" json:"held,omitempty"`
 	Slot           int64                  `protobuf:"varint,10,opt,name=slot,proto3" json:"slot,omitempty"`
 	SlotNanos      uint32                 `protobuf:"varint,11,opt,name=slot_nanos,json=slotNanos,proto3" json:"slot_nanos,omitempty"`
+	Currencies     int32                  `protobuf:"varint,12,opt,name=currencies,proto3" json:"currencies,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -678,6 +679,13 @@ func (x *RecordRefreshed) GetSlot() int64 {
 func (x *RecordRefreshed) GetSlotNanos() uint32 {
 	if x != nil {
 		return x.SlotNanos
+	}
+	return 0
+}
+
+func (x *RecordRefreshed) GetCurrencies() int32 {
+	if x != nil {
+		return x.Currencies
 	}
 	return 0
 }
@@ -3796,6 +3804,7 @@ type SnapshotSlot struct {
 	SourceId      string                 `protobuf:"bytes,1,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
 	Slot          int64                  `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`
 	SlotNanos     uint32                 `protobuf:"varint,3,opt,name=slot_nanos,json=slotNanos,proto3" json:"slot_nanos,omitempty"`
+	Currencies    int32                  `protobuf:"varint,4,opt,name=currencies,proto3" json:"currencies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3847,6 +3856,13 @@ func (x *SnapshotSlot) GetSlot() int64 {
 func (x *SnapshotSlot) GetSlotNanos() uint32 {
 	if x != nil {
 		return x.SlotNanos
+	}
+	return 0
+}
+
+func (x *SnapshotSlot) GetCurrencies() int32 {
+	if x != nil {
+		return x.Currencies
 	}
 	return 0
 }
@@ -4008,7 +4024,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x0esession_closed\x18\x12 \x01(\v2\".tasard.record.RecordSessionClosedH\x00R\rsessionClosed\x12>\n" +
 	"\tannounced\x18\x13 \x01(\v2\x1e.tasard.record.RecordAnnouncedH\x00R\tannounced\x12c\n" +
 	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawnB\a\n" +
-	"\x05event\"\x81\x03\n" +
+	"\x05event\"\xa1\x03\n" +
 	"\x0fRecordRefreshed\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x1a\n" +
@@ -4022,7 +4038,10 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x04slot\x18\n" +
 	" \x01(\x03R\x04slot\x12\x1d\n" +
 	"\n" +
-	"slot_nanos\x18\v \x01(\rR\tslotNanos\"\x86\x03\n" +
+	"slot_nanos\x18\v \x01(\rR\tslotNanos\x12\x1e\n" +
+	"\n" +
+	"currencies\x18\f \x01(\x05R\n" +
+	"currencies\"\x86\x03\n" +
 	"\fRecordQuoted\x12 \n" +
 	"\vinstitution\x18\x01 \x01(\tR\vinstitution\x126\n" +
 	"\achannel\x18\x02 \x01(\x0e2\x1c.tasard.record.RecordChannelR\achannel\x12-\n" +
@@ -4295,12 +4314,15 @@ const file_actors_record_proto_rawDesc = "" +
 	"\bobserved\x18\x05 \x01(\x03R\bobserved\x12%\n" +
 	"\x0eobserved_nanos\x18\x06 \x01(\rR\robservedNanos\x12\x10\n" +
 	"\x03buy\x18\a \x01(\tR\x03buy\x12\x12\n" +
-	"\x04sell\x18\b \x01(\tR\x04sell\"^\n" +
+	"\x04sell\x18\b \x01(\tR\x04sell\"~\n" +
 	"\fSnapshotSlot\x12\x1b\n" +
 	"\tsource_id\x18\x01 \x01(\tR\bsourceId\x12\x12\n" +
 	"\x04slot\x18\x02 \x01(\x03R\x04slot\x12\x1d\n" +
 	"\n" +
-	"slot_nanos\x18\x03 \x01(\rR\tslotNanos\"\x82\x03\n" +
+	"slot_nanos\x18\x03 \x01(\rR\tslotNanos\x12\x1e\n" +
+	"\n" +
+	"currencies\x18\x04 \x01(\x05R\n" +
+	"currencies\"\x82\x03\n" +
 	"\vSnapshotRow\x12\x12\n" +
 	"\x04date\x18\x01 \x01(\x05R\x04date\x12 \n" +
 	"\vinstitution\x18\x02 \x01(\tR\vinstitution\x126\n" +

@@ -466,6 +466,11 @@ func (m *RecordRefreshed) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Currencies != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Currencies))
+		i--
+		dAtA[i] = 0x60
+	}
 	if m.SlotNanos != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.SlotNanos))
 		i--
@@ -3188,6 +3193,11 @@ func (m *SnapshotSlot) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Currencies != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Currencies))
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.SlotNanos != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.SlotNanos))
 		i--
@@ -3595,6 +3605,9 @@ func (m *RecordRefreshed) SizeVT() (n int) {
 	}
 	if m.SlotNanos != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.SlotNanos))
+	}
+	if m.Currencies != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Currencies))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4754,6 +4767,9 @@ func (m *SnapshotSlot) SizeVT() (n int) {
 	}
 	if m.SlotNanos != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.SlotNanos))
+	}
+	if m.Currencies != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Currencies))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5961,6 +5977,25 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SlotNanos |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Currencies", wireType)
+			}
+			m.Currencies = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Currencies |= int32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -13353,6 +13388,25 @@ func (m *SnapshotSlot) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SlotNanos |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Currencies", wireType)
+			}
+			m.Currencies = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Currencies |= int32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -16,7 +16,7 @@ import (
 func act(t *rapid.T, s *System, now time.Time) {
 	currency := rapid.SampledFrom([]string{"USD", "EUR"})
 	institution := rapid.SampledFrom([]string{"popular", "bhd", "caribe", "vimenca", "bcrd"})
-	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "b"})
+	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "past"})
 	switch rapid.IntRange(0, 9).Draw(t, "action") {
 	case 0:
 		key := engine.QuoteKey{Institution: institution.Draw(t, "of"), Channel: engine.Branch, Kind: engine.Commercial}
@@ -36,12 +36,14 @@ func act(t *rapid.T, s *System, now time.Time) {
 		return
 	}
 	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "64", "6.09", "x\xff"})
+	slot, day := now.Truncate(8*time.Hour), engine.DateOf(now)
 	var refreshes []engine.Refresh
 	for range rapid.IntRange(1, 3).Draw(t, "refreshes") {
 		refresh := engine.Refresh{
 			SourceID:   source.Draw(t, "source"),
 			ObservedAt: now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "age")) * time.Hour),
 			Complete:   rapid.Bool().Draw(t, "complete"),
+			Slot:       rapid.SampledFrom([]time.Time{{}, slot, slot.Add(-8 * time.Hour), slot.Add(8 * time.Hour)}).Draw(t, "slot"),
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "observations") {
 			refresh.Observations = append(refresh.Observations, engine.Observation{
@@ -49,7 +51,9 @@ func act(t *rapid.T, s *System, now time.Time) {
 				Channel: rapid.SampledFrom([]engine.Channel{"", engine.Branch, engine.Digital}).Draw(t, "channel"),
 				Kind:    rapid.SampledFrom([]engine.Kind{"", engine.Reference}).Draw(t, "kind"),
 				Buy:     side.Draw(t, "buy"), Sell: side.Draw(t, "sell"),
-				PublishedAt: rapid.SampledFrom([]time.Time{{}, now.Add(-time.Hour), now.Add(-time.Second / 3)}).Draw(t, "published"),
+				EffectiveDate: rapid.SampledFrom([]engine.Date{0, 0, day, day - 1, 730_000}).Draw(t, "date"),
+				Document:      rapid.SampledFrom([]string{"", "5e1f", "\xff"}).Draw(t, "document"),
+				PublishedAt:   rapid.SampledFrom([]time.Time{{}, now.Add(-time.Hour), now.Add(-time.Second / 3)}).Draw(t, "published"),
 			})
 		}
 		refreshes = append(refreshes, refresh)
@@ -106,6 +110,7 @@ func (k *keepingJournal) Append(expected uint64, records [][]byte) (uint64, erro
 }
 
 func live(t fatalist, c Config) *System {
+	c.Catalogue = testCatalogue()
 	s, err := Open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -279,6 +279,18 @@ func (a *Account) CreateKey(key KeyRecord) (AccountEvent, error) {
 	return &KeyCreated{a.record.ID, key}, nil
 }
 
+// Limit decides limits of the account's own; zero fields are the node's. A negative one would refuse every request, or count
+// backwards: suspend an account that must not ask.
+func (a *Account) Limit(allowance Allowance, by string, now time.Time) (AccountEvent, error) {
+	if allowance.Day < 0 || allowance.Minute < 0 {
+		return nil, &Error{
+			Code:    CodeInvalidParameters,
+			Message: fmt.Sprintf("limits of %d a day and %d a minute: a limit is 0, the node's own, or more", allowance.Day, allowance.Minute),
+		}
+	}
+	return &AllowanceSet{a.record.ID, allowance, universal(now), by}, nil
+}
+
 // KeyLost says that a key decided did not become durable and never will.
 func (a *Account) KeyLost() { a.creating = max(0, a.creating-1) }
 

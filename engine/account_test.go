@@ -325,3 +325,18 @@ func TestStateSpeaksOfTheLogAlone(t *testing.T) {
 		t.Error("days are out of order")
 	}
 }
+
+func TestLimit_NegativeLimitsAreRefused(t *testing.T) {
+	account := NewAccount(7)
+	for _, bad := range []Allowance{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
+		if event, err := account.Limit(bad, "luis", noon); event != nil || err == nil || err.(*Error).Code != CodeInvalidParameters {
+			t.Errorf("%+v gives %+v, %v", bad, event, err)
+		}
+	}
+	for _, good := range []Allowance{{}, {Day: 1}, {Day: 50_000, Minute: 300}} {
+		event, err := account.Limit(good, "luis", noon)
+		if want := (&AllowanceSet{7, good, noon, "luis"}); err != nil || *event.(*AllowanceSet) != *want {
+			t.Errorf("%+v gives %+v, %v", good, event, err)
+		}
+	}
+}

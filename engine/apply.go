@@ -17,7 +17,7 @@ func (s *state) apply(event Event) {
 		for i := range e.Held {
 			s.hold(e.Held[i])
 		}
-		s.hear(e.SourceID, e.Slot)
+		s.hear(HeardSlot{e.SourceID, e.Slot, e.Currencies})
 	case *Released:
 		s.drop(e.HeldID)
 		s.accept(e.Currency, origin{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}, &e.Quote)

@@ -16,7 +16,8 @@
 // one instant. Pages are cut from these and shared.
 //
 //	observation.go, judge.go, plausible.go   what comes in and what is refused (I1–I4)
-//	state.go, apply.go, book.go              what is known
+//	bound.go, slots.go                       what is believed of whom, and what was heard already
+//	state.go, apply.go, days.go, book.go     what is known
 //	board.go, history.go, market.go          what is answered (S, P, T)
 //	decimal.go, amount.go, date.go           exact values
 //	catalogue.go, catalogue.json             institutions, currencies, sources
@@ -35,9 +36,16 @@
 //   - X6: the last good value is a measure for seven days; the median needs five fresh commercial quotes of that side.
 //   - X7: only a complete answer of a source can be thin (I3); a file of observations or a manual rate is none.
 //   - X8: a value that changes its text but not its number (59.30, 59.3) is published as written and keeps collectedAt (T4, S9).
-//   - X9: history keeps five years by default; the newest day counts, not the clock, so that a replay forgets the same days.
+//   - X9: history keeps commercial rows for five years by default and reference rows for good; the newest day counts, not the
+//     clock, so that a replay forgets the same days.
 //   - X10: the same refused observation is kept once, however often a file is read; a book keeps the newest 4,096.
-//   - X11: an observation more than five minutes in the future is refused.
+//   - X11: an observation more than five minutes in the future is refused, as is one that answers a slot of the future.
 //   - X12: a released observation skips bands and limits, but never a zero, negative, unreadable or crossed side.
 //   - X13: a side that begins with a zero and another digit (057.5) is unreadable: it is more likely to lack a digit than to be meant.
+//   - X14: a commercial quote with equal sides is one side that was read twice (same_sides); an operator may release it.
+//   - X15: a source whose last offer of a quote has a date that has come can't offer one of an earlier date (outdated). A backfill can.
+//   - X16: a source is heard once for a slot of the schedule, and never again for an earlier one, even when it says nothing new. A
+//     slot is done when every currency that the answer spoke of has heard of it.
+//   - X17: bands and the jump limit may differ by source, currency and effective date: the bound with the earliest end that is not
+//     before the date counts, what it leaves open is as usual. Confirmation (X5) goes by the usual jump limit.
 package engine

@@ -326,7 +326,8 @@ func TestSplit(t *testing.T) {
 	}
 	dollars := parts["USD"]
 	if len(parts) != 2 || len(dollars) != 2 || !slices.Equal(dollars[0].Index, []int{2}) || dollars[1].From != 3 ||
-		!slices.Equal(dollars[1].Index, []int{0, 1}) || !dollars[1].Refresh.Complete || !dollars[1].Refresh.Slot.Equal(noon) {
+		!slices.Equal(dollars[1].Index, []int{0, 1}) || !dollars[1].Refresh.Complete || !dollars[1].Refresh.Slot.Equal(noon) ||
+		dollars[0].Refresh.currencies != 2 || dollars[1].Refresh.currencies != 1 || parts["EUR"][0].Refresh.currencies != 2 {
 		t.Errorf("parts are %+v", parts)
 	}
 }

@@ -200,7 +200,7 @@ func (j *judge) event() *Refreshed {
 		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource,
 	}
 	if j.ahead().IsZero() {
-		event.Slot = universal(j.refresh.Slot)
+		event.answers(&j.refresh)
 	}
 	said := make(map[QuoteKey]bool, len(j.candidates))
 	for i := range j.candidates {

@@ -58,7 +58,7 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 			t.Errorf("%s: %+v", name, event)
 		}
 		replay(f.book, decision.Events)
-		if got := f.book.State().Slots; !reflect.DeepEqual(got, []HeardSlot{{"a", f.now}}) {
+		if got := f.book.State().Slots; !reflect.DeepEqual(got, []HeardSlot{{"a", f.now, 1}}) {
 			t.Errorf("%s: slots are %v", name, got)
 		}
 	}
@@ -131,11 +131,17 @@ func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
 	board := func(currency string, slots ...HeardSlot) *Board {
 		return Restore(BookState{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Board()
 	}
-	got := DoneSlots([]*Board{
-		board("USD", HeardSlot{"a", second}, HeardSlot{"b", second}, HeardSlot{"c", first}), board("EUR", HeardSlot{"a", first}, HeardSlot{"b", second}), board("CHF"),
-	})
-	if want := map[string]time.Time{"a": first, "b": second, "c": first}; !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	boards := []*Board{
+		board("USD", HeardSlot{"cut", second, 2}, HeardSlot{"cut first", first, 2}, HeardSlot{"done", second, 2}, HeardSlot{"no more euros", second, 1}, HeardSlot{"one", first, 1}),
+		board("EUR", HeardSlot{"cut", first, 2}, HeardSlot{"done", second, 2}, HeardSlot{"more", second, 2}, HeardSlot{"no more euros", first, 2}),
+		board("CHF", HeardSlot{"more", first, 1}),
+	}
+	want := map[string]time.Time{"cut": first, "done": second, "no more euros": second, "one": first, "more": first}
+	for range boards {
+		boards = append(boards[1:], boards[0])
+		if got := DoneSlots(boards); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
 	}
 	if got := DoneSlots(nil); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)

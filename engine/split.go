@@ -14,6 +14,7 @@ type Part struct {
 func Split(catalogue *Catalogue, refreshes []Refresh) (map[string][]Part, []Refusal) {
 	parts := map[string][]Part{}
 	var refused []Refusal
+	heardIn := make([]int, len(refreshes)) // how many currencies each refresh speaks of
 	for from := range refreshes {
 		refresh := &refreshes[from]
 		for index, observation := range refresh.Observations {
@@ -23,7 +24,14 @@ func Split(catalogue *Catalogue, refreshes []Refresh) (map[string][]Part, []Refu
 				})
 				continue
 			}
+			known := len(parts[observation.Currency])
 			parts[observation.Currency] = place(parts[observation.Currency], refresh, from, index)
+			heardIn[from] += len(parts[observation.Currency]) - known
+		}
+	}
+	for _, list := range parts {
+		for i := range list {
+			list[i].Refresh.currencies = heardIn[list[i].From]
 		}
 	}
 	return parts, refused

@@ -1,0 +1,168 @@
+package actors
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// collected is what a source says for a slot in dollars and euros, as a collector hands it over.
+func collected(source string, slot time.Time, dollars, euros string) engine.Refresh {
+	refresh := saying(source, slot.Add(time.Second), "USD", dollars, "62", "popular", "bhd")
+	refresh.Observations = append(refresh.Observations, saying(source, slot, "EUR", euros, "71", "popular").Observations...)
+	refresh.Slot, refresh.Complete = slot, true
+	return refresh
+}
+
+func slotsOf(t fatalist, s *System) map[string]time.Time {
+	t.Helper()
+	all, err := s.Slots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestX16_SlotsSurviveSnapshotAndLog(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	first, second := noon.Add(-4*time.Hour), noon.Add(-time.Hour)
+	if got := slotsOf(t, s); len(got) != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+	observe(t, s, collected("a", first, "57", "66"), collected("b", first, "57", "66"), saying("c", noon, "USD", "57", "60", "popular"))
+	observe(t, s, collected("a", second, "57", "66"))
+	want := map[string]time.Time{"a": second, "b": first}
+	if got := slotsOf(t, s); !maps.Equal(got, want) {
+		t.Errorf("live: %v, want %v", got, want)
+	}
+	if got := slotsOf(t, start(t, Config{Journal: journal.crashed()})); !maps.Equal(got, want) {
+		t.Errorf("from the log: %v, want %v", got, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	journal.records, journal.dropped = nil, journal.last()
+	if got := slotsOf(t, start(t, Config{Journal: journal})); !maps.Equal(got, want) || journal.snapshot == nil {
+		t.Errorf("from the snapshot: %v, want %v", got, want)
+	}
+	if _, err := s.Slots(); !isCode(err, engine.CodeDataUnavailable) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// D5: wherever a crash cuts the slots, doing again what Slots calls undone gives the same state as without a crash, and the log has
+// exactly one event for each source, currency and slot.
+func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
+	var work []engine.Refresh
+	for i := range 3 {
+		slot := noon.Add(time.Duration(i-3) * 4 * time.Hour)
+		for _, source := range []string{"a", "b"} {
+			work = append(work, collected(source, slot, fmt.Sprintf("57.%d", i), "66"))
+		}
+	}
+	whole := &memoryJournal{}
+	s := start(t, Config{Journal: whole, SnapshotRecords: 1 << 40})
+	for _, refresh := range work {
+		observe(t, s, refresh)
+	}
+	want, wantSlots := normal(states(t, s)), slotsOf(t, s)
+	cutBetween := 0
+	for cut := range whole.Last() + 1 {
+		journal := whole.upTo(cut)
+		s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40})
+		repeated := 0
+		for _, refresh := range work {
+			if refresh.Slot.After(slotsOf(t, s)[refresh.SourceID]) {
+				repeated += observe(t, s, refresh).Repeated
+			}
+		}
+		if repeated > 0 {
+			cutBetween++
+		}
+		if got := normal(states(t, s)); !reflect.DeepEqual(got, want) || !maps.Equal(slotsOf(t, s), wantSlots) {
+			t.Errorf("cut behind record %d: another state", cut)
+		}
+		for what, n := range published(t, journal) {
+			if n != 1 {
+				t.Errorf("cut behind record %d: %s is published %d times", cut, what, n)
+			}
+		}
+		if got := len(published(t, journal)); got != 2*len(work) {
+			t.Errorf("cut behind record %d: %d publications, want %d", cut, got, 2*len(work))
+		}
+	}
+	if cutBetween == 0 {
+		t.Error("no cut fell between two currencies of one slot")
+	}
+}
+
+// published counts the events of each source, currency and slot.
+func published(t *testing.T, journal *memoryJournal) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, record := range journal.crashed().records {
+		event, err := newDecoder().decodeEvent(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event.(*engine.Refreshed)
+		count[fmt.Sprintf("%s %s %s", e.SourceID, e.Currency, e.Slot)]++
+	}
+	return count
+}
+
+// Without slots the same crash publishes twice: the check above can fail.
+func TestX16_Control_WithoutSlotsACrashPublishesTwice(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40})
+	for i := range 2 {
+		refresh := collected("a", noon.Add(-time.Hour), "57", "66")
+		refresh.Slot, refresh.ObservedAt = time.Time{}, refresh.ObservedAt.Add(time.Duration(i)*time.Second)
+		observe(t, s, refresh)
+	}
+	if got := slices.Sorted(maps.Values(published(t, journal))); !slices.Equal(got, []int{2, 2}) {
+		t.Errorf("published %v times", got)
+	}
+}
+
+// Commands that are decided as one get each its own numbers.
+func TestX16_ABatchCountsRepetitionsByCommand(t *testing.T) {
+	journal := newSlowJournal()
+	s := start(t, Config{Journal: journal})
+	slot := noon.Add(-time.Hour)
+	only := func(source, buy string, slot time.Time, institutions ...string) engine.Refresh {
+		refresh := saying(source, slot, "USD", buy, "62", institutions...)
+		refresh.Slot = slot
+		return refresh
+	}
+	first := observeEach(s, only("a", "57", slot, "popular"))
+	<-journal.entered
+	var waiting []*calls
+	for i, refresh := range []engine.Refresh{
+		only("a", "57.5", slot, "popular", "bhd"), only("a", "57.5", slot.Add(time.Minute), "popular", "bhd"), only("a", "0", slot.Add(time.Minute), "popular"),
+		only("b", "0", slot, "popular", "caribe"), only("b", "57", slot, "popular"),
+	} {
+		waiting = append(waiting, observeEach(s, refresh))
+		whenWaiting(t, s, "USD", i+1)
+	}
+	journal.outcome <- nil
+	first.group.Wait()
+	if n := journal.pass(); n != 2 {
+		t.Errorf("%d records, want those of two slots in one batch", n)
+	}
+	for i, want := range []engine.Receipt{{Repeated: 2}, {Accepted: 2, Changed: 2}, {Repeated: 1}, {}, {Repeated: 1}} {
+		waiting[i].group.Wait()
+		got := waiting[i].receipts[0]
+		refused := len(got.Refused)
+		got.Refused = nil
+		if waiting[i].errs[0] != nil || !reflect.DeepEqual(got, want) || (refused == 2) != (i == 3) {
+			t.Errorf("command %d: %+v with %d refused, %v; want %+v", i, got, refused, waiting[i].errs[0], want)
+		}
+	}
+}
