@@ -14,7 +14,9 @@ func methods() []Method {
 
 func sides() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-func dateForms() []DateForm { return []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment} }
+func dateForms() []DateForm {
+	return []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment}
+}
 
 // extractKeys are the keys of an extract besides method, and the methods that they belong to.
 func extractKeys() map[string][]Method {

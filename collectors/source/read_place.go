@@ -18,7 +18,7 @@ const (
 type placeForm struct {
 	at        atForm
 	optional  bool // at may be left out: the row itself, or the whole text
-	column    bool // the cell of a column of the row
+	column    bool // the cell of a column of the row; at is then below the cell
 	attribute bool
 }
 
@@ -78,8 +78,6 @@ func (o *object) place(form placeForm) Place {
 	switch {
 	case form.at == atSelector && !form.optional && p.At == "":
 		o.wrong("at is missing or empty; say which element is meant, as a CSS selector")
-	case form.column && p.At != "" && p.Column != "":
-		o.wrong("has at and column; a cell is found either by a selector or by the heading of its column")
 	case form.optional && p == (Place{}):
 		o.wrong("says nothing; give at, a pattern, or what else tells where the text stands")
 	}
@@ -118,9 +116,9 @@ func (o *object) path(key string, required bool) string {
 
 // isPath reports the form of a path. Names are whatever JSON has, but for the marks of the path itself and blanks.
 func isPath(path string) bool {
-	step := regexp.MustCompile(`^[^\s.\[\]"]+(\[[0-9]{1,6}\])*$`)
+	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{1,6}\])*$`)
 	for part := range strings.SplitSeq(path, ".") {
-		if !step.MatchString(part) {
+		if part == "" || !step.MatchString(part) {
 			return false
 		}
 	}

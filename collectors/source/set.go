@@ -69,6 +69,7 @@ func (s *Set) Find(id string) (*Definition, bool) {
 //
 //   - A file with pages is a whole definition. It adds a source, or replaces the one of the same id as a whole: begin with a
 //     copy of the built-in file (collectors/source/definitions).
+//
 //   - A file without pages changes a known source, and may say nothing but these:
 //
 //     {"id": "popular-site", "disabled": "Bloqueado desde 2026-10-01"}    not collected any more; "" = collected again

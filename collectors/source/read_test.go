@@ -1,0 +1,301 @@
+package source_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// The definitions that the tables break, one for each method.
+const (
+	fieldsFile = `{
+  "id": "popular-site", "name": "Sitio web", "url": "https://popular.example/tasas", "institution": "popular", "priority": 90,
+  "kind": "commercial", "channel": "digital", "expiry": {"afterCheck": "20h", "afterDate": "120h"},
+  "bounds": [{"currency": "USD", "until": "2004-12-31", "lowest": "20", "highest": "60.5", "jumpPermille": 160}, {"currency": "USD", "lowest": "40"}],
+  "language": "en", "decimal": "comma", "decimalsMax": 3, "ignoreRobots": true, "caFile": "ca/popular.pem", "note": "Nota.",
+  "pages": [{"currency": "USD", "fragment": true,
+    "requests": [{"url": "https://www.popular.example/"},
+      {"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}, "headers": {"accept": "text/html"}, "form": {"json": "{}"}}],
+    "extract": {"method": "html-fields", "date": {"at": ".fecha", "pattern": "al (.+)", "form": "dd/mm/yyyy"},
+      "fields": [{"side": "buy", "at": "#compra", "attribute": "value"}, {"currency": "EUR", "side": "both", "channel": "cash", "at": "#euro", "pattern": "[0-9.]+"}]}}]}`
+	rowsFile = `{"id": "infodolar", "name": "InfoDolar", "priority": 200, "upstreamSource": "InfoDolar",
+  "pages": [{"currency": "USD", "requests": [{"url": "https://www.infodolar.example/"}],
+    "extract": {"method": "html-rows", "rows": {"at": "table tr", "label": {"at": ".nombre"}, "min": 2,
+      "buy": {"column": "Compra", "attribute": "data-order"}, "sell": {"column": "Venta"},
+      "labels": {"Banco Popular": {"institution": "popular"}, "López de Haro*": {"institution": "lopez-de-haro", "channel": "branch"}},
+      "ignore": ["Promedio InfoDolar"]}}}]}`
+	jsonFile = `{"id": "indexa", "name": "Indexa", "upstreamSource": "Indexa",
+  "pages": [{"requests": [{"method": "POST", "url": "https://api.indexa.example/", "json": {"query": "{ a }"}}],
+    "extract": {"method": "json-rows", "expect": [{"path": "status", "value": "success"}], "rows": {"at": "data", "label": {"at": "name"},
+      "value": {"at": "rate.list[0]"}, "date": {"at": "date", "form": "iso"},
+      "labels": {"dollarbuyrate": {"institution": "popular", "currency": "USD", "side": "buy"}}}}}]}`
+	textFile = `{"id": "qik-site", "name": "Qik", "institution": "qik",
+  "pages": [{"currency": "USD", "requests": [{"url": "https://qik.example/"}],
+    "extract": {"method": "text-regex", "text": {"at": "body", "pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", "min": 1}}}]}`
+	labelFile = `{"id": "marquee", "name": "M", "institution": "bonanza",
+  "pages": [{"requests": [{"url": "https://bonanza.example/"}],
+    "extract": {"method": "text-regex", "text": {"pattern": "(?P<label>[A-Z]+) (?P<buy>[0-9.]+)", "labels": {"USD": {"currency": "USD"}}}}}]}`
+	sheetFile = `{"id": "bcrd-usd", "name": "Histórico", "institution": "bcrd", "kind": "reference", "expiry": {"afterDate": "120h"},
+  "pages": [{"requests": [{"url": "https://cdn.bcrd.example/a.xlsx"}],
+    "extract": {"method": "xlsx-rows", "sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},
+      "fields": [{"currency": "USD", "side": "buy", "at": "*Compra"}]}}]}`
+)
+
+func wholeFiles() []string {
+	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
+}
+
+func TestWholeDefinitionsAreRead(t *testing.T) {
+	for _, text := range wholeFiles() {
+		if _, err := source.Read("f.json", []byte(text)); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+	d, err := source.Read("f.json", []byte(fieldsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expiry := source.Expiry{AfterCheck: 20 * time.Hour, AfterDate: 120 * time.Hour}
+	if d.Priority != 90 || d.Channel != engine.Digital || d.Expiry != expiry || d.Decimal != source.Comma || d.DecimalsMax != 3 {
+		t.Errorf("read %+v", d)
+	}
+	second := d.Pages[0].Requests[1]
+	if second.Method != "POST" || second.Headers["Accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
+		t.Errorf("second request %+v", second)
+	}
+}
+
+func TestDefaultsOfADefinition(t *testing.T) {
+	d, err := source.Read("f.json", []byte(textFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified || d.Language != "es" ||
+		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != source.AnyMark {
+		t.Errorf("defaults are %+v", d)
+	}
+	if request := d.Pages[0].Requests[0]; request.Method != "GET" || request.Form != nil || request.JSON != "" || request.Headers != nil {
+		t.Errorf("request %+v", request)
+	}
+}
+
+func TestWhatIsComparedIsNormalised(t *testing.T) {
+	rows, err := source.Read("f.json", []byte(rowsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := rows.Pages[0].Extract.Rows.Labels["lopez de haro"]; !known {
+		t.Errorf("labels are %v", rows.Pages[0].Extract.Rows.Labels)
+	}
+	if got := rows.Pages[0].Extract.Rows.Ignore[0]; got != "promedio infodolar" {
+		t.Errorf("ignored label is %q", got)
+	}
+	sheet, err := source.Read("f.json", []byte(sheetFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sheet.Pages[0].Extract.Sheet.Year; got != "ano" {
+		t.Errorf("heading of the year is %q", got)
+	}
+}
+
+// An empty form is a body, no form is none.
+func TestAnEmptyFormIsABody(t *testing.T) {
+	text := strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1)
+	d, err := source.Read("f.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
+		t.Errorf("form is %#v", form)
+	}
+}
+
+// broken is a whole definition with one thing replaced.
+type broken struct{ file, old, fresh, want string }
+
+func brokenHeads() map[string]broken {
+	return map[string]broken{
+		"unknown key":          {textFile, `"name": "Qik"`, `"name": "Qik", "Priority": 1`, `unknown key "Priority"`},
+		"doubled key":          {textFile, `"name": "Qik"`, `"name": "Qik", "name": "B"`, `"name" stands twice`},
+		"null":                 {textFile, `"name": "Qik"`, `"name": null`, "name is null"},
+		"no name":              {textFile, `"name": "Qik", `, ``, "name is missing"},
+		"number for a text":    {textFile, `"name": "Qik"`, `"name": 7`, "name is no text"},
+		"control character":    {textFile, `"name": "Qik"`, `"name": "Q\u0007"`, "control character"},
+		"broken character":     {textFile, `"name": "Qik"`, `"name": "Q\ud800"`, "control character or a broken one"},
+		"long name":            {textFile, `"name": "Qik"`, `"name": "` + strings.Repeat("q", 201) + `"`, "201 characters"},
+		"capital in the id":    {textFile, `"id": "qik-site"`, `"id": "Qik"`, "^[a-z0-9-]"},
+		"no id":                {textFile, `"id": "qik-site", `, ``, "id is missing"},
+		"url without a scheme": {fieldsFile, `"https://popular.example/tasas"`, `"popular.example"`, "no web address"},
+		"nobody speaks":        {textFile, `"institution": "qik",`, ``, "neither institution nor upstreamSource"},
+		"priority in quotes":   {fieldsFile, `"priority": 90`, `"priority": "90"`, "whole number from 0"},
+		"priority below zero":  {fieldsFile, `"priority": 90`, `"priority": -1`, "whole number from 0"},
+		"priority a fraction":  {fieldsFile, `"priority": 90`, `"priority": 9.5`, "whole number from 0"},
+		"unknown kind":         {fieldsFile, `"kind": "commercial"`, `"kind": "Commercial"`, "none of"},
+		"unknown channel":      {fieldsFile, `"channel": "digital"`, `"channel": "cheque"`, "none of"},
+		"unknown language":     {fieldsFile, `"language": "en"`, `"language": "fr"`, "none of"},
+		"unknown mark":         {fieldsFile, `"decimal": "comma"`, `"decimal": ","`, "none of"},
+		"nine decimals":        {fieldsFile, `"decimalsMax": 3`, `"decimalsMax": 9`, "from 0 to 8"},
+		"flag in quotes":       {fieldsFile, `"ignoreRobots": true`, `"ignoreRobots": "yes"`, "true or false"},
+		"file outside":         {fieldsFile, `"ca/popular.pem"`, `"../popular.pem"`, "no file below"},
+		"file from the root":   {fieldsFile, `"ca/popular.pem"`, `"/etc/popular.pem"`, "no file below"},
+		"expiry in days":       {fieldsFile, `"20h"`, `"2d"`, "no span"},
+		"no expiry at all":     {fieldsFile, `"20h"`, `"9999h"`, "no span"},
+		"unknown expiry":       {fieldsFile, `"afterDate"`, `"afterday"`, "unknown key"},
+		"date nobody tells":    {textFile, `"name": "Qik"`, `"name": "Qik", "expiry": {"afterDate": "48h"}`, "no page has a date"},
+		"bounds exchanged":     {fieldsFile, `"lowest": "20", "highest": "60.5"`, `"lowest": "60", "highest": "20"`, "exchange them"},
+		"bound that is none":   {fieldsFile, `"currency": "USD", "lowest": "40"`, `"currency": "USD"`, "bounds nothing"},
+		"bound twice":          {fieldsFile, `"until": "2004-12-31", `, ``, "for the same dates"},
+		"bound of no day":      {fieldsFile, `"2004-12-31"`, `"2004-12-32"`, "until"},
+		"bound as a number":    {fieldsFile, `"lowest": "40"`, `"lowest": 40`, "lowest is no text"},
+		"bound with a comma":   {fieldsFile, `"60.5"`, `"60,5"`, "highest"},
+		"jump of nothing":      {fieldsFile, `"jumpPermille": 160`, `"jumpPermille": 0`, "from 1 to"},
+		"bound of no currency": {fieldsFile, `{"currency": "USD", "lowest": "40"}`, `{"lowest": "40"}`, "currency is missing"},
+		"small currency":       {textFile, `"currency": "USD"`, `"currency": "usd"`, "^[A-Z]{3}$"},
+		"the own currency":     {textFile, `"currency": "USD"`, `"currency": "DOP"`, "quoted in"},
+		"no pages":             {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": []}`, "at least one page"},
+		"pages no list":        {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": {}}`, "no list"},
+		"page no object":       {textFile, `"pages": [`, `"pages": [7, `, "no JSON object"},
+		"pages without names":  {textFile, `"pages": [`, `"pages": [{}, `, "needs one"},
+	}
+}
+
+func brokenRequests() map[string]broken {
+	return map[string]broken{
+		"no requests":          {textFile, `"requests": [{"url": "https://qik.example/"}],`, ``, "requests is missing"},
+		"plain http":           {textFile, `https://qik`, `http://qik`, "plainHttp"},
+		"fragment of a url":    {textFile, `qik.example/"`, `qik.example/#a"`, "# part"},
+		"blank in a url":       {textFile, `qik.example/"`, `qik.example/a b"`, "no web address"},
+		"user in a url":        {textFile, `https://qik`, `https://a:b@qik`, "no web address"},
+		"two sites":            {fieldsFile, `{"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}`, `{"method": "POST", "url": "https://other.example/"`, "stay on one site"},
+		"two registered names": {fieldsFile, `{"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}`, `{"method": "POST", "url": "https://a.com.do/"`, "stay on one site"},
+		"no address":           {textFile, `"url": "https://qik.example/"`, `"method": "GET"`, "either url or addressFrom"},
+		"first from an answer": {textFile, `"url": "https://qik.example/"`, `"addressFrom": {"selector": "a", "attribute": "href"}`, "none before the first"},
+		"address of nothing":   {fieldsFile, `"selector": "#a[data-url]", `, ``, "selector is missing"},
+		"address of no name":   {fieldsFile, `, "attribute": "data-url"`, ``, "attribute is missing"},
+		"GET with a body":      {fieldsFile, `"method": "POST"`, `"method": "GET"`, "GET has none"},
+		"POST without one":     {fieldsFile, `, "form": {"json": "{}"}`, ``, "has no body"},
+		"two bodies":           {fieldsFile, `"form": {"json": "{}"}`, `"form": {}, "json": {}`, "one body"},
+		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, "no JSON value"},
+		"other method":         {jsonFile, `"method": "POST"`, `"method": "PUT"`, "none of"},
+		"own user agent":       {fieldsFile, `"accept"`, `"user-agent"`, "not for a definition"},
+		"own cookie":           {fieldsFile, `"accept"`, `"COOKIE"`, "not for a definition"},
+		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, "no name of a header"},
+		"header with a line":   {fieldsFile, `"text/html"`, `"a\r\nb: c"`, "control character"},
+		"header not in ASCII":  {fieldsFile, `"text/html"`, `"é"`, "ASCII"},
+		"header twice":         {fieldsFile, `"accept": "text/html"`, `"accept": "a", "Accept": "b"`, "stands twice"},
+		"form of a number":     {fieldsFile, `"json": "{}"`, `"json": 1`, "json is no text"},
+		"too many requests":    {textFile, `"requests": [`, `"requests": [{},{},{},{},{},`, "at most 5"},
+	}
+}
+
+func brokenExtracts() map[string]broken {
+	return map[string]broken{
+		"no extract":            {textFile, `"extract"`, `"extrakt"`, "extract is missing"},
+		"no method":             {textFile, `"method": "text-regex", `, ``, "method is missing"},
+		"unknown method":        {textFile, `text-regex`, `html-text`, "none of"},
+		"fields of another":     {textFile, `"text": {`, `"fields": [], "text": {`, "fields does not belong"},
+		"rows of another":       {fieldsFile, `"fields": [`, `"rows": {}, "fields": [`, "rows does not belong"},
+		"expectation in HTML":   {fieldsFile, `"fields": [`, `"expect": [], "fields": [`, "expect does not belong"},
+		"date beside a sheet":   {sheetFile, `"fields": [`, `"date": {}, "fields": [`, "date does not belong"},
+		"no fields":             {sheetFile, `[{"currency": "USD", "side": "buy", "at": "*Compra"}]`, `[]`, "fields is missing"},
+		"no sheet":              {sheetFile, `"sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},`, ``, "sheet is missing"},
+		"sheet without a month": {sheetFile, `"month": "Mes", `, ``, "month is missing"},
+		"heading of marks":      {sheetFile, `"*Compra"`, `"**"`, "no letters"},
+		"no rows":               {rowsFile, `"rows"`, `"date"`, "rows is missing"},
+		"no text":               {textFile, `"text":`, `"date":`, "text is missing"},
+		"field without a side":  {sheetFile, `"side": "buy", `, ``, "side is missing"},
+		"field without a place": {fieldsFile, `"at": "#compra", `, ``, "at is missing"},
+		"field of no currency":  {fieldsFile, `"currency": "USD", "fragment"`, `"fragment"`, "has no currency"},
+		"field of nobody":       {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
+		"both and one":          {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
+		"selector cut off":      {fieldsFile, `"#compra"`, `"#compra["`, "no CSS selector"},
+		"selector of nothing":   {fieldsFile, `"#compra"`, `"a,,b"`, "no CSS selector"},
+		"selector unknown":      {fieldsFile, `"#compra"`, `"a:no-such"`, "no CSS selector"},
+		"pattern cut off":       {fieldsFile, `"al (.+)"`, `"al (.+"`, "no pattern"},
+		"pattern looks behind":  {fieldsFile, `"al (.+)"`, `"(?<=al )x"`, "no pattern"},
+		"pattern of two groups": {fieldsFile, `"al (.+)"`, `"(al) (.+)"`, "2 groups"},
+		"date in no form":       {fieldsFile, `"form": "dd/mm/yyyy"`, `"form": "yy"`, "none of"},
+		"date nowhere":          {fieldsFile, `"at": ".fecha", `, ``, "at is missing"},
+		"attribute in JSON":     {jsonFile, `{"at": "name"}`, `{"at": "name", "attribute": "x"}`, "unknown key"},
+		"path with a blank":     {jsonFile, `"rate.list[0]"`, `"rate list"`, "no path"},
+		"path cut off":          {jsonFile, `"rate.list[0]"`, `"rate.list[0"`, "no path"},
+		"path with a hole":      {jsonFile, `"rate.list[0]"`, `"rate..list"`, "no path"},
+		"value and side":        {jsonFile, `"value": {`, `"buy": {"at": "b"}, "value": {`, "either one value"},
+		"no value at all":       {jsonFile, `"value": {"at": "rate.list[0]"}, `, ``, "neither buy nor sell nor value"},
+		"label without a side":  {jsonFile, `, "side": "buy"`, ``, "names no side"},
+		"label with a side":     {rowsFile, `"institution": "popular"`, `"institution": "popular", "side": "buy"`, "tell their sides"},
+		"label of nobody":       {rowsFile, `{"institution": "popular"}`, `{}`, "names no institution"},
+		"label of no currency":  {jsonFile, `"currency": "USD", `, ``, "names no currency"},
+		"label twice":           {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
+		"label of marks":        {rowsFile, `"López de Haro*"`, `" *: "`, "is no label"},
+		"label known, ignored":  {rowsFile, `"Promedio InfoDolar"`, `"banco popular"`, "stands among the labels"},
+		"no labels":             {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
+		"row that says nothing": {rowsFile, `{"at": ".nombre"}`, `{}`, "says nothing"},
+		"no label place":        {rowsFile, `"label": {"at": ".nombre"}, `, ``, "label is missing"},
+		"minimum of none":       {rowsFile, `"min": 2`, `"min": 0`, "from 1 to"},
+		"group of another name": {textFile, `(?P<buy>`, `(?P<compra>`, `group "compra"`},
+		"no group of a side":    {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
+		"no pattern":            {textFile, `"pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", `, ``, "pattern is missing"},
+		"text of no currency":   {textFile, `"currency": "USD", `, ``, "group label"},
+		"expected nothing":      {jsonFile, `, "value": "success"`, ``, "value is missing"},
+	}
+}
+
+func TestBrokenDefinitionsAreRefused(t *testing.T) {
+	for _, table := range []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts()} {
+		for name, b := range table {
+			t.Run(name, func(t *testing.T) {
+				text := strings.Replace(b.file, b.old, b.fresh, 1)
+				if text == b.file {
+					t.Fatalf("the definition has no %s to break", b.old)
+				}
+				_, err := source.Read("broken.json", []byte(text))
+				if err == nil {
+					t.Fatalf("no error; want one with %q\n%s", b.want, text)
+				}
+				if !strings.Contains(err.Error(), b.want) || !strings.HasPrefix(err.Error(), "broken.json: ") {
+					t.Errorf("got  %v\nwant broken.json and %q", err, b.want)
+				}
+			})
+		}
+	}
+}
+
+func TestEveryProblemIsToldAtOnceWithItsPlace(t *testing.T) {
+	text := strings.NewReplacer(`"id": "indexa"`, `"id": "I"`, `"rate.list[0]"`, `"["`, `"form": "iso"`, `"form": "day"`).Replace(jsonFile)
+	_, err := source.Read("f.json", []byte(text))
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 3 {
+		t.Fatalf("want three problems, got %v", err)
+	}
+	for _, place := range []string{"f.json: the file: id", "f.json: pages[0].extract.rows.value: at", "f.json: pages[0].extract.rows.date: form"} {
+		if !strings.Contains(err.Error(), place) {
+			t.Errorf("no problem at %q in\n%v", place, err)
+		}
+	}
+}
+
+func TestFilesThatAreNoJSONAreRefused(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"empty":            {"", "not one JSON object"},
+		"cut off":          {"{\n\"id\": ", "line 2"},
+		"two objects":      {"{} {}", "not one JSON object"},
+		"a list":           {"[]", "no JSON object"},
+		"byte order mark":  {"\xef\xbb\xbf{}", "byte order mark"},
+		"not UTF-8":        {"{\"id\": \"\xe9\"}", "not UTF-8"},
+		"too long":         {strings.Repeat(" ", 256<<10) + "{}", "longer than"},
+		"nothing in it":    {"{}", "pages is missing"},
+		"only a change":    {`{"id": "a", "disabled": "x"}`, "only changes a known definition"},
+		"changes nothing":  {`{"id": "a"}`, "changes nothing"},
+		"changes too much": {`{"id": "a", "name": "b", "disabled": "x"}`, `unknown key "name"`},
+	} {
+		_, err := source.Read("f.json", []byte(test.text))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
