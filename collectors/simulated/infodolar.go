@@ -18,7 +18,7 @@ func aggregatorRoutes() []route {
 	return []route{
 		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"), infodolar("/precio-euro-provincia-santo-domingo.aspx", "EUR"),
 		{method: http.MethodGet, host: "livedolar.do", path: "/api/rates", render: livedolar},
-		{method: http.MethodGet, host: "api.indexa.do", path: "/api/rates", query: "bank=bpd", render: indexa},
+		{method: http.MethodGet, host: "api.indexa.do", path: "/api/rates", render: indexa},
 	}
 }
 
@@ -38,7 +38,8 @@ func entities() []entity {
 		{"santa-cruz", "Banco Santa Cruz", "", true}, {"promerica", "Banco Promerica", "", true},
 		{"lopez-de-haro", "Banco López de Haro", "", true}, {"bdi", "Banco BDI", "", true}, {"vimenca", "Banco Vimenca", "", true},
 		{"caribe", "Banco Caribe", "", true}, {"ademi", "Banco Ademi", "", true}, {"lafise", "Banco Lafise", "", true},
-		{"banesco", "Banesco", "", true}, {"union", "Banco Unión", "", true}, {"motor-credito", "Motor Crédito", "", false},
+		{"banesco", "Banesco", "", true}, {"activo", "Banco Activo", "", false}, {"jmmb", "JMMB Bank", "", false},
+		{"union", "Banco Unión", "", true}, {"motor-credito", "Motor Crédito", "", false},
 		{"bonanza", "Bonanza Banco", "", true},
 		{"apap", "Asociación Popular de Ahorros y Préstamos", "", true}, {"cibao", "Asociación Cibao de Ahorros y Préstamos", "", false},
 		{"la-nacional", "Asociación La Nacional de Ahorros y Préstamos", "", true}, {"alaver", "Alaver", "", false},
@@ -120,17 +121,27 @@ func livedolar(v *view) document {
 	return jsonDocument("[%s]", strings.Join(rows, ","))
 }
 
-// indexa answers whoever has a token, and nobody else; the guard of its route would be silence, this is a refusal in words.
+// indexa answers whoever has a token; everybody else is refused in words, with status 200.
 func indexa(v *view) document {
 	if v.request.Header.Get("X-Access-Token") == "" {
 		return jsonDocument(`{"status":"error","message":"Token is missing"}`)
 	}
+	bank := v.request.URL.Query().Get("bank")
+	institution := map[string]string{
+		"bpd": "popular", "bnr": "banreservas", "bns": "scotiabank", "bsc": "santa-cruz", "bdi": "bdi", "bpm": "promerica", "bvm": "vimenca",
+	}[bank]
+	names := map[string]string{"USD": "dollar", "EUR": "euro", "CHF": "swissfranc", "GBP": "poundsterling", "CAD": "cdollar"}
 	var rows []string
-	for _, side := range []struct{ name, rate string }{
-		{"dollarbuyrate", v.Quote("popular", "USD").Buy}, {"dollarsellrate", v.Quote("popular", "USD").Sell},
-		{"eurobuyrate", v.Quote("popular", "EUR").Buy}, {"eurosellrate", v.Quote("popular", "EUR").Sell},
-	} {
-		rows = append(rows, fmt.Sprintf(`{"bank":"bpd","rate":%s,"date":"%s","name":%q}`, number(side.rate), v.Now.Format("2006-01-02"), side.name))
+	add := func(rate, name string) {
+		if rate != "" {
+			rows = append(rows, fmt.Sprintf(`{"bank":%q,"rate":%s,"date":"%s","name":%q}`, bank, number(rate), v.Now.Format("2006-01-02"), name))
+		}
+	}
+	for _, l := range v.Of(institution) {
+		if l.Channel != engine.Digital {
+			add(l.Buy, names[l.Currency]+"buyrate")
+			add(l.Sell, names[l.Currency]+"sellrate")
+		}
 	}
 	return jsonDocument(`{"status":"success","data":[%s]}`, strings.Join(rows, ","))
 }

@@ -218,13 +218,13 @@ func (m *Market) observation(d *desk, quote int) engine.Observation {
 	return o
 }
 
-// text writes commercial prices with two decimals, reference rates with four.
+// text writes commercial prices with two decimals, reference rates with up to four, as a number and not as a price.
 func (q *price) text(value int64) string {
 	switch {
 	case value == 0:
 		return ""
 	case q.kind == engine.Reference:
-		return fmt.Sprintf("%d.%04d", value/peso, value%peso)
+		return shortest(fmt.Sprintf("%d.%04d", value/peso, value%peso))
 	}
 	return fmt.Sprintf("%d.%02d", value/peso, value%peso/(peso/100))
 }

@@ -126,15 +126,23 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// number is a side as a JSON number, null when there is none, a text when it is something else.
+// number is a side as a JSON number, null when there is none, a text when it is something else. A number ends with a digit that
+// counts: 60.9, not 60.90.
 func number(text string) string {
 	switch {
 	case text == "":
 		return "null"
 	case jsonNumber.MatchString(text):
-		return text
+		return shortest(text)
 	}
 	return quoted(text)
+}
+
+func shortest(text string) string {
+	if strings.Contains(text, ".") {
+		return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // quoted is a JSON text. What pages hold needs no escapes but those of %q, which JSON has too.

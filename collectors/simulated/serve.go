@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -171,7 +172,10 @@ func hostName(host string) string {
 
 // requestOf is the request of a definition as a client would send it, for Document.
 func requestOf(wanted *source.Request, at *route) *http.Request {
-	r := &http.Request{Method: at.method, Header: http.Header{}}
+	r := &http.Request{Method: at.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: at.host, Path: at.path}}
+	if address, err := url.Parse(wanted.URL); err == nil && wanted.URL != "" {
+		r.URL = address
+	}
 	r.Header.Set("Accept", acceptPage)
 	for name, value := range wanted.Headers {
 		r.Header.Set(name, value)

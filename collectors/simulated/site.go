@@ -249,6 +249,6 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	v := s.view(request, s.broken.take(Fault.ofAnswer, at.targets()...))
 	made := v.document(at)
 	return &source.Document{
-		URL: "https://" + at.host + at.path, ContentType: made.contentType, Body: made.body, FetchedAt: v.Now,
+		URL: request.URL.String(), ContentType: made.contentType, Body: made.body, FetchedAt: v.Now,
 	}
 }

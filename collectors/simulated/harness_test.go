@@ -1,0 +1,242 @@
+package simulated
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// noon is a Monday, so that the reference rate of Friday counts.
+func noon() time.Time { return instant("2026-09-21T16:00:00Z") }
+
+// open starts a site over a market that has moved once.
+func open(t *testing.T, c SiteConfig) *Site {
+	t.Helper()
+	if c.Market == nil {
+		c.Market = NewMarket(1)
+		c.Market.History(day("2026-09-14"), day("2026-09-20"))
+		c.Market.Step(noon())
+	}
+	site := NewSite(c)
+	if err := site.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := site.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return site
+}
+
+// visitor is a client with a jar of cookies and no manners.
+func visitor(t *testing.T, site *Site) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{
+		DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}, DisableCompression: true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+}
+
+// get reads one address as it is sent.
+func get(t *testing.T, client *http.Client, address string, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return do(t, client, r)
+}
+
+func do(t *testing.T, client *http.Client, r *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 20<<20))
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
+	}
+	return response, body
+}
+
+// collect gets a page of a definition step by step.
+func collect(t *testing.T, site *Site, d *source.Definition, page int) *source.Document {
+	t.Helper()
+	client, document := visitor(t, site), &source.Document{}
+	for i := range d.Pages[page].Requests {
+		request := &d.Pages[page].Requests[i]
+		address := request.URL
+		if request.AddressFrom != nil {
+			next, err := source.AttributeOf(document, request.AddressFrom.Selector, request.AddressFrom.Attribute)
+			if err != nil {
+				t.Fatalf("%s: %v", d.ID, err)
+			}
+			base, err := url.Parse(document.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			absolute, err := base.Parse(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address = absolute.String()
+		}
+		response, body := do(t, client, asked(t, request, address))
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s answers %s", d.ID, address, response.Status)
+		}
+		document = &source.Document{
+			URL: address, ContentType: response.Header.Get("Content-Type"), Body: body, FetchedAt: noon(),
+		}
+	}
+	return document
+}
+
+func asked(t *testing.T, request *source.Request, address string) *http.Request {
+	t.Helper()
+	body, content := "", ""
+	switch {
+	case request.JSON != "":
+		body, content = request.JSON, "application/json"
+	case request.Form != nil:
+		form := url.Values{}
+		for name, value := range request.Form {
+			form.Set(name, value)
+		}
+		body, content = form.Encode(), formContent
+	}
+	r, err := http.NewRequestWithContext(t.Context(), cmp.Or(request.Method, http.MethodGet), address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content != "" {
+		r.Header.Set("Content-Type", content)
+	}
+	for name, value := range request.Headers {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// enabled are the definitions that are collected.
+func enabled() []*source.Definition {
+	return slices.DeleteFunc(slices.Clone(source.DefaultSet().Definitions()), func(d *source.Definition) bool { return d.Disabled != "" })
+}
+
+// readings are what the pages of a definition say, by quote; a quote whose sides stand on two pages is put together.
+func readings(d *source.Definition, document func(page int) *source.Document) (map[quoteOf]engine.Observation, error) {
+	all, errs := map[quoteOf]engine.Observation{}, []error{}
+	for page := range d.Pages {
+		found := document(page)
+		if found == nil {
+			return nil, fmt.Errorf("%s: the site has no page %d", d.ID, page)
+		}
+		answer, err := d.Parse(page, found)
+		errs = append(errs, err)
+		for _, o := range answer.Observations {
+			o.Channel, o.Kind, o.Document = cmp.Or(o.Channel, engine.Unspecified), cmp.Or(o.Kind, engine.Commercial), ""
+			name := nameOf(o)
+			known := all[name]
+			o.Buy, o.Sell = cmp.Or(o.Buy, known.Buy), cmp.Or(o.Sell, known.Sell)
+			all[name] = o
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+func nameOf(o engine.Observation) quoteOf {
+	return quoteOf{engine.QuoteKey{Institution: o.InstitutionID, Channel: o.Channel, Kind: o.Kind}, o.Currency}
+}
+
+// expected is what a definition has to read from the market as it is.
+func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
+	all, readable := map[quoteOf]engine.Observation{}, reads(d)
+	for _, o := range m.Quotes() {
+		name := nameOf(o)
+		if !readable[name] || d.Institution == "" && !aggregates(m, d, name) {
+			continue
+		}
+		if !isDated(d) {
+			o.EffectiveDate, o.PublishedAt = 0, time.Time{}
+		}
+		all[name] = o
+	}
+	return all
+}
+
+// aggregates reports that the aggregator lists the quote: not every institution is on its pages.
+func aggregates(m *Market, d *source.Definition, name quoteOf) bool {
+	if d.ID == "livedolar" {
+		return name.currency == "USD" && name.Channel != engine.Digital &&
+			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
+	}
+	return slices.ContainsFunc(entities(), func(e entity) bool {
+		return e.institution == name.Institution && cmp.Or(e.channel, engine.Unspecified) == name.Channel &&
+			(e.direct || !m.look().silent[e.institution])
+	})
+}
+
+// same compares values as numbers: a price says 60.90 and the JSON number of it 60.9.
+func same(a, b engine.Observation) bool {
+	return sameSide(a.Buy, b.Buy) && sameSide(a.Sell, b.Sell) && a.EffectiveDate == b.EffectiveDate && a.PublishedAt.Equal(b.PublishedAt)
+}
+
+func sameSide(a, b string) bool {
+	x, errX := engine.ParseDecimal(a)
+	y, errY := engine.ParseDecimal(b)
+	if errX != nil || errY != nil {
+		return a == b
+	}
+	return x.Compare(y) == 0
+}
+
+// differences tells how two answers differ, "" when they do not.
+func differences(got, want map[quoteOf]engine.Observation) string {
+	var all []string
+	for name, w := range want {
+		g, ok := got[name]
+		switch {
+		case !ok:
+			all = append(all, fmt.Sprintf("%v is missing", name))
+		case !same(g, w):
+			all = append(all, fmt.Sprintf("%v: read %s/%s of %s %s, want %s/%s of %s %s", name,
+				g.Buy, g.Sell, g.EffectiveDate, g.PublishedAt, w.Buy, w.Sell, w.EffectiveDate, w.PublishedAt))
+		}
+	}
+	for name, g := range got {
+		if _, ok := want[name]; !ok {
+			all = append(all, fmt.Sprintf("%v: read %s/%s of nobody", name, g.Buy, g.Sell))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}

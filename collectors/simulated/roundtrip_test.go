@@ -1,0 +1,121 @@
+package simulated
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// TestSite_RoundTrip fetches every source over HTTP and wants exactly what the market quotes, for fifty steps. The pages are
+// written from what is known of the real ones, not from the definitions: a definition that reads another page fails here.
+func TestSite_RoundTrip(t *testing.T) {
+	market, at := NewMarket(1), noon()
+	market.History(day("2026-08-01"), day("2026-09-20"))
+	site := open(t, SiteConfig{Market: market})
+	read := 0
+	for step := range 50 {
+		at = at.Add(7 * time.Minute)
+		market.Step(at)
+		for _, d := range enabled() {
+			if d.Institution != "" && market.look().silent[d.Institution] {
+				continue
+			}
+			got, err := readings(d, func(page int) *source.Document {
+				if step%10 > 0 {
+					return site.Document(d.ID, page)
+				}
+				return collect(t, site, d, page)
+			})
+			if err != nil {
+				t.Fatalf("step %d: %s: %v", step, d.ID, err)
+			}
+			if wrong := differences(got, expected(market, d)); wrong != "" {
+				t.Fatalf("step %d: %s:\n%s", step, d.ID, wrong)
+			}
+			read += len(got)
+		}
+	}
+	t.Logf("%d quotes of %d sources read in 50 steps", read, len(enabled()))
+}
+
+// TestSite_DocumentIsWhatIsServed holds that tests without a network see the bytes that a client gets.
+func TestSite_DocumentIsWhatIsServed(t *testing.T) {
+	site := open(t, SiteConfig{})
+	for _, d := range source.DefaultSet().Definitions() {
+		for page := range d.Pages {
+			inside := site.Document("demo-"+d.ID, page)
+			if inside == nil {
+				t.Errorf("%s, page %d: the site does not know its address", d.ID, page)
+				continue
+			}
+			served := collect(t, site, d, page)
+			if !bytes.Equal(served.Body, inside.Body) || served.ContentType != inside.ContentType {
+				t.Errorf("%s, page %d: served %s, given %s", d.ID, page, served.ContentType, inside.ContentType)
+			}
+		}
+	}
+	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
+		t.Error("a page that does not exist has a document")
+	}
+}
+
+// TestMarket_EveryQuoteHasASource wants each quote of the market read by exactly one of the sources that are collected.
+func TestMarket_EveryQuoteHasASource(t *testing.T) {
+	m := NewMarket(1)
+	listedQuotes := map[quoteOf]string{}
+	for _, refresh := range m.Refreshes(noon()) {
+		for _, o := range refresh.Observations {
+			name := nameOf(o)
+			if other, twice := listedQuotes[name]; twice {
+				t.Errorf("%v is in %s and %s", name, other, refresh.SourceID)
+			}
+			listedQuotes[name] = refresh.SourceID
+		}
+	}
+	for _, o := range m.Quotes() {
+		if _, ok := listedQuotes[nameOf(o)]; !ok {
+			t.Errorf("nobody reads %v", nameOf(o))
+		}
+	}
+}
+
+// TestMarket_HistoryIsOfTheSourcesThatGoOn wants live collection to continue what History began: the same sources with the
+// same quotes and dates.
+func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
+	m := NewMarket(1)
+	site := open(t, SiteConfig{Market: m})
+	set := Definitions(source.DefaultSet())
+	for _, refresh := range m.History(day("2026-09-18"), day("2026-09-18")) {
+		d, ok := set.Find(refresh.SourceID)
+		if !ok {
+			t.Errorf("%s is no definition", refresh.SourceID)
+			continue
+		}
+		live, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
+		if err != nil {
+			t.Errorf("%s: %v", d.ID, err)
+		}
+		for _, o := range refresh.Observations {
+			if got, ok := live[nameOf(o)]; !ok || !same(got, o) {
+				t.Errorf("%s: the history says %+v, its page %+v", d.ID, o, live[nameOf(o)])
+			}
+		}
+	}
+}
+
+// TestDefinitions_SayThatTheyAreNotReal wants nothing of the demo to pass for a real source, and nothing else to change.
+func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
+	real := source.DefaultSet()
+	demo := Definitions(real).Definitions()
+	if len(demo) != len(real.Definitions()) {
+		t.Fatalf("%d definitions of %d", len(demo), len(real.Definitions()))
+	}
+	for _, d := range demo {
+		from, ok := real.Find(d.ID[len("demo-"):])
+		if !ok || d.Name != "Demo, tasas simuladas: "+from.Name || d.URL != "" || len(d.Pages) != len(from.Pages) {
+			t.Errorf("%s is %q at %q", d.ID, d.Name, d.URL)
+		}
+	}
+}
