@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -149,9 +150,9 @@ func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time
 
 // TestExport wants a book, exported and imported, to be the book that it was.
 func TestExport(t *testing.T) {
-	m, to := NewMarket(3), day("2026-09-20")
-	refreshes := append(m.History(to-60, to), m.Refreshes((to + 1).Start().Add(9*time.Hour))...)
-	now := m.last
+	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
+	now := (to + 1).Start().Add(9 * time.Hour)
+	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
 		before := observe(t, currency, refreshes, now)
 		var file bytes.Buffer
