@@ -30,6 +30,7 @@ type tables struct {
 	bytes, links int // that it may still read
 }
 
+// ReadAt reads for the library, or says that it has read enough.
 func (t *tables) ReadAt(p []byte, offset int64) (int, error) {
 	if t.links--; t.links < 0 {
 		return 0, errTables
