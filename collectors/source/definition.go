@@ -124,6 +124,7 @@ type Field struct {
 	Currency string // "" = the page's
 	Side     Side
 	Channel  engine.Channel // "" = the source's
+	From     engine.Date    // of a sheet: days before it are another currency's under the same heading; zero = none are
 	Place
 }
 

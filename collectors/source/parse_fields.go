@@ -1,10 +1,15 @@
 package source
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/tasard/tasard/engine"
+)
 
 // fieldQuote is the fields of one quote, each side with its alternatives in their order.
 type fieldQuote struct {
 	target          Target
+	from            engine.Date // of the first of them; days before it are left out
 	buy, sell, both []*Place
 }
 
@@ -17,7 +22,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 		target := Target{Currency: field.Currency, Channel: field.Channel}
 		quote := known[target]
 		if quote == nil {
-			quote = &fieldQuote{target: target}
+			quote = &fieldQuote{target: target, from: field.From}
 			known[target] = quote
 			quotes = append(quotes, quote)
 		}

@@ -98,6 +98,9 @@ func (o *object) field(method Method, s *speaker) Field {
 		Currency: o.currency("currency"), Side: requiredWord(o, "side", sides()),
 		Channel: word(o, "channel", "", engine.Channels()), Place: o.place(fieldPlaces(method)),
 	}
+	if method == XLSXRows {
+		f.From = o.day("from")
+	}
 	if !s.institution {
 		o.wrong("belongs to no institution; name one for the source, fields cannot tell it")
 	}

@@ -41,7 +41,7 @@ const (
 	sheetFile = `{"id": "bcrd-usd", "name": "Histórico", "institution": "bcrd", "kind": "reference", "expiry": {"afterDate": "120h"},
   "pages": [{"requests": [{"url": "https://cdn.bcrd.example/a.xlsx"}],
     "extract": {"method": "xlsx-rows", "sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},
-      "fields": [{"currency": "USD", "side": "buy", "at": "*Compra"}]}}]}`
+      "fields": [{"currency": "USD", "side": "buy", "at": "*Compra", "from": "1991-01-02"}]}}]}`
 )
 
 func wholeFiles() []string {
@@ -201,7 +201,7 @@ func brokenExtracts() map[string]broken {
 		"rows of another":       {fieldsFile, `"fields": [`, `"rows": {}, "fields": [`, "rows does not belong"},
 		"expectation in HTML":   {fieldsFile, `"fields": [`, `"expect": [], "fields": [`, "expect does not belong"},
 		"date beside a sheet":   {sheetFile, `"fields": [`, `"date": {}, "fields": [`, "date does not belong"},
-		"no fields":             {sheetFile, `[{"currency": "USD", "side": "buy", "at": "*Compra"}]`, `[]`, "fields is missing"},
+		"no fields":             {sheetFile, `[{"currency": "USD", "side": "buy", "at": "*Compra", "from": "1991-01-02"}]`, `[]`, "fields is missing"},
 		"no sheet":              {sheetFile, `"sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},`, ``, "sheet is missing"},
 		"sheet without a month": {sheetFile, `"month": "Mes", `, ``, "month is missing"},
 		"heading of marks":      {sheetFile, `"*Compra"`, `"**"`, "no letters"},
@@ -218,6 +218,8 @@ func brokenExtracts() map[string]broken {
 		"pattern cut off":       {fieldsFile, `"al (.+)"`, `"al (.+"`, "no pattern"},
 		"pattern looks behind":  {fieldsFile, `"al (.+)"`, `"(?<=al )x"`, "no pattern"},
 		"pattern of two groups": {fieldsFile, `"al (.+)"`, `"(al) (.+)"`, "2 groups"},
+		"from of no day":        {sheetFile, `"1991-01-02"`, `"1991"`, "from"},
+		"from beside HTML":      {fieldsFile, `"at": "#compra"`, `"at": "#compra", "from": "1991-01-02"`, "unknown key"},
 		"date in no form":       {fieldsFile, `"form": "dd/mm/yyyy"`, `"form": "yy"`, "none of"},
 		"date nowhere":          {fieldsFile, `"at": ".fecha", `, ``, "at is missing"},
 		"attribute in JSON":     {jsonFile, `{"at": "name"}`, `{"at": "name", "attribute": "x"}`, "unknown key"},

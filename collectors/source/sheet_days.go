@@ -101,6 +101,9 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) ([]engine.Obser
 	row := &sheetScope{headings: s.headings, cells: cells}
 	s.date = date
 	for _, fields := range s.fields {
+		if date < fields.from {
+			continue
+		}
 		buy, sell, failure := s.fieldSides(row, fields)
 		if failure != nil {
 			return nil, failure

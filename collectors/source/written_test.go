@@ -99,7 +99,11 @@ func writtenExtract(e *source.Extract) object {
 	if e.Fields != nil {
 		fields := []object{}
 		for _, f := range e.Fields {
-			fields = append(fields, writtenPlace(f.Place).put("currency", f.Currency).put("side", string(f.Side)).put("channel", string(f.Channel)))
+			field := writtenPlace(f.Place).put("currency", f.Currency).put("side", string(f.Side)).put("channel", string(f.Channel))
+			if !f.From.IsZero() {
+				field.put("from", f.From.String())
+			}
+			fields = append(fields, field)
 		}
 		o["fields"] = fields
 	}
