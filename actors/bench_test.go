@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"testing"
@@ -114,6 +115,45 @@ func snapshotOf(b *testing.B, journal *memoryJournal) *memoryJournal {
 	kept := s.journal.(*memoryJournal)
 	b.Logf("snapshot of %d bytes", len(kept.snapshot))
 	return kept
+}
+
+// X9: start to Ready from the snapshot of 35 years of business days in every currency, and how large it is.
+func BenchmarkStartOfALongHistory(b *testing.B) {
+	var boards []*engine.Board
+	rows := 0
+	for _, currency := range testCatalogue().Currencies() {
+		state := engine.BookState{Currency: currency.Code}
+		for date := engine.DateOf(noon).AddDays(-35 * 365); date <= engine.DateOf(noon); date++ {
+			value := decimal(fmt.Sprintf("58.%04d", int(date)%10000))
+			if date%7 < 5 {
+				state.History = append(state.History, engine.HistoryEntry{
+					Date: date, InstitutionID: "bcrd", Currency: currency.Code, Channel: engine.Unspecified, Kind: engine.Reference, Buy: value, Sell: value,
+					SourceID: "bcrd-reference", DatePrecision: engine.PrecisionDay, ObservedAt: date.Start(), Rank: 100,
+				})
+			}
+		}
+		rows += len(state.History)
+		boards = append(boards, engine.Restore(state, testCatalogue(), engine.DefaultRules()).Board())
+	}
+	var snapshot bytes.Buffer
+	if err := writeSnapshot(&snapshot, boards); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s, err := Open(Config{Journal: &memoryJournal{snapshot: snapshot.Bytes()}, Clock: func() time.Time { return noon }, SnapshotRecords: 1 << 40})
+		if err != nil {
+			b.Fatal(err)
+		}
+		<-s.Ready()
+		b.StopTimer()
+		if got := len(s.currencies); got != len(boards) {
+			b.Fatalf("%d currencies", got)
+		}
+		_ = s.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(rows), "rows")
+	b.ReportMetric(float64(snapshot.Len()), "snapshot-bytes")
 }
 
 // recordedYear is a journal of refreshes with one quote each, a year of days.

@@ -329,7 +329,7 @@ func TestStateSpeaksOfTheLogAlone(t *testing.T) {
 func TestLimit_NegativeLimitsAreRefused(t *testing.T) {
 	account := NewAccount(7)
 	for _, bad := range []Allowance{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
-		if event, err := account.Limit(bad, "luis", noon); event != nil || err == nil || err.(*Error).Code != CodeInvalidParameters {
+		if event, err := account.Limit(bad, "luis", noon); event != nil || codeOf(t, err) != CodeInvalidParameters {
 			t.Errorf("%+v gives %+v, %v", bad, event, err)
 		}
 	}
