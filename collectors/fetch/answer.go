@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -58,15 +59,26 @@ func readBody(body io.Reader, declared int64, limit int, cut bool) ([]byte, erro
 			return nil, errTooLarge
 		}
 		if errors.Is(err, io.EOF) {
+			if len(buffer) < cap(buffer)/4 {
+				buffer = bytes.Clone(buffer) // its reader may keep it for long
+			}
 			return buffer, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(buffer) == cap(buffer) {
-			buffer = append(make([]byte, 0, min(4*cap(buffer), limit+1)), buffer...)
+			buffer = append(make([]byte, 0, nextRoom(cap(buffer), limit)), buffer...)
 		}
 	}
+}
+
+// nextRoom is the room after one that is full: four times as much, and soon the limit, so that the last copy is a small one.
+func nextRoom(room, limit int) int {
+	if room >= limit/16 {
+		return limit + 1
+	}
+	return 4 * room
 }
 
 // isRedirect reports that the answer names another place, by a status that has one.

@@ -37,10 +37,44 @@ func clock() time.Time {
 // link makes the two ends of a connection.
 type link func() (client, server net.Conn, err error)
 
-// pipe is a link in memory, which time in a bubble knows.
+// pipe is a link in memory, which time in a bubble knows. Between its ends some data may be under way, as in a network: without that,
+// two ends that write at the same time would wait for each other.
 func pipe() (client, server net.Conn, err error) {
-	client, server = net.Pipe()
+	client, near := net.Pipe()
+	far, server := net.Pipe()
+	carry(near, far)
+	carry(far, near)
 	return client, server, nil
+}
+
+// carry brings what is read from one end to the other, until either is closed. It makes no garbage that a look at the heap would see.
+func carry(from, to net.Conn) {
+	const pieces, pieceBytes = 8, 16 << 10
+	free, underWay := make(chan []byte, pieces), make(chan []byte, pieces)
+	for range pieces {
+		free <- make([]byte, pieceBytes)
+	}
+	go func() {
+		defer close(underWay)
+		for piece := range free {
+			n, err := from.Read(piece[:pieceBytes])
+			if err != nil {
+				return
+			}
+			underWay <- piece[:n]
+		}
+	}()
+	go func() {
+		defer close(free)
+		for piece := range underWay {
+			if _, err := to.Write(piece); err != nil {
+				_ = from.Close()
+			}
+			free <- piece
+		}
+		_ = to.Close()
+		_ = from.Close()
+	}()
 }
 
 // loopback is a real connection of this machine with itself.
@@ -338,4 +372,10 @@ func failureProblem(f *source.Failure, kind source.FailureKind, says ...string) 
 		}
 	}
 	return ""
+}
+
+func asFailure(err error) (*source.Failure, bool) {
+	var f *source.Failure
+	ok := errors.As(err, &f)
+	return f, ok
 }
