@@ -41,7 +41,9 @@ func FuzzXLS(f *testing.F) {
 	f.Add(dollarXLS())
 	f.Add(xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le32(5029<<2|3), le16(0), le32(2), le16(2))))
 	f.Add(ole(oleStream{"EncryptedPackage", make([]byte, 64)}))
-	f.Fuzz(func(t *testing.T, body []byte) { checkBook(t, append([]byte(oleSignature), strings.TrimPrefix(string(body), oleSignature)...)) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkBook(t, append([]byte(oleSignature), strings.TrimPrefix(string(body), oleSignature)...))
+	})
 }
 
 // FuzzBIFF changes only the records, which the container always delivers.
@@ -60,7 +62,9 @@ func FuzzBIFF(f *testing.F) {
 func FuzzXLSX(f *testing.F) {
 	f.Add(dollarXLSX(f))
 	f.Add(xlsx(f, row(1, `<c r="A1" t="s"><v>0</v></c>`), "Año"))
-	f.Fuzz(func(t *testing.T, body []byte) { checkBook(t, append([]byte(zipSignature), strings.TrimPrefix(string(body), zipSignature)...)) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkBook(t, append([]byte(zipSignature), strings.TrimPrefix(string(body), zipSignature)...))
+	})
 }
 
 // FuzzXLSX_Parts changes the parts in a good package.
