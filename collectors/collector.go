@@ -61,8 +61,8 @@ type Config struct {
 	RetryAfter []time.Duration
 	// RestAfter is after how many slots in a row in which nothing could be read a source rests. 0 = 5.
 	RestAfter int
-	// RestSpan is how often a resting source is tried. 0 = 24 h.
-	RestSpan time.Duration
+	// RestDays is on every how many days a resting source is tried, in the first slot of the day. 0 = 1.
+	RestDays int
 	// HistoryDays is how many days of the past a document hands over. 0 = all, which for a workbook of the central bank are
 	// 35 years at every slot; HistoryDaysLive is for a node that collects.
 	HistoryDays int
@@ -79,7 +79,7 @@ const (
 	budgetDefault        = 45 * time.Second
 	concurrencyDefault   = 8
 	restAfterDefault     = 5
-	restSpanDefault      = 24 * time.Hour
+	restDaysDefault      = 1
 	frozenAfterDefault   = 30 * 24 * time.Hour
 )
 
@@ -107,7 +107,7 @@ func (c Config) complete() Config {
 	c.Budget = cmp.Or(c.Budget, budgetDefault)
 	c.Concurrency = cmp.Or(c.Concurrency, concurrencyDefault)
 	c.RestAfter = cmp.Or(c.RestAfter, restAfterDefault)
-	c.RestSpan = cmp.Or(c.RestSpan, restSpanDefault)
+	c.RestDays = cmp.Or(c.RestDays, restDaysDefault)
 	c.FrozenAfter = cmp.Or(c.FrozenAfter, frozenAfterDefault)
 	return c
 }
@@ -119,7 +119,7 @@ func (c *Config) check() error {
 		return errors.New("check configuration: Fetcher is nil")
 	case c.Clock == nil:
 		return errors.New("check configuration: Clock is nil")
-	case c.Budget < 0 || c.Concurrency < 0 || c.RestAfter < 0 || c.RestSpan < 0 || c.HistoryDays < 0 || c.FrozenAfter < 0:
+	case c.Budget < 0 || c.Concurrency < 0 || c.RestAfter < 0 || c.RestDays < 0 || c.HistoryDays < 0 || c.FrozenAfter < 0:
 		return errors.New("check configuration: a limit is negative")
 	}
 	for i, d := range c.Definitions {

@@ -47,7 +47,7 @@ func (c *crashes) live(w *world, definitions []*source.Definition, until time.Ti
 
 // run lets a node die and start again around the slot, and then live for twenty minutes.
 func (c *crashes) run(t *testing.T) (doubled []published, missing int) {
-	inWorld(t, c.slot.Add(-30*time.Second), func(w *world) {
+	inWorld(t, c.slot.Add(-30*time.Second), func(t *testing.T, w *world) {
 		var definitions []*source.Definition
 		for _, id := range []string{"a", "b", "c", "d"} {
 			definitions = append(definitions, twoPages(id, "popular"))

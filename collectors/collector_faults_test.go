@@ -19,7 +19,7 @@ import (
 func TestIsolation(t *testing.T) {
 	others := func(bad behaviour, places int) map[string][]published {
 		all := map[string][]published{}
-		inWorld(t, saturday(), func(w *world) {
+		inWorld(t, saturday(), func(t *testing.T, w *world) {
 			definitions := w.manySources(6)
 			w.sites["source-03"] = bad
 			config := w.config(definitions...)
@@ -64,7 +64,7 @@ func TestIsolation(t *testing.T) {
 // TestConcurrency wants never more than eight sources under way, and one that hangs to hold its place no longer than its budget,
 // even when it does not notice that its time is over.
 func TestConcurrency(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(40)
 		release := make(chan struct{})
 		for i, d := range definitions {
@@ -94,7 +94,7 @@ func TestConcurrency(t *testing.T) {
 		synctest.Wait()
 		n.stop(w)
 	})
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(40)
 		for _, d := range definitions {
 			w.sites[d.ID] = steady(10*time.Second, oneQuote)
@@ -139,7 +139,7 @@ func TestRetries(t *testing.T) {
 		"none wanted":                 {scripted(9, source.Network), []time.Duration{}, []time.Duration{0}, Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, saturday(), func(w *world) {
+			inWorld(t, saturday(), func(t *testing.T, w *world) {
 				d := usdSource("s", "popular")
 				w.sites["s"] = c.site()
 				w.store.know(Daily().Last(w.now()), d)
@@ -168,7 +168,7 @@ func TestRetries(t *testing.T) {
 // currency that the slot has already goes along without it.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
-		inWorld(t, saturday(), func(w *world) {
+		inWorld(t, saturday(), func(t *testing.T, w *world) {
 			d := twoPages("s", "popular")
 			d.Pages[1].Currency = currency
 			var pages []int
@@ -199,10 +199,10 @@ func TestRetries_Page(t *testing.T) {
 	}
 }
 
-// TestBreaker lets a source rest after five slots, look once a day, and come back.
+// TestBreaker lets a source rest after five slots, be tried at 08:00 of each day, and come back.
 func TestBreaker(t *testing.T) {
 	for _, kind := range []source.FailureKind{source.Network, source.Blocked} {
-		inWorld(t, saturday(), func(w *world) {
+		inWorld(t, saturday(), func(t *testing.T, w *world) {
 			d := usdSource("s", "popular")
 			w.sites["s"] = failing(kind)
 			w.store.know(Daily().Last(w.now()), d)
@@ -216,19 +216,20 @@ func TestBreaker(t *testing.T) {
 				asked = append(asked, slot)
 			}
 			w.pass(slot.Add(time.Minute)) // Sunday 12:00
-			if h := n.health("s"); h.State != Resting || h.ConsecutiveFailures != 5 || !h.NextRun.Equal(slot.Add(24*time.Hour)) {
-				t.Errorf("after five slots: %+v, want it to rest until %v", h, slot.Add(24*time.Hour))
+			monday := slot.Add(20 * time.Hour)
+			if h := n.health("s"); h.State != Resting || h.ConsecutiveFailures != 5 || !h.NextRun.Equal(monday) {
+				t.Errorf("after five slots: %+v, want it to rest until %v", h, monday)
 			}
-			w.pass(slot.Add(50 * time.Hour))
-			asked = append(asked, slot.Add(24*time.Hour), slot.Add(48*time.Hour))
+			w.pass(monday.Add(26 * time.Hour))
+			asked = append(asked, monday, monday.Add(24*time.Hour))
 			w.sites["s"] = steady(0, oneQuote)
-			w.pass(slot.Add(72*time.Hour + time.Minute))
-			asked = append(asked, slot.Add(72*time.Hour))
+			w.pass(monday.Add(48*time.Hour + time.Minute))
+			asked = append(asked, monday.Add(48*time.Hour))
 			if h := n.health("s"); h.State != OK || h.ConsecutiveFailures != 0 || h.Failures[kind] != 7 {
 				t.Errorf("after a good answer: %+v", h)
 			}
-			w.pass(slot.Add(80 * time.Hour))
-			asked = append(asked, slot.Add(77*time.Hour))
+			w.pass(monday.Add(53 * time.Hour))
+			asked = append(asked, monday.Add(52*time.Hour))
 			if got := w.asks("s"); !slices.EqualFunc(got, asked, time.Time.Equal) {
 				t.Errorf("%s: asked at %v, want %v", kind, got, asked)
 			}
@@ -242,7 +243,7 @@ func TestBreaker(t *testing.T) {
 
 // TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all goes on.
 func TestSinkFails(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := usdSource("s", "popular")
 		w.sites["s"] = steady(0, oneQuote)
 		config := w.config(d)
@@ -275,7 +276,7 @@ func TestSinkFails(t *testing.T) {
 // TestOffsets wants a source to keep its own offset in each slot, the same from the same seed.
 func TestOffsets(t *testing.T) {
 	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
-		inWorld(t, saturday(), func(w *world) {
+		inWorld(t, saturday(), func(t *testing.T, w *world) {
 			definitions := w.manySources(3)
 			w.store.know(Daily().Last(w.now()), definitions...)
 			config := w.config(definitions...)

@@ -48,10 +48,10 @@ type world struct {
 }
 
 // inWorld runs a test in a bubble that begins at start.
-func inWorld(t *testing.T, start time.Time, test func(w *world)) {
+func inWorld(t *testing.T, start time.Time, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(&world{
+		test(t, &world{
 			t: t, start: start, began: bubbleClock(), sites: map[string]behaviour{}, store: newStore(),
 			log: &bytes.Buffer{}, asked: map[string][]time.Time{},
 		})

@@ -47,7 +47,7 @@ type runner struct {
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
 		collector: c, definition: d, random: random, starting: true,
-		breaker: breaker{after: c.config.RestAfter, span: c.config.RestSpan}, watch: newWatch(), told: map[string]bool{},
+		breaker: breaker{after: c.config.RestAfter, days: c.config.RestDays}, watch: newWatch(), told: map[string]bool{},
 		health: newHealth(d),
 	}
 	r.draw()
@@ -140,7 +140,7 @@ func (r *runner) nextRun(now time.Time) time.Time {
 	}
 	slot := schedule.Next(after)
 	if !r.breaker.lets(slot) {
-		slot = schedule.Next(r.breaker.last.Add(r.breaker.span - time.Nanosecond))
+		slot = schedule.Next(r.breaker.wakes().Start().Add(-time.Nanosecond))
 	}
 	return slot.Add(r.within(r.spread(slot)))
 }

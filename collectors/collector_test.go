@@ -31,7 +31,7 @@ func (w *world) manySources(n int) []*source.Definition {
 
 // TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never all at once.
 func TestT2_SimulatedWeeks(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(12)
 		w.store.know(Daily().Last(w.now()), definitions...)
 		n := w.run(w.config(definitions...))
@@ -83,7 +83,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 		"done by a clock gone wrong": {eight.Add(2 * time.Hour), eight.AddDate(10, 0, 0), []time.Time{eight, eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, c.start, func(w *world) {
+			inWorld(t, c.start, func(t *testing.T, w *world) {
 				definitions := w.manySources(3)
 				config := w.config(definitions...)
 				config.Done = func(string) time.Time { return c.done }
@@ -113,7 +113,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 
 // TestD5_ClockSteps sets the clock while a node runs: no slot is done twice, and of those that a sleep missed only the newest is made up for.
 func TestD5_ClockSteps(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := w.manySources(1)[0]
 		w.store.know(Daily().Last(w.now()), d)
 		config := w.config(d)
@@ -155,7 +155,7 @@ func TestD5_ClockSteps(t *testing.T) {
 
 // TestRunEndsPromptly wants a collector to end at once, whatever it is doing.
 func TestRunEndsPromptly(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := append(w.manySources(3), usdSource("zz-hanging", "bhd"))
 		w.sites["zz-hanging"] = hanging
 		for _, until := range []time.Duration{0, 10 * time.Second, 20 * time.Minute} {
@@ -176,7 +176,7 @@ func TestRunEndsPromptly(t *testing.T) {
 }
 
 func TestRun_WhatIsWrong(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		good := w.config(w.manySources(1)...)
 		for name, break_ := range map[string]func(*Config){
 			"Fetcher":    func(c *Config) { c.Fetcher = nil },
@@ -187,12 +187,12 @@ func TestRun_WhatIsWrong(t *testing.T) {
 		} {
 			config := good
 			break_(&config)
-			if err := New(config).Run(w.t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			if err := New(config).Run(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		n := w.run(good)
-		if err := n.Run(w.t.Context()); err == nil {
+		if err := n.Run(t.Context()); err == nil {
 			t.Error("a collector ran twice")
 		}
 		n.stop(w)
@@ -209,7 +209,7 @@ func TestRun_WhatIsWrong(t *testing.T) {
 
 // TestCheck asks once and stores nothing.
 func TestCheck(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := twoPages("two", "popular")
 		d.Disabled = "it is being tried"
 		w.sites["two"] = func(_ context.Context, page int) (string, error) {
@@ -223,7 +223,7 @@ func TestCheck(t *testing.T) {
 		w.sites["hanging"] = hanging
 		c := New(config)
 		c.parse = parseLines
-		report, err := c.Check(w.t.Context(), "two")
+		report, err := c.Check(t.Context(), "two")
 		if err != nil || len(report.Observations) != 1 || report.HistoryDays != 1 || len(report.Notes) != 1 || report.Disabled == "" {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -236,14 +236,14 @@ func TestCheck(t *testing.T) {
 		if h := c.Health()[1]; h.Runs != 0 || len(w.store.taken) > 0 {
 			t.Errorf("a check left traces: %+v", h)
 		}
-		report, err = c.Check(w.t.Context(), "hanging")
+		report, err = c.Check(t.Context(), "hanging")
 		if err != nil || report.Failure == nil || report.Failure.Kind != source.Timeout || report.Duration != budgetDefault {
 			t.Errorf("%+v, %v; want a timeout after the budget", report, err)
 		}
-		if _, err := c.Check(w.t.Context(), "three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
+		if _, err := c.Check(t.Context(), "three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
 			t.Errorf("an unknown source: %v", err)
 		}
-		ctx, cancel := context.WithCancel(w.t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			synctest.Wait()
 			cancel()

@@ -60,7 +60,7 @@ func (r *runner) rest(first bool) {
 	r.note(func(h *Health) { h.State = Resting })
 	if first {
 		after := r.report()
-		r.collector.config.Logger.Warn("source rests: it is tried less often until it can be read again",
-			"source", after.SourceID, "failedSlots", after.ConsecutiveFailures, "every", r.breaker.span.String())
+		r.collector.config.Logger.Warn("source rests: it is tried once a day until it can be read again",
+			"source", after.SourceID, "failedSlots", after.ConsecutiveFailures, "until", r.breaker.wakes().String())
 	}
 }

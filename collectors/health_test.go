@@ -12,7 +12,7 @@ import (
 
 // TestHealth follows one source through its states: what operators see, and what the log says of it, once.
 func TestHealth(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := usdSource("s", "popular")
 		w.store.know(Daily().Last(w.now()), d)
 		config := w.config(d)
@@ -22,7 +22,6 @@ func TestHealth(t *testing.T) {
 			t.Errorf("at the start: %+v", h)
 		}
 		good := oneQuote + "\n+popular USD 58 59 2026-09-11\n#unknown label Peso"
-		slot := w.start
 		for i, step := range []struct {
 			site  behaviour
 			state State
@@ -43,7 +42,7 @@ func TestHealth(t *testing.T) {
 		} {
 			w.sites["s"] = step.site
 			logged := w.log.Len()
-			slot = n.health("s").NextRun
+			slot := n.health("s").NextRun
 			w.pass(slot.Add(time.Minute))
 			h, said := n.health("s"), w.log.String()[logged:]
 			if h.State != step.state || h.Failure.Kind != step.kind || h.Running != (time.Time{}) || !h.LastTry.Equal(slot) {
@@ -76,7 +75,7 @@ func TestHealth(t *testing.T) {
 
 // TestHealth_Repeated wants an answer that the engine has had already to count as a success.
 func TestHealth_Repeated(t *testing.T) {
-	inWorld(t, saturday().Add(time.Hour), func(w *world) {
+	inWorld(t, saturday().Add(time.Hour), func(t *testing.T, w *world) {
 		d := usdSource("s", "popular")
 		w.sites["s"] = steady(0, oneQuote)
 		w.store.know(Daily().Last(w.now()), d)
@@ -93,7 +92,7 @@ func TestHealth_Repeated(t *testing.T) {
 
 // TestFrozen calls a source frozen that says the same for a month, at once when its own date tells, and no other.
 func TestFrozen(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		same, moving, dated := usdSource("same", "popular"), usdSource("moving", "bhd"), usdSource("dated", "bcrd")
 		w.sites["same"] = steady(0, "bhd USD 58 59\npopular USD 58 59")
 		w.sites["moving"] = func(context.Context, int) (string, error) {
@@ -130,7 +129,7 @@ func TestFrozen(t *testing.T) {
 
 // TestNotesAreBounded wants a source that always complains of something new to fill neither the log nor the memory.
 func TestNotesAreBounded(t *testing.T) {
-	inWorld(t, saturday(), func(w *world) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := usdSource("s", "popular")
 		count := 0
 		w.sites["s"] = func(context.Context, int) (string, error) {

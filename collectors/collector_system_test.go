@@ -1,0 +1,365 @@
+package collectors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// memoryLog is a journal without a disk, which survives the systems that write to it. It can be cut off in the middle.
+type memoryLog struct {
+	mu      sync.Mutex
+	records [][]byte
+	left    int    // appends until the crash; negative = none comes
+	crashed func() // what happens then
+}
+
+var errCrashed = errors.New("the node crashed")
+
+func (m *memoryLog) Last() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return uint64(len(m.records))
+}
+
+func (m *memoryLog) Append(expected uint64, records [][]byte) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 0 {
+		if m.crashed != nil {
+			m.crashed()
+			m.crashed = nil
+		}
+		return 0, errCrashed
+	}
+	m.left--
+	for _, record := range records {
+		m.records = append(m.records, slices.Clone(record))
+	}
+	return expected + uint64(len(records)), nil
+}
+
+func (m *memoryLog) Read(from uint64, visit func(uint64, []byte) error) error {
+	for i, record := range m.records[from-1:] {
+		if err := visit(from+uint64(i), record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryLog) Snapshot() (uint64, io.ReadCloser, bool, error) { return 0, nil, false, nil }
+
+func (m *memoryLog) WriteSnapshot(_ uint64, write func(io.Writer) error) error {
+	return write(io.Discard)
+}
+
+func (m *memoryLog) DropBefore(uint64) error { return nil }
+
+func (m *memoryLog) Close() error { return nil }
+
+// publications counts the records of each source, currency and slot.
+func (m *memoryLog) publications(t testing.TB) map[string]int {
+	count := map[string]int{}
+	for _, record := range m.records {
+		text, err := actors.DescribeRecord(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var line struct {
+			SourceID, Currency string
+			Slot               time.Time
+		}
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if !line.Slot.IsZero() {
+			count[fmt.Sprintf("%s %s %s", line.SourceID, line.Currency, line.Slot.Format(time.RFC3339))]++
+		}
+	}
+	return count
+}
+
+// system opens a real node over a journal. Nothing of it is left when the returned function has been called.
+func (w *world) system(log *memoryLog, definitions ...*source.Definition) (*actors.System, func()) {
+	w.t.Helper()
+	catalogue := engine.DefaultCatalogue()
+	for _, d := range definitions {
+		catalogue = catalogue.WithSources(d.Source())
+	}
+	s, err := actors.Open(actors.Config{Journal: log, Clock: w.now, Catalogue: catalogue})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	<-s.Ready()
+	return s, func() {
+		if err := s.Close(); err != nil && !errors.Is(err, errCrashed) {
+			w.t.Error(err)
+		}
+	}
+}
+
+// collecting is the configuration of a collector that hands over to a real node.
+func (w *world) collecting(s *actors.System, definitions ...*source.Definition) Config {
+	c := w.config(definitions...)
+	c.Sink, c.Spread, c.CatchUpSpread = s, -1, -1
+	slots, err := s.Slots()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c.Done = func(id string) time.Time { return slots[id] }
+	return c
+}
+
+// rates are what the node publishes, by id.
+func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
+	t.Helper()
+	page, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: engine.LimitMax}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*engine.Rate{}
+	for _, rate := range page.Items {
+		all[rate.ID] = rate
+	}
+	return all
+}
+
+// inSystem runs a test with a real node and a collector that fills it.
+func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, test func(t *testing.T, w *world, s *actors.System, n *node)) {
+	inWorld(t, start, func(t *testing.T, w *world) {
+		s, end := w.system(&memoryLog{left: -1}, definitions...)
+		defer end()
+		for _, d := range definitions {
+			w.sites[d.ID] = failing(source.Empty)
+		}
+		c := w.collecting(s, definitions...)
+		c.RetryAfter = []time.Duration{}
+		n := w.run(c)
+		defer n.stop(w)
+		test(t, w, s, n)
+	})
+}
+
+// centralBank publishes a value for each business day at 16:30; Monday the 9th is a holiday, and after Tuesday the 10th it is frozen.
+func (w *world) centralBank(context.Context, int) (string, error) {
+	published := engine.DateOf(w.now().Add(-16*time.Hour - 30*time.Minute))
+	for published == dateOf("2026-11-07") || published == dateOf("2026-11-08") || published == dateOf("2026-11-09") {
+		published--
+	}
+	published = min(published, dateOf("2026-11-10"))
+	return fmt.Sprintf("bcrd USD 58.%02d 59.%02d %v", published%100, published%100, published), nil
+}
+
+// TestT3_HolidayWeekend looks at two sources over a long weekend, every half hour: one that goes on answering with Friday's
+// date, and one that is silent from Saturday noon to Tuesday. What is current, stale and checked must be right all the time (T1, T4).
+func TestT3_HolidayWeekend(t *testing.T) {
+	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
+	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
+	at := func(day, hour int) time.Time { return santoDomingo(2026, 11, day, hour, 0, 0) }
+	inSystem(t, at(5, 9), []*source.Definition{bank, popular}, func(t *testing.T, w *world, s *actors.System, n *node) {
+		silent := func(now time.Time) bool { return !now.Before(at(7, 12)) && now.Before(at(10, 8)) }
+		w.sites["bcrd-reference"] = w.centralBank
+		w.sites["popular-site"] = func(context.Context, int) (string, error) {
+			if silent(w.now()) {
+				return "", source.Fail(source.Empty, "closed")
+			}
+			return oneQuote, nil
+		}
+		var effective engine.Date
+		var first, heard time.Time // of the bank's value; of popular
+		for now := at(5, 9).Add(90 * time.Minute); now.Before(at(18, 0)); now = now.Add(30 * time.Minute) {
+			w.pass(now)
+			slot := Daily().Last(now)
+			if slot.Before(at(5, 12)) {
+				continue // nothing has been collected yet
+			}
+			all := rates(t, s)
+			if !silent(slot) {
+				heard = slot
+			}
+			rate := all["popular:USD:unspecified:commercial"]
+			if rate.Stale != !now.Before(heard.Add(26*time.Hour)) || !rate.LastCheckedAt.Equal(heard) || rate.CollectedAt.After(at(5, 12)) {
+				t.Fatalf("%v: popular %+v, want checked at %v", now, rate, heard)
+			}
+			rate = all["bcrd:USD:unspecified:reference"]
+			if rate.EffectiveDate != effective {
+				effective, first = rate.EffectiveDate, slot
+			}
+			want := engine.DateOf(slot.Add(-16*time.Hour - 30*time.Minute))
+			if want > dateOf("2026-11-06") && want < dateOf("2026-11-10") {
+				want = dateOf("2026-11-06")
+			}
+			want = min(want, dateOf("2026-11-10"))
+			expires := slot.Add(98 * time.Hour)
+			if end := (want + 1).Start().Add(120 * time.Hour); end.Before(expires) {
+				expires = end
+			}
+			if rate.EffectiveDate != want || !rate.LastCheckedAt.Equal(slot) || !rate.CollectedAt.Equal(first) && first.After(at(5, 12)) ||
+				!rate.ExpiresAt.Equal(expires) || rate.Stale != !now.Before(expires) {
+				t.Fatalf("%v: the central bank %+v, want %v, checked at %v, until %v", now, rate, want, slot, expires)
+			}
+			if now.Equal(at(9, 8)) && (rate.Stale || want != dateOf("2026-11-06") || !all["popular:USD:unspecified:commercial"].Stale) {
+				t.Fatalf("Monday 08:00: %+v", all)
+			}
+		}
+		if rate := rates(t, s)["bcrd:USD:unspecified:reference"]; !rate.Stale || !rate.ExpiresAt.Equal(at(16, 0)) {
+			t.Errorf("a bank that says the 10th for ever: %+v, want it stale since the 16th", rate)
+		}
+		if !n.health("bcrd-reference").LastSuccess.Equal(at(17, 17)) {
+			t.Errorf("%+v", n.health("bcrd-reference"))
+		}
+	})
+}
+
+// TestI4_FailuresChangeNothing lets a source fail in every way for two days: its rates stay as they are until they expire.
+func TestI4_FailuresChangeNothing(t *testing.T) {
+	d := usdSource("popular-site", "popular")
+	start := santoDomingo(2026, 9, 14, 7, 0, 0)
+	for name, site := range map[string]behaviour{
+		"network": failing(source.Network), "timeout": failing(source.Timeout), "tls": failing(source.TLS),
+		"status": failing(source.HTTPStatus), "blocked": failing(source.Blocked), "content": failing(source.WrongContent),
+		"empty": failing(source.Empty), "layout": failing(source.Layout), "value": failing(source.Value),
+		"hang": hanging, "panic": steady(0, "panic"), "nothing": steady(0, ""), "zeros": steady(0, "popular USD 0 0"),
+		"swapped": steady(0, "popular USD 59.30 58.10"), "ten times": steady(0, "popular USD 581.0 593.0"),
+		"nobody": steady(0, "unheard-of USD 58.10 59.30"), "no side": steady(0, "popular USD N/A N/A"),
+	} {
+		inSystem(t, start, []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
+			w.sites[d.ID] = steady(0, oneQuote)
+			w.pass(start.Add(90 * time.Minute))
+			good := rates(t, s)["popular:USD:unspecified:commercial"]
+			w.sites[d.ID] = site
+			for range 48 {
+				w.pass(w.now().Add(time.Hour))
+				rate := *rates(t, s)["popular:USD:unspecified:commercial"]
+				if rate.Stale != !w.now().Before(good.ExpiresAt) {
+					t.Fatalf("%s: at %v %+v", name, w.now(), rate)
+				}
+				rate.Stale = false
+				if rate != *good {
+					t.Fatalf("%s: %+v became %+v", name, good, rate)
+				}
+			}
+			if h := n.health(d.ID); h.State == OK || h.State == Partial || h.ConsecutiveFailures < 5 {
+				t.Errorf("%s: %+v", name, h)
+			}
+		})
+	}
+}
+
+// TestI3_ThinAnswers wants an answer that lost most of its rows to change nothing, one that lost a few to be believed, and a page
+// that failed to be no loss at all.
+func TestI3_ThinAnswers(t *testing.T) {
+	d := twoPages("infodolar", "")
+	start := santoDomingo(2026, 9, 14, 7, 0, 0)
+	houses := []string{"popular", "bhd", "bdi", "ademi", "caribe", "lafise"}
+	table := func(currency, buy, sell string, n int) string {
+		var lines strings.Builder
+		for _, house := range houses[:n] {
+			fmt.Fprintf(&lines, "%s %s %s %s\n", house, currency, buy, sell)
+		}
+		return lines.String()
+	}
+	inSystem(t, start, []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
+		usd, eur := table("USD", "58.10", "59.30", 6), table("EUR", "68.10", "70.30", 6)
+		w.sites[d.ID] = func(_ context.Context, page int) (string, error) {
+			if text := []string{usd, eur}[page]; text != "" {
+				return text, nil
+			}
+			return "", source.Fail(source.Network, "planted")
+		}
+		expect := func(when string, state State, want map[string]string) {
+			t.Helper()
+			w.pass(Daily().Next(w.now()).Add(time.Minute))
+			if h := n.health(d.ID); h.State != state {
+				t.Errorf("%s: %+v, want %s", when, h, state)
+			}
+			all := rates(t, s)
+			for id, buy := range want {
+				if rate := all[id]; rate == nil || rate.Buy.String() != buy {
+					t.Errorf("%s: %s is %+v, want %s", when, id, rate, buy)
+				}
+			}
+		}
+		usdOf, eurOf := "%s:USD:unspecified:commercial", "%s:EUR:unspecified:commercial"
+		popularUSD, lafiseUSD := fmt.Sprintf(usdOf, "popular"), fmt.Sprintf(usdOf, "lafise")
+		popularEUR := fmt.Sprintf(eurOf, "popular")
+		expect("the whole table", OK, map[string]string{popularUSD: "58.10", lafiseUSD: "58.10", popularEUR: "68.10"})
+		usd = table("USD", "58.20", "59.40", 2)
+		expect("two rows of six", Partial, map[string]string{popularUSD: "58.10", lafiseUSD: "58.10", popularEUR: "68.10"})
+		usd, eur = table("USD", "58.30", "59.50", 4), ""
+		expect("four rows, and no page of euros", Partial, map[string]string{popularUSD: "58.30", lafiseUSD: "58.10", popularEUR: "68.10"})
+		if h := n.health(d.ID); h.Held != 0 || h.Failure.Page != "eur" {
+			t.Errorf("%+v", h)
+		}
+		usd, eur = "", table("EUR", "68.20", "70.40", 1)
+		expect("one row of euros, and no page of dollars", Held, map[string]string{popularUSD: "58.30", popularEUR: "68.10"})
+		usd, eur = table("USD", "58.40", "59.60", 6), table("EUR", "68.30", "70.50", 6)
+		expect("the whole table again", OK, map[string]string{popularUSD: "58.40", lafiseUSD: "58.40", popularEUR: "68.30"})
+	})
+}
+
+// TestD5_CrashOfASystem kills a real node within its appends around a slot, and starts it again: the log holds each slot of each
+// source and currency once.
+func TestD5_CrashOfASystem(t *testing.T) {
+	seed := rand.Uint64() //nolint:forbidigo // printed below
+	t.Logf("seed %d", seed)
+	random, slot := rand.New(rand.NewPCG(seed, 0)), santoDomingo(2026, 9, 14, 8, 0, 0)
+	definitions := []*source.Definition{twoPages("a-site", "popular"), twoPages("b-site", "bhd"), twoPages("c-site", "bdi")}
+	crashes := 0
+	for range 15 {
+		inWorld(t, slot.Add(-10*time.Second), func(t *testing.T, w *world) {
+			for _, d := range definitions {
+				w.sites[d.ID] = steady(time.Second, d.Institution+" USD 58.10 59.30", d.Institution+" EUR 68.10 70.30")
+			}
+			log := &memoryLog{}
+			for w.now().Before(slot.Add(30 * time.Second)) {
+				s, end := w.system(log, definitions...)
+				c := w.collecting(s, definitions...)
+				c.Spread, c.CatchUpSpread, c.Random = 2*time.Second, time.Second, rand.New(rand.NewPCG(random.Uint64(), 0))
+				crashed := make(chan struct{})
+				log.left, log.crashed = random.IntN(4), func() { close(crashed); crashes++ }
+				n := w.run(c)
+				select {
+				case <-crashed:
+				case <-time.NewTimer(time.Duration(random.Int64N(int64(15 * time.Second)))).C:
+				}
+				n.stop(w)
+				end()
+			}
+			log.left = -1
+			s, end := w.system(log, definitions...)
+			n := w.run(w.collecting(s, definitions...))
+			w.pass(slot.Add(time.Hour))
+			n.stop(w)
+			end()
+			count := log.publications(t)
+			for _, d := range definitions {
+				for _, currency := range []string{"USD", "EUR"} {
+					name := fmt.Sprintf("%s %s %s", d.ID, currency, slot.Format(time.RFC3339))
+					if count[name] != 1 {
+						t.Errorf("seed %d: %s: %d publications, want 1", seed, name, count[name])
+					}
+				}
+			}
+			for name, times := range count {
+				if times > 1 {
+					t.Errorf("seed %d: %s: %d publications", seed, name, times)
+				}
+			}
+		})
+	}
+	t.Logf("%d crashes within an append", crashes)
+}
