@@ -44,10 +44,13 @@ func Open(body []byte) (*Book, error) {
 	default:
 		return nil, noWorkbook("it looks like %s", looksLike(body))
 	}
+	if err == nil {
+		err = book.check()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return book, book.check()
+	return book, nil
 }
 
 // check refuses what would make a sheet's name ambiguous.

@@ -33,7 +33,7 @@ func (g *grid) put(row, column int, text string) error {
 		if g.cells += missing; g.cells > cellsMax {
 			return tooLarge("at %s there are more than %d cells", cellName(row, column), cellsMax)
 		}
-		cells = append(slices.Grow(cells, missing), make([]string, missing)...)
+		cells = slices.Grow(cells, missing)[:column+1] // what grows is empty
 		g.rows[row] = cells
 	}
 	if cells[column] != "" {

@@ -1,9 +1,6 @@
 package workbook
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // xlsBook is the stream of a BIFF8 workbook: first the globals, which name the sheets and hold the shared texts, then the
 // sheets, each a part of its own.
@@ -131,11 +128,10 @@ type cellReader struct {
 
 // take reads one record, if it is a cell.
 func (c *cellReader) take(r record) error {
-	if cellKinds := []int{recordFormula, recordMulRK, recordRichLabel, recordLabelSST, recordNumber, recordLabel, recordBoolError,
-		recordRK}; slices.Contains(cellKinds, r.kind) {
+	switch r.kind {
+	case recordFormula, recordMulRK, recordRichLabel, recordLabelSST, recordNumber, recordLabel, recordBoolError, recordRK:
 		return c.cell(r)
-	}
-	if r.kind == recordString {
+	case recordString:
 		return c.formulaText(r)
 	}
 	return nil
@@ -169,8 +165,7 @@ func (c *cellReader) cell(r record) error {
 
 // value reads the value of one cell.
 func (c *cellReader) value(r record, value []byte) (string, error) {
-	need := map[int]int{recordRK: 4, recordNumber: 8, recordFormula: 8, recordLabelSST: 4, recordBoolError: 2}[r.kind]
-	if len(value) < need {
+	if len(value) < valueBytes(r.kind) {
 		return "", r.short()
 	}
 	switch r.kind {
@@ -190,6 +185,19 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 		return r.boolError(value[0], value[1] != 0)
 	}
 	return c.label(r, value)
+}
+
+// valueBytes is how many bytes the value of a cell has at least; texts count their own.
+func valueBytes(kind int) int {
+	switch kind {
+	case recordNumber, recordFormula:
+		return 8
+	case recordRK, recordLabelSST:
+		return 4
+	case recordBoolError:
+		return 2
+	}
+	return 0
 }
 
 // label reads a text that stands in the cell itself.
