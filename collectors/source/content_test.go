@@ -1,0 +1,137 @@
+package source
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+func oneField() *Definition {
+	return sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
+		At: "tr", Label: Place{At: "th"}, Buy: &Place{At: "td"}, Min: 1, Labels: map[string]Target{"dolar": {}},
+	}})
+}
+
+const goodTable = "<table><tr><th>Dólar</th><td>58.90</td></tr></table>"
+
+func TestContent_KindOfDocument(t *testing.T) {
+	html, json, text := oneField(), referenceJSON(), sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `(?P<buy>[0-9]+)`}})
+	sheet := sourceOf(Extract{Method: XLSXRows, Sheet: &Sheet{Year: "ano", Month: "mes", Day: "dia"}, Fields: []Field{{Side: BuySide}}})
+	for _, c := range []struct {
+		name, contentType, body string
+		source                  *Definition
+		kind                    FailureKind
+	}{
+		{"an empty page", "text/html", "", html, Empty},
+		{"blanks", "text/html", "\ufeff \n\t\u00a0", html, Empty},
+		{"an empty workbook", "", "\x00\x00", sheet, Empty},
+		{"a PDF document", "text/html", "%PDF-1.7 ...", html, WrongContent},
+		{"packed bytes", "", "\x1f\x8b\x08\x00aaaa", html, WrongContent},
+		{"packed JSON", "application/json", "\x1f\x8b\x08\x00aaaa", json, WrongContent},
+		{"a picture", "", "\x89PNG\r\n", text, WrongContent},
+		{"a picture by its type", "image/svg+xml", pageOf(goodTable), html, WrongContent},
+		{"a workbook by its type", "application/vnd.ms-excel", pageOf(goodTable), html, WrongContent},
+		{"zero bytes in the middle", "text/html", "<html>\x00\x01\x02</html>", html, WrongContent},
+		{"JSON for HTML", "application/json", `{"a":"<b>"}`, html, WrongContent},
+		{"text for HTML", "text/html", "58.90", html, WrongContent},
+		{"XML for HTML", "text/xml", `<?xml version="1.0"?><rss/>`, html, WrongContent},
+		{"HTML for JSON", "application/json", pageOf(goodTable), json, WrongContent},
+		{"HTML for a workbook", "application/octet-stream", pageOf(goodTable), sheet, WrongContent},
+		{"JSON for a workbook", "", `{}`, sheet, WrongContent},
+		{"half a workbook", "", "PK\x03\x04 and no more", sheet, WrongContent},
+		{"a damaged old workbook", "", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", sheet, WrongContent},
+		{"half a page", "text/html", strings.TrimSuffix(pageOf(goodTable), "</html>"), html, WrongContent},
+		{"a page without end", "text/html", "<!-- x --><HTML><body>" + goodTable + strings.Repeat(" ", 5000), html, WrongContent},
+		{"a page that is far too long", "text/html", pageOf(goodTable + strings.Repeat(" ", textBytesMax)), html, WrongContent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.source.Parse(0, &Document{ContentType: c.contentType, Body: []byte(c.body)})
+			wantFailure(t, err, c.kind, "")
+		})
+	}
+}
+
+// Pieces of pages: without <html> nothing is missing; with it, only the definition can say that the end may be.
+func TestContent_Fragments(t *testing.T) {
+	d := oneField()
+	want := []string{"test USD unspecified [58.90] []"}
+	checkCase(t, d, documentOf(goodTable), parseCase{want: want})
+	d.Pages[0].Fragment = true
+	checkCase(t, d, documentOf("<html><body>"+goodTable), parseCase{want: want})
+}
+
+// Names survive every charset, and the bytes of none become digits.
+func TestContent_Charsets(t *testing.T) {
+	latin, err := charmap.Windows1252.NewEncoder().String(pageOf(goodTable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	latinMeta := strings.Replace(latin, "<head>", `<head><meta charset="iso-8859-1">`, 1)
+	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(pageOf(goodTable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := pageOf("<p>" + strings.Repeat("a ", 2000) + "</p>" + goodTable) // no letter but ASCII in its first 1,024 bytes
+	for _, c := range [][3]string{
+		{"UTF-8", "text/html; charset=utf-8", pageOf(goodTable)},
+		{"UTF-8 with a mark", "text/html", "\xef\xbb\xbf" + pageOf(goodTable)},
+		{"UTF-8 that is called Latin", "text/html; charset=iso-8859-1", pageOf(goodTable)},
+		{"UTF-8 late", "text/html", long},
+		{"Latin by its header", "text/html; charset=windows-1252", latin},
+		{"Latin by its meta element", "text/html", latinMeta},
+		{"Latin without a word", "", latin},
+		{"UTF-16 by its mark", "", wide},
+		{"a header nobody knows", "text/html; charset=foo; ;", pageOf(goodTable)},
+	} {
+		t.Run(c[0], func(t *testing.T) {
+			checkCase(t, oneField(), &Document{ContentType: c[1], Body: []byte(c[2])}, parseCase{want: []string{"test USD unspecified [58.90] []"}})
+		})
+	}
+	broken := strings.Replace(pageOf(goodTable), "58.90", "58\xff.90", 1)
+	checkCase(t, oneField(), &Document{ContentType: "text/html; charset=utf-8", Body: []byte(broken)}, parseCase{
+		fails: Value, detail: "58\ufffd.90",
+	})
+}
+
+// walls are challenges as bot walls show them with status 200; synthetic, from their known marks.
+func walls() map[string]string {
+	return map[string]string{
+		"Incapsula": `<html style="height:100%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><script src="/_Incapsula_Resource?SWJIYLWA=1">` +
+			`</script></head><body></body></html>`,
+		"Incapsula, frame": `<html><body><iframe src="/_Incapsula_Resource?x=1">Request unsuccessful. Incapsula incident ID: 1-2</iframe></body></html>`,
+		"Cloudflare":       `<!DOCTYPE html><html><head><title>Just a moment...</title></head><body><div>Checking</div></body></html>`,
+		"Cloudflare, old": `<!DOCTYPE html><html><head><title>Attention Required! | Cloudflare</title></head><body>` +
+			strings.Repeat("<p>Why have I been blocked?</p>", 50) + `</body></html>`,
+		"Akamai": `<HTML><HEAD><TITLE>Access Denied</TITLE></HEAD><BODY><H1>Access Denied</H1>Reference #18.1 https://errors.edgesuite.net/18</BODY></HTML>`,
+		"F5":     `<html><head><title>Request Rejected</title></head><body>The requested URL was rejected. Your support ID is: 123 12.34</body></html>`,
+		"captcha": `<html><head></head><body><form><div class="g-recaptcha" data-sitekey="58.90"></div>Verifique que es humano</form>` +
+			`</body></html>`,
+		"half a page": `<html><head><title>Just a moment...</title></head><body>`,
+		"data":        `{"url":"https://geo.captcha-delivery.com/captcha/"}`,
+	}
+}
+
+func TestContent_Walls(t *testing.T) {
+	sheet := sourceOf(Extract{Method: XLSXRows, Sheet: &Sheet{Year: "ano", Month: "mes", Day: "dia"}, Fields: []Field{{Side: BuySide}}})
+	for name, page := range walls() {
+		for _, d := range []*Definition{oneField(), referenceJSON(), sheet} {
+			_, err := d.Parse(0, documentOf(page))
+			if err == nil {
+				t.Fatalf("%s is read by %s", name, d.Pages[0].Extract.Method)
+			}
+			t.Run(name+" for "+string(d.Pages[0].Extract.Method), func(t *testing.T) { wantFailure(t, err, Blocked, "bot wall") })
+		}
+	}
+}
+
+// A page with its rates is good, whatever scripts its bot wall has put into it; one that says much and has lost its rates has
+// changed, and nobody is told that it is blocked.
+func TestContent_GoodPagesBehindWalls(t *testing.T) {
+	const script = `<script src="/_Incapsula_Resource?x=1"></script><script src="/cdn-cgi/challenge-platform/x.js"></script><div class="g-recaptcha"></div>`
+	checkCase(t, oneField(), documentOf(pageOf(script+goodTable)), parseCase{want: []string{"test USD unspecified [58.90] []"}})
+	prose := "<p>" + strings.Repeat("Abra su cuenta de ahorros con nosotros. ", 50) + "</p>"
+	checkCase(t, oneField(), documentOf(pageOf(script+prose)), parseCase{fails: Layout})
+	checkCase(t, oneField(), documentOf(pageOf("<p>Mantenimiento</p>")), parseCase{fails: Layout})
+}
