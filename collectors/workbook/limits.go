@@ -15,7 +15,7 @@ const (
 	stringsMax    = 200_000  // shared by all cells
 	rowsMax       = 65_536   // of a sheet: what XLS can have
 	columnsMax    = 256      // of a row: what XLS can have
-	cellsMax      = 500_000  // of a sheet, counted up to the last cell of each row, empty ones too
+	cellsMax      = 300_000  // of a sheet, counted up to the last cell of each row, empty ones too
 	textBytesMax  = 64 << 10 // of one cell
 )
 
