@@ -107,8 +107,8 @@ func (w *world) asks(id string) []time.Time {
 	return slices.Clone(w.asked[id])
 }
 
-// parseLines reads the documents of the world: a line for each observation, with institution, currency, buy, sell and
-// perhaps a date; one that begins with + is of a day of the past, one with # a note.
+// parseLines reads the documents of the world: a line for each observation, with institution, currency, buy, sell (a
+// dot for none) and perhaps a date; one that begins with + is of a day of the past, one with # a note.
 func parseLines(d *source.Definition, page int, doc *source.Document) (source.Answer, error) {
 	var answer source.Answer
 	for line := range strings.Lines(string(doc.Body)) {
@@ -126,7 +126,8 @@ func parseLines(d *source.Definition, page int, doc *source.Document) (source.An
 			return source.Answer{}, source.Fail(source.Layout, "line %q", line)
 		}
 		o := engine.Observation{
-			InstitutionID: words[0], Currency: words[1], Buy: words[2], Sell: words[3], Kind: d.Kind, Document: doc.Digest(),
+			InstitutionID: words[0], Currency: words[1], Buy: strings.Trim(words[2], "."), Sell: strings.Trim(words[3], "."),
+			Kind: d.Kind, Document: doc.Digest(),
 		}
 		if words[4] != "" {
 			o.EffectiveDate = dateOf(words[4])

@@ -31,6 +31,7 @@ type runner struct {
 	slot     time.Time       // newest that was begun, skipped or done: never begun again
 	starting bool            // a slot that is due now is made up for
 	open     []int           // pages of the slot that have not been handed over; none = the slot is over
+	answers  []source.Answer // by page: what the slot has brought so far
 	heard    map[string]bool // currencies that the slot was handed over for
 	tries    int             // in the slot
 	due      time.Time       // of the next try at the open pages
@@ -122,7 +123,7 @@ func (r *runner) begin(slot, now time.Time) {
 		r.due = now.Add(r.within(min(r.collector.config.CatchUpSpread, spread)))
 	}
 	r.draw()
-	r.open = everyPage(r.definition)
+	r.open, r.answers = everyPage(r.definition), make([]source.Answer, len(r.definition.Pages))
 	r.note(func(h *Health) { h.Tally = Tally{} })
 }
 
@@ -190,21 +191,15 @@ func (r *runner) publish(read reading) (handed handover, failure *source.Failure
 			handed, failure = handover{}, r.collector.panicked(r.definition, thrown)
 		}
 	}()
-	at := r.collector.now()
-	answers := newest(read.answers, r.collector.config.HistoryDays, at)
-	refreshes := Refreshes(r.definition, answers, at, r.slot)
-	handed.past = slices.IndexFunc(refreshes, func(refresh engine.Refresh) bool { return !refresh.Slot.IsZero() })
-	if handed.past < 0 {
-		handed.past = len(refreshes)
+	handed.refreshes, handed.past = r.refreshes(read)
+	if len(handed.refreshes) > 0 {
+		if handed.receipt, failure = r.hand(handed.refreshes); failure != nil {
+			return handover{}, failure
+		}
 	}
-	handed.refreshes = again(refreshes, r.heard)
-	receipt, err := r.collector.config.Sink.Observe(handed.refreshes)
-	if err != nil {
-		failure = source.Fail(source.Internal, "hand over %d refreshes: %v", len(handed.refreshes), err)
-		failure.Cause = err
-		return handover{}, failure
+	for _, page := range pages {
+		r.answers[page] = read.answers[page]
 	}
-	handed.receipt = receipt
 	for i := range handed.refreshes {
 		if refresh := &handed.refreshes[i]; !refresh.Slot.IsZero() {
 			for j := range refresh.Observations {
@@ -214,6 +209,32 @@ func (r *runner) publish(read reading) (handed handover, failure *source.Failure
 	}
 	r.open = slices.DeleteFunc(r.open, func(page int) bool { return slices.Contains(pages, page) })
 	return handed, handed.implausible()
+}
+
+// refreshes is what to hand over, and how much of it is history, which comes first.
+func (r *runner) refreshes(read reading) (handed []engine.Refresh, past int) {
+	at := r.collector.now()
+	late := newest(read.answers, r.collector.config.HistoryDays, at)
+	answers := slices.Clone(r.answers)
+	for _, page := range read.answered() {
+		answers[page] = late[page]
+	}
+	all := Refreshes(r.definition, withHistory(answers, late), at, r.slot)
+	for past < len(all) && all[past].Slot.IsZero() {
+		past++
+	}
+	return handing(all, r.heard, late), past
+}
+
+// hand hands over to the sink, whose errors are our own fault.
+func (r *runner) hand(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {
+	receipt, err := r.collector.config.Sink.Observe(refreshes)
+	if err != nil {
+		failure := source.Fail(source.Internal, "hand over %d refreshes: %v", len(refreshes), err)
+		failure.Cause = err
+		return engine.Receipt{}, failure
+	}
+	return receipt, nil
 }
 
 // settle writes down how the try went, and decides whether there is another one in the slot.
@@ -229,7 +250,7 @@ func (r *runner) settle(a attempt) {
 
 // finish ends the slot, whatever is still open.
 func (r *runner) finish() {
-	r.open = nil
+	r.open, r.answers = nil, nil
 	rested := r.breaker.resting()
 	r.breaker.settle(r.slot, r.readAny)
 	if r.breaker.resting() {

@@ -311,6 +311,52 @@ func TestI3_ThinAnswers(t *testing.T) {
 	})
 }
 
+// TestI4_HalvesOfAQuote lets a source with one page for each side lose one of them: the quote keeps both sides, as they were,
+// until both pages have answered again, be it in a later try of the slot.
+func TestI4_HalvesOfAQuote(t *testing.T) {
+	d := twoPages("empire-site", "empire")
+	d.Pages[1].Currency = "USD"
+	start := santoDomingo(2026, 9, 14, 7, 0, 0)
+	inWorld(t, start, func(t *testing.T, w *world) {
+		s, end := w.system(&memoryLog{left: -1}, d)
+		defer end()
+		buy, fails := "58.10", 0
+		w.sites[d.ID] = func(_ context.Context, page int) (string, error) {
+			if page == 1 && fails > 0 {
+				fails--
+				return "", source.Fail(source.Network, "planted")
+			}
+			return []string{"empire USD " + buy + " .", "empire USD . 59.30"}[page], nil
+		}
+		n := w.run(w.collecting(s, d))
+		defer n.stop(w)
+		expect := func(when, want string, checked time.Time) {
+			t.Helper()
+			rate := rates(t, s)["empire:USD:unspecified:commercial"]
+			if got := rate.Buy.String() + "/" + rate.Sell.String(); got != want || !rate.LastCheckedAt.Equal(checked) {
+				t.Errorf("%s: %s checked at %v, want %s at %v", when, got, rate.LastCheckedAt, want, checked)
+			}
+		}
+		w.pass(start.Add(time.Minute))
+		expect("both pages", "58.10/59.30", start)
+		slot := Daily().Next(start)
+		buy, fails = "58.20", 1
+		w.pass(slot.Add(time.Minute))
+		expect("one page of two", "58.10/59.30", start)
+		w.pass(slot.Add(11 * time.Minute))
+		expect("the other one later", "58.20/59.30", slot.Add(10*time.Minute))
+		if h := n.health(d.ID); h.State != OK || h.Accepted != 1 {
+			t.Errorf("%+v", h)
+		}
+		buy, fails = "58.30", 99
+		w.pass(slot.Add(6 * time.Hour))
+		expect("one page for a whole slot", "58.20/59.30", slot.Add(10*time.Minute))
+		if h := n.health(d.ID); h.State != Failing || h.Failure.Page != "eur" || h.ConsecutiveFailures != 1 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
 // TestD5_CrashOfASystem kills a real node within its appends around a slot, and starts it again: the log holds each slot of each
 // source and currency once.
 func TestD5_CrashOfASystem(t *testing.T) {

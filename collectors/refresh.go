@@ -14,7 +14,7 @@ import (
 //
 // answers[i] is what page i of the definition said; the zero Answer stands for a page that gave none. What is said now is
 // Complete in each currency of which every page that may speak has answered: only there something missing is a loss (I3). So
-// there may be two refreshes of now, which share no currency. History answers no slot and is never complete: a day that a
+// there may be two refreshes of now, which share no currency. Sides that stand on two pages are joined. History answers no slot and is never complete: a day that a
 // workbook lacks is no loss. Every observation expires when the source says so, else by the definition (T3).
 //
 // It is pure, and leaves the answers as they are.
@@ -140,11 +140,17 @@ func newest(answers []source.Answer, days int, at time.Time) []source.Answer {
 	return cut
 }
 
-// again is what a later try of the same slot hands over. The engine hears a source once for a slot and currency; so what is
-// said in a currency that the slot had already, by a page that has answered only now, goes along without the slot.
-func again(refreshes []engine.Refresh, heard map[string]bool) []engine.Refresh {
-	if len(heard) == 0 {
-		return refreshes
+// handing is what one try of a slot hands over, of all that its pages have said so far. late are the pages that answered only now.
+//
+// A value that lacks a side is left out while a page that may have the other one is silent: it would take away a side that is
+// good still (I4). What is said in a currency that the slot had already goes along without the slot, for which the engine hears
+// a source and currency once; and only if a late page says it, for the rest is there.
+func handing(refreshes []engine.Refresh, heard map[string]bool, late []source.Answer) []engine.Refresh {
+	said := map[quoteID]bool{}
+	for i := range late {
+		for j := range late[i].Observations {
+			said[idOf(&late[i].Observations[j])] = true
+		}
 	}
 	var out []engine.Refresh
 	for _, refresh := range refreshes {
@@ -152,22 +158,41 @@ func again(refreshes []engine.Refresh, heard map[string]bool) []engine.Refresh {
 			out = append(out, refresh)
 			continue
 		}
-		late := refresh
-		late.Slot, late.Complete, late.Observations = time.Time{}, false, nil
-		fresh := refresh
-		fresh.Observations = nil
+		inSlot, after := refresh, refresh
+		inSlot.Observations, after.Observations = nil, nil
+		after.Slot, after.Complete = time.Time{}, false
 		for _, observation := range refresh.Observations {
-			if heard[observation.Currency] {
-				late.Observations = append(late.Observations, observation)
-			} else {
-				fresh.Observations = append(fresh.Observations, observation)
+			half := (observation.Buy == "") != (observation.Sell == "")
+			switch {
+			case half && !refresh.Complete:
+			case !heard[observation.Currency]:
+				inSlot.Observations = append(inSlot.Observations, observation)
+			case said[idOf(&observation)]:
+				after.Observations = append(after.Observations, observation)
 			}
 		}
-		for _, part := range []engine.Refresh{fresh, late} {
+		for _, part := range []engine.Refresh{inSlot, after} {
 			if len(part.Observations) > 0 {
 				out = append(out, part)
 			}
 		}
 	}
 	return out
+}
+
+// quoteID names a quote among those of all currencies.
+type quoteID struct {
+	currency string
+	key      engine.QuoteKey
+}
+
+func idOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
+
+// withHistory are all answers so far, of which only the late ones bring their days of the past along: the others were handed over.
+func withHistory(answers, late []source.Answer) []source.Answer {
+	all := slices.Clone(answers)
+	for i := range all {
+		all[i].History = late[i].History
+	}
+	return all
 }

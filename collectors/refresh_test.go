@@ -149,23 +149,46 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestAgain_NothingIsLost wants every observation of a later try to be handed over once, without the slot where the slot was heard.
-func TestAgain_NothingIsLost(t *testing.T) {
+// TestHanding wants a later try to hand over what is new, once, without the slot where the slot was heard, and no half of a quote
+// whose other half may stand on a page that is silent (I4).
+func TestHanding(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
-	refreshes := []engine.Refresh{
-		{SourceID: "s", Observations: []engine.Observation{quote("bcrd", "USD", "1")}}, // history
-		{SourceID: "s", Slot: slot, Complete: true, Observations: []engine.Observation{quote("bcrd", "USD", "2"), quote("bcrd", "EUR", "3")}},
+	whole := func(institution, currency string) engine.Observation {
+		o := quote(institution, currency, "58.10")
+		o.Sell = "59.30"
+		return o
 	}
-	if got := again(refreshes, map[string]bool{}); !reflect.DeepEqual(got, refreshes) {
-		t.Errorf("the first try: %+v", got)
+	half := quote("empire", "USD", "58.20")
+	history := engine.Refresh{SourceID: "s", Observations: []engine.Observation{half}}
+	refresh := func(complete bool, observations ...engine.Observation) engine.Refresh {
+		return engine.Refresh{SourceID: "s", Slot: slot, Complete: complete, Observations: observations}
 	}
-	got := again(refreshes, map[string]bool{"USD": true})
-	want := []engine.Refresh{
-		refreshes[0],
-		{SourceID: "s", Slot: slot, Complete: true, Observations: []engine.Observation{quote("bcrd", "EUR", "3")}},
-		{SourceID: "s", Observations: []engine.Observation{quote("bcrd", "USD", "2")}},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("a later try:\n%+v, want\n%+v", got, want)
+	after := engine.Refresh{SourceID: "s", Observations: []engine.Observation{whole("bhd", "USD")}}
+	for name, c := range map[string]struct {
+		said  []engine.Refresh
+		heard map[string]bool
+		late  []source.Answer
+		want  []engine.Refresh
+	}{
+		"the first try": {
+			said: []engine.Refresh{history, refresh(true, whole("bhd", "USD"), half), refresh(false, whole("bhd", "EUR"))},
+			want: []engine.Refresh{history, refresh(true, whole("bhd", "USD"), half), refresh(false, whole("bhd", "EUR"))},
+		},
+		"half a quote while a page is silent": {
+			said: []engine.Refresh{refresh(false, half, whole("bhd", "USD"))}, want: []engine.Refresh{refresh(false, whole("bhd", "USD"))},
+		},
+		"nothing but halves": {said: []engine.Refresh{refresh(false, half)}},
+		"another currency later": {
+			said: []engine.Refresh{refresh(true, whole("bhd", "USD"), whole("bhd", "EUR"))}, heard: map[string]bool{"USD": true},
+			late: []source.Answer{{}, saying(whole("bhd", "EUR"))}, want: []engine.Refresh{refresh(true, whole("bhd", "EUR"))},
+		},
+		"the same currency later": {
+			said: []engine.Refresh{refresh(true, whole("popular", "USD"), whole("bhd", "USD"))}, heard: map[string]bool{"USD": true},
+			late: []source.Answer{{}, saying(whole("bhd", "USD"))}, want: []engine.Refresh{after},
+		},
+	} {
+		if got := handing(c.said, c.heard, c.late); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
+		}
 	}
 }
