@@ -87,13 +87,14 @@ func (p *process) parseDocument(ctx context.Context, o *sourcesOptions, id, file
 	} else {
 		shown.Failure = describeFailure(parseErr)
 	}
-	if err := p.print(&adminOptions{json: o.json}, shown, func() { printReading(p.stdout, &shown) }); err != nil {
+	if err := p.print(&adminOptions{json: o.json}, shown, func() {
+		if parseErr == nil { // else the last line says it
+			printReading(p.stdout, &shown)
+		}
+	}); err != nil || parseErr == nil {
 		return err
 	}
-	if parseErr != nil {
-		return fail(exitNoInput, "%s is no document of %s: %w", file, d.ID, parseErr)
-	}
-	return nil
+	return fail(exitNoInput, "%s is no document of %s: %w", file, d.ID, parseErr)
 }
 
 // readDocument reads a file whole.
