@@ -1,0 +1,116 @@
+package source_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// spoilings make of a number something that is none, or that is another one only by a guess.
+func spoilings() map[string]func(string) string {
+	half := func(text, between string) string { return text[:2] + between + text[2:] }
+	return map[string]func(string) string{
+		"a sign":              func(v string) string { return "-" + v },
+		"a long sign":         func(v string) string { return "\u2212" + v },
+		"a sign and a blank":  func(v string) string { return "- " + v },
+		"an exponent":         func(v string) string { return v + "e1" },
+		"a footnote":          func(v string) string { return v + " 1" },
+		"a superscript":       func(v string) string { return v + "\u00b9" },
+		"a raised footnote":   func(v string) string { return v + "<sup>1</sup>" },
+		"a blank in the way":  func(v string) string { return half(v, " ") },
+		"a blank behind it":   func(v string) string { return half(v, ". ") },
+		"a no-break space":    func(v string) string { return half(v, "\u00a0") },
+		"a line in the way":   func(v string) string { return half(v, "\n") },
+		"a tag in the way":    func(v string) string { return half(v, "<span> </span>") },
+		"two points":          func(v string) string { return v + ".5" },
+		"two points together": func(v string) string { return half(v, "..") },
+		"a range":             func(v string) string { return v + "-" + v[:1] + "9.99" },
+		"two numbers":         func(v string) string { return v + " 61.75" },
+		"a letter":            func(v string) string { return half(v, "O") },
+		"other digits":        func(v string) string { return "\uff15" + v[1:] },
+		"a lone point":        func(v string) string { return v[:2] + "." },
+		"not a number":        func(string) string { return "NaN" },
+		"without end":         func(string) string { return "Infinity" },
+		"hexadecimal":         func(v string) string { return "0x" + v },
+		"thirty digits":       func(v string) string { return v + strings.Repeat("1", 30) },
+	}
+}
+
+// said is every side of an answer that is a decimal, by quote.
+func said(answer source.Answer) map[string]string {
+	sides := map[string]string{}
+	for _, o := range answer.Observations {
+		key := o.InstitutionID + " " + o.Currency + " " + string(o.Channel)
+		for name, text := range map[string]string{" buy": o.Buy, " sell": o.Sell} {
+			if _, err := engine.ReadDecimal(text); err == nil {
+				sides[key+name] = text
+			}
+		}
+	}
+	return sides
+}
+
+// valuesMax is how many values of one page are spoiled: rows of one table are all read in the same way.
+const valuesMax = 8
+
+// Whatever is done to a number on a page, what is read is that number or nothing: every definition, in turn.
+func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
+	market := simulated.NewMarket(7)
+	for range 20 {
+		market.Step(time.Date(2026, 9, 17, 16, 0, 0, 0, time.UTC))
+	}
+	site := simulated.NewSite(simulated.SiteConfig{Market: market})
+	spoiled, refused := 0, 0
+	for _, d := range source.DefaultSet().Definitions() {
+		for page := range d.Pages {
+			if d.Pages[page].Extract.Method != source.XLSXRows {
+				made, without := spoilPage(t, d, page, site.Document(d.ID, page))
+				spoiled, refused = spoiled+made, refused+without
+			}
+		}
+	}
+	t.Logf("%d spoiled documents, %d of them without the value", spoiled, refused)
+	if spoiled < 1000 || refused == 0 {
+		t.Errorf("only %d spoiled documents, %d of them without the value: the test proves nothing", spoiled, refused)
+	}
+}
+
+// spoilPage returns how many documents it made, and how many of them gave no value for what was spoiled. A page that cannot
+// be read as it is (the market is silent there) makes none.
+func spoilPage(t *testing.T, d *source.Definition, page int, document *source.Document) (spoiled, refused int) {
+	t.Helper()
+	whole, err := d.Parse(page, document)
+	if err != nil {
+		return 0, 0
+	}
+	before := said(whole)
+	quotes := slices.Sorted(maps.Keys(before))
+	for _, quote := range quotes[:min(len(quotes), valuesMax)] {
+		value := before[quote]
+		if !strings.Contains(value, ".") || !bytes.Contains(document.Body, []byte(value)) {
+			continue
+		}
+		for name, spoil := range spoilings() {
+			body := bytes.ReplaceAll(document.Body, []byte(value), []byte(spoil(value)))
+			answer, _ := d.Parse(page, &source.Document{Body: body, ContentType: document.ContentType})
+			after := said(answer)
+			spoiled++
+			if after[quote] == "" {
+				refused++
+			}
+			for other, text := range after {
+				if text != before[other] {
+					t.Errorf("%s, page %d, %s in %s: %s reads %s, was %s", d.ID, page, name, value, other, text, before[other])
+				}
+			}
+		}
+	}
+	return spoiled, refused
+}
