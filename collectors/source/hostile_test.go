@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -58,21 +59,28 @@ func said(answer source.Answer) map[string]string {
 }
 
 // valuesMax is how many values of one page are spoiled: rows of one table are all read in the same way.
-const valuesMax = 8
+const valuesMax = 4
 
-// Whatever is done to a number on a page, what is read is that number or nothing: every definition, in turn.
-func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
+// pages are the pages of every definition, as the simulated institutions publish them.
+func pages() *simulated.Site {
 	market := simulated.NewMarket(7)
 	for range 20 {
 		market.Step(time.Date(2026, 9, 17, 16, 0, 0, 0, time.UTC))
 	}
-	site := simulated.NewSite(simulated.SiteConfig{Market: market})
-	spoiled, refused := 0, 0
+	return simulated.NewSite(simulated.SiteConfig{Market: market})
+}
+
+// Whatever is done to a number on a page, what is read is that number or nothing: every definition, in turn.
+func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
+	site, spoiled, refused := pages(), 0, 0
 	for _, d := range source.DefaultSet().Definitions() {
 		for page := range d.Pages {
 			if d.Pages[page].Extract.Method != source.XLSXRows {
-				made, without := spoilPage(t, d, page, site.Document(d.ID, page))
+				made, without, wrong := spoilPage(d, page, site.Document(d.ID, page))
 				spoiled, refused = spoiled+made, refused+without
+				for _, reading := range wrong {
+					t.Error(reading)
+				}
 			}
 		}
 	}
@@ -84,11 +92,10 @@ func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
 
 // spoilPage returns how many documents it made, and how many of them gave no value for what was spoiled. A page that cannot
 // be read as it is (the market is silent there) makes none.
-func spoilPage(t *testing.T, d *source.Definition, page int, document *source.Document) (spoiled, refused int) {
-	t.Helper()
+func spoilPage(d *source.Definition, page int, document *source.Document) (spoiled, refused int, wrong []string) {
 	whole, err := d.Parse(page, document)
 	if err != nil {
-		return 0, 0
+		return 0, 0, nil
 	}
 	before := said(whole)
 	quotes := slices.Sorted(maps.Keys(before))
@@ -107,10 +114,21 @@ func spoilPage(t *testing.T, d *source.Definition, page int, document *source.Do
 			}
 			for other, text := range after {
 				if text != before[other] {
-					t.Errorf("%s, page %d, %s in %s: %s reads %s, was %s", d.ID, page, name, value, other, text, before[other])
+					wrong = append(wrong, fmt.Sprintf("%s, page %d, %s in %s: %s reads %s, was %s", d.ID, page, name, value, other, text, before[other]))
 				}
 			}
 		}
 	}
-	return spoiled, refused
+	return spoiled, refused, wrong
+}
+
+// Control: a pattern that takes the first digits that it finds is caught.
+func TestI3_CarelessPatternsAreCaught(t *testing.T) {
+	d, _ := source.DefaultSet().Find("qik-site")
+	careless := *d
+	careless.Pages = slices.Clone(d.Pages)
+	careless.Pages[0].Extract.Text = &source.Text{At: "body", Min: 1, Pattern: `(?s)Vendemos\D*(?P<sell>[0-9.]+).*?Compramos\D*(?P<buy>[0-9.]+)`}
+	if _, _, wrong := spoilPage(&careless, 0, pages().Document("qik-site", 0)); len(wrong) == 0 {
+		t.Error("a careless pattern reads nothing wrong: the test above proves nothing")
+	}
 }
