@@ -9,7 +9,7 @@ func bankPages() []route {
 		page("banreservas", "www.banreservas.com", "/calculadoras/", "banreservas_calculadoras.html"),
 		page("popular", "popularenlinea.com", "/personas/Paginas/Home.aspx", "popular.html"),
 		page("scotiabank", "do.scotiabank.com", "/banca-personal/tarifas/tasas-de-cambio.html", "scotiabank.html"),
-		page("lopez-de-haro", "www.blh.com.do", "/productos/compra-y-venta-de-divisas/", "blh.html"),
+		page("lopez-de-haro", "www.blh.com.do", "/productos/compra-y-venta-de-divisas/", "blh.html"), //nolint:misspell // Spanish
 		page("bdi", "www.bdi.com.do", "/", "bdi.html"),
 		page("caribe", "www.bancocaribe.com.do", "/", "caribe.html"),
 		page("ademi", "bancoademi.com.do", "/", "ademi.html"),

@@ -143,7 +143,7 @@ func bcrdDollars(v *view) document {
 		l := day.lines["USD"]
 		rows = append(rows, append(dayCells(day.date), l.Buy, noisy(l.Sell)))
 	}
-	rows = append(rows, []string{"", "", "", "", ""}, []string{"Fuente: Departamento Internacional. Datos preliminares desde 1991."})
+	rows = append(rows, []string{"", "", "", "", ""}, []string{"Fuente: Banco Central, área del sector externo. Datos preliminares desde 1991."})
 	book := []sheet{{"Diaria", rows}}
 	for _, name := range []string{"PromMensual", "PromTrimestral", "PromAnual", "FPMensual", "FPTrimestral", "FPAnual"} {
 		book = append(book, sheet{name, [][]string{{"TASA DE CAMBIO"}, {"Promedios del período"}, {"Año", "Mes", "Compra", "Venta"},

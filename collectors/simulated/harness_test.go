@@ -61,8 +61,16 @@ func visitor(t *testing.T, site *Site) *http.Client {
 	}}
 }
 
+// reply is an answer that was read to its end.
+type reply struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	body    []byte
+}
+
 // get reads one address as it is sent.
-func get(t *testing.T, client *http.Client, address string, headers ...string) (*http.Response, []byte) {
+func get(t *testing.T, client *http.Client, address string, headers ...string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -74,7 +82,7 @@ func get(t *testing.T, client *http.Client, address string, headers ...string) (
 	return do(t, client, r)
 }
 
-func do(t *testing.T, client *http.Client, r *http.Request) (*http.Response, []byte) {
+func do(t *testing.T, client *http.Client, r *http.Request) reply {
 	t.Helper()
 	response, err := client.Do(r)
 	if err != nil {
@@ -85,7 +93,7 @@ func do(t *testing.T, client *http.Client, r *http.Request) (*http.Response, []b
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
 	}
-	return response, body
+	return reply{response.StatusCode, response.Header, response.Cookies(), body}
 }
 
 // collect gets a page of a definition step by step.
@@ -110,12 +118,12 @@ func collect(t *testing.T, site *Site, d *source.Definition, page int) *source.D
 			}
 			address = absolute.String()
 		}
-		response, body := do(t, client, asked(t, request, address))
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s answers %s", d.ID, address, response.Status)
+		got := do(t, client, asked(t, request, address))
+		if got.status != http.StatusOK {
+			t.Fatalf("%s: %s answers %d", d.ID, address, got.status)
 		}
 		document = &source.Document{
-			URL: address, ContentType: response.Header.Get("Content-Type"), Body: body, FetchedAt: noon(),
+			URL: address, ContentType: got.header.Get("Content-Type"), Body: got.body, FetchedAt: noon(),
 		}
 	}
 	return document
@@ -145,6 +153,20 @@ func asked(t *testing.T, request *source.Request, address string) *http.Request 
 		r.Header.Set(name, value)
 	}
 	return r
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for range 10_000 {
+		if so() {
+			return
+		}
+		<-ticker.C
+	}
+	t.Fatalf("ten seconds passed, and still not: %s", what)
 }
 
 // enabled are the definitions that are collected.
@@ -179,10 +201,10 @@ func nameOf(o engine.Observation) quoteOf {
 
 // expected is what a definition has to read from the market as it is.
 func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
-	all, readable := map[quoteOf]engine.Observation{}, reads(d)
+	all, readable, silent := map[quoteOf]engine.Observation{}, reads(d), m.look().silent
 	for _, o := range m.Quotes() {
 		name := nameOf(o)
-		if !readable[name] || d.Institution == "" && !aggregates(m, d, name) {
+		if !readable[name] || d.Institution == "" && !aggregates(silent, d, name) {
 			continue
 		}
 		if !isDated(d) {
@@ -194,14 +216,14 @@ func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
 }
 
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
-func aggregates(m *Market, d *source.Definition, name quoteOf) bool {
+func aggregates(silent map[string]bool, d *source.Definition, name quoteOf) bool {
 	if d.ID == "livedolar" {
 		return name.currency == "USD" && name.Channel != engine.Digital &&
 			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
 	}
 	return slices.ContainsFunc(entities(), func(e entity) bool {
 		return e.institution == name.Institution && cmp.Or(e.channel, engine.Unspecified) == name.Channel &&
-			(e.direct || !m.look().silent[e.institution])
+			(e.direct || !silent[e.institution])
 	})
 }
 

@@ -15,9 +15,9 @@ import (
 const (
 	hugeBytes   = 1 << 30
 	chunkBytes  = 64 << 10
-	memberBytes = 16 << 20 // of blanks in one member of the gzip stream of Bomb
-	memberCount = 640      // 10 GiB
-	sheetBytes  = 64 << 20 // of blanks in a workbook of Bomb
+	memberBytes = 4 << 20  // of blanks in one member of the gzip stream of Bomb
+	memberCount = 2560     // 10 GiB
+	sheetBytes  = 48 << 20 // of blanks in a workbook of Bomb: more than any reader should unpack
 	footnote    = "¹"
 )
 
@@ -119,12 +119,9 @@ func gzippedBlanks() []byte {
 // blankReader is a stream of blanks without an end.
 type blankReader struct{}
 
-func (blankReader) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
-}
+func (blankReader) Read(p []byte) (int, error) { return copy(p, blanks), nil }
+
+const blanks = "                                                                                                                                "
 
 // damage changes a whole document, if that is the fault.
 func (v *view) damage(d document) document {

@@ -1,0 +1,339 @@
+package simulated
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+const (
+	workbookAddress = "https://cdn.bancentral.gov.do" + documents + "TASA_DOLAR_REFERENCIA_MC.xlsx"
+	bhdAddress      = "https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
+)
+
+// TestSite_StartsAtOnce holds what the demo's own start depends on. Two hundred milliseconds are four times the promise, for a
+// machine that does other things.
+func TestSite_StartsAtOnce(t *testing.T) {
+	market := NewMarket(1)
+	market.Step(noon())
+	began := time.Now() //nolint:forbidigo // how long it takes is what is measured
+	open(t, SiteConfig{Market: market})
+	took := time.Since(began) //nolint:forbidigo // as above
+	if took > 200*time.Millisecond {
+		t.Errorf("the site took %s to start", took)
+	}
+	t.Logf("started in %s", took)
+}
+
+// TestSite_Cookies holds the trap of the central bank: without all cookies, or with both of the doubled one, the answer is empty.
+func TestSite_Cookies(t *testing.T) {
+	site := open(t, SiteConfig{})
+	client := visitor(t, site)
+	handed := get(t, client, "https://"+centralBank+"/SectorExterno/HistoricoTasas").cookies
+	if doubled := slices.DeleteFunc(slices.Clone(handed), func(c *http.Cookie) bool { return c.Name != "wptem" }); len(doubled) != 2 ||
+		doubled[0].Value != "" || doubled[1].Value == "" {
+		t.Errorf("wptem is set as %v", doubled)
+	}
+	client.Jar = nil
+	ask := func(cookies []*http.Cookie) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/GetActualExchangeRate", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", formContent)
+		for _, cookie := range cookies {
+			r.AddCookie(cookie)
+		}
+		got := do(t, client, r)
+		if got.status != http.StatusOK {
+			t.Errorf("status %d", got.status)
+		}
+		return len(got.body)
+	}
+	tests := []struct {
+		name    string
+		cookies []*http.Cookie
+		good    bool
+	}{
+		{"none", nil, false}, {"both of the doubled one", handed, false}, {"all but the first", handed[1:], true},
+		{"one too few", handed[2:], false}, {"the empty one of the doubled", handed[:3], false},
+	}
+	for _, test := range tests {
+		if got := ask(test.cookies); got > 0 != test.good {
+			t.Errorf("%s: %d bytes", test.name, got)
+		}
+	}
+}
+
+// TestSite_CentralBankByDate asks for days and ranges, with and without a rate.
+func TestSite_CentralBankByDate(t *testing.T) {
+	site := open(t, SiteConfig{})
+	client := visitor(t, site)
+	get(t, client, "https://"+centralBank+"/SectorExterno/CertificacionTasas")
+	tests := []struct {
+		path, from, to string
+		values         int
+	}{
+		{"GetHistoricalExchangeRates", "2026-09-14", "2026-09-18", 5},
+		{"GetHistoricalExchangeRates", "2026-09-19", "2026-09-20", 0}, // a weekend
+		{"GetHistoricalExchangeRates", "nonsense", "2026-09-13", 0},
+		{"GetExchangeRateBySingleDate", "2026-09-18T00:00:00.000Z", "", 1},
+		{"GetExchangeRateBySingleDate", "2026-09-19T00:00:00.000Z", "", 0},
+	}
+	for _, test := range tests {
+		form := url.Values{"fromDate": {test.from}, "toDate": {test.to}, "isForReporting": {"true"}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/"+test.path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", formContent)
+		body := do(t, client, r).body
+		if got := bytes.Count(body, []byte(`"sellingValue"`)); got != test.values {
+			if test.path == "GetHistoricalExchangeRates" && test.from == "nonsense" && got > 0 {
+				continue // no first day is from the beginning
+			}
+			t.Errorf("%s from %s: %d values in %s", test.path, test.from, got, body)
+		}
+	}
+}
+
+// TestSite_Manners wants validators, packing, robots and the way from port 80 as real servers have them.
+func TestSite_Manners(t *testing.T) {
+	site := open(t, SiteConfig{})
+	client := visitor(t, site)
+	first := get(t, client, workbookAddress)
+	book, tag, modified := first.body, first.header.Get("ETag"), first.header.Get("Last-Modified")
+	if tag == "" || modified != "Fri, 18 Sep 2026 21:00:00 GMT" || !bytes.HasPrefix(book, []byte("PK")) {
+		t.Errorf("the workbook begins with %.2q, has the tag %q and was modified %q", book, tag, modified)
+	}
+	for _, headers := range [][]string{{"If-None-Match", tag}, {"If-Modified-Since", modified}} {
+		if again := get(t, client, workbookAddress, headers...); again.status != http.StatusNotModified || len(again.body) > 0 {
+			t.Errorf("%s: %d with %d bytes", headers[0], again.status, len(again.body))
+		}
+	}
+	if again := get(t, client, workbookAddress, "If-None-Match", `"other"`, "If-Modified-Since", modified); again.status != http.StatusOK {
+		t.Errorf("another tag: %d", again.status)
+	}
+	plain := get(t, client, "https://www.banreservas.com/")
+	zipped := get(t, client, "https://www.banreservas.com/", "Accept-Encoding", "gzip")
+	unpacked, err := gzip.NewReader(bytes.NewReader(zipped.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, plain.body) || len(zipped.body) >= len(plain.body) ||
+		zipped.header.Get("Content-Encoding") != "gzip" || plain.header.Get("Content-Encoding") != "" {
+		t.Errorf("%d bytes are %d packed (%v)", len(plain.body), len(zipped.body), err)
+	}
+	if r := get(t, client, "https://qik.do/robots.txt"); r.status != http.StatusOK || !bytes.Contains(r.body, []byte("User-agent: *")) {
+		t.Errorf("robots.txt: %d %s", r.status, r.body)
+	}
+	if r := get(t, client, "http://qik.do/tasadeldia/?a=b"); r.header.Get("Location") != "https://qik.do/tasadeldia/?a=b" {
+		t.Errorf("port 80 leads to %q", r.header.Get("Location"))
+	}
+	if r := get(t, client, "https://qik.do/nowhere"); r.status != http.StatusNotFound {
+		t.Errorf("an unknown page: %d", r.status)
+	}
+	if _, err := site.Dial(t.Context(), "tcp", "qik.do:8443"); err == nil {
+		t.Error("port 8443 is open")
+	}
+}
+
+// TestSite_CharacterSets wants pages in windows-1252 that say so in themselves alone.
+func TestSite_CharacterSets(t *testing.T) {
+	site := open(t, SiteConfig{})
+	for id, wanted := range map[string]string{"caribe-site": "text/html", "bonanza-site": "text/html", "bdi-site": contentHTML} {
+		d := site.Document(id, 0)
+		isLatin := bytes.Contains(d.Body, []byte("Pr\xe9stamos"))
+		if d.ContentType != wanted || isLatin != (wanted == "text/html") {
+			t.Errorf("%s: %s, in windows-1252: %t", id, d.ContentType, isLatin)
+		}
+	}
+	if got := string(latin([]byte("año €…‽"))); got != "a\xf1o \x80\x85?" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestSite_Popular wants the list in each of the forms that SharePoint knows.
+func TestSite_Popular(t *testing.T) {
+	site := open(t, SiteConfig{})
+	address := "https://popularenlinea.com/_api/web/lists/getbytitle('Rates')/items?$filter=ItemID%20eq%20'1'"
+	for accept, wanted := range map[string]string{
+		"application/json;odata=verbose": `{"d":{"results":[{`, "application/json": `"value":[{`, "*/*": "<d:DollarBuyRate>",
+	} {
+		if body := get(t, visitor(t, site), address, "Accept", accept).body; !bytes.Contains(body, []byte(wanted)) {
+			t.Errorf("%s: %s", accept, body)
+		}
+	}
+}
+
+// TestSite_SilentInstitutions wants 503 where the market has nothing to say, and its row gone from the aggregator.
+func TestSite_SilentInstitutions(t *testing.T) {
+	market := NewMarket(1)
+	site := open(t, SiteConfig{Market: market})
+	if r := get(t, visitor(t, site), bhdAddress); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+		t.Errorf("before the first step: %d", r.status)
+	}
+	market.Step(noon())
+	market.mu.Lock()
+	for i := range market.desks {
+		if id := market.desks[i].institution; id == "bhd" || id == "gamelin" {
+			market.desks[i].silentUntil = noon().Add(time.Hour)
+		}
+	}
+	market.mu.Unlock()
+	if r := get(t, visitor(t, site), bhdAddress); r.status != http.StatusServiceUnavailable {
+		t.Errorf("silent: %d", r.status)
+	}
+	page := get(t, visitor(t, site), "https://www.infodolar.com.do/").body
+	if bytes.Contains(page, []byte("Gamelin")) || !bytes.Contains(page, []byte("Banco BHD")) {
+		t.Error("the aggregator lists a house that is silent, or forgot a bank whose own site is")
+	}
+}
+
+// TestSite_Visits wants the log to tell how many came, how many at once, and as whom.
+func TestSite_Visits(t *testing.T) {
+	site := open(t, SiteConfig{})
+	client := visitor(t, site)
+	if err := site.Break("qik.do", Hang); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var together sync.WaitGroup
+	for range 3 {
+		together.Go(func() {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://qik.do/", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("User-Agent", "visitor/1")
+			if response, err := client.Do(r); err == nil {
+				response.Body.Close()
+			}
+		})
+	}
+	await(t, "three requests have come", func() bool { return len(site.Requests()) == 3 })
+	cancel()
+	together.Wait()
+	site.Mend("qik.do")
+	get(t, client, bhdAddress, "User-Agent", "visitor/2")
+
+	want := []Visit{{"backend.bhd.com.do", 1, 1, []string{"visitor/2"}}, {"qik.do", 3, 3, []string{"visitor/1"}}}
+	if got := site.Visits(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	last := site.Requests()[3]
+	if last.Host != "backend.bhd.com.do" || last.Method != http.MethodGet || last.Path != "/api/modal-cambio-rate?populate=deep" {
+		t.Errorf("got %+v", last)
+	}
+}
+
+// TestSite_CloseWaits wants Close to end answers that would never end, and to wait for them.
+func TestSite_CloseWaits(t *testing.T) {
+	market := NewMarket(1)
+	market.Step(noon())
+	for _, fault := range []Fault{Hang, HangBody, Trickle, Huge} {
+		site := NewSite(SiteConfig{Market: market, Pace: time.Hour})
+		if err := site.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := site.Break("bhd-site", fault); err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bhdAddress, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if response, err := transport.RoundTrip(r); err == nil {
+				if fault == Huge {
+					_, _ = response.Body.Read(make([]byte, 1))
+				}
+				response.Body.Close()
+			}
+		})
+		await(t, "the request has come", func() bool { return len(site.Requests()) > 0 })
+		if err := site.Close(); err != nil {
+			t.Errorf("%s: %v", fault, err)
+		}
+		if err := site.Close(); err != nil {
+			t.Errorf("%s, closed twice: %v", fault, err)
+		}
+		reading.Wait()
+		transport.CloseIdleConnections()
+		if _, err := site.Dial(t.Context(), "tcp", "qik.do:443"); err == nil {
+			t.Errorf("%s: a closed site is dialled", fault)
+		}
+	}
+}
+
+// TestSite_WhileTheMarketMoves reads and steps at the same time, for the race detector.
+func TestSite_WhileTheMarketMoves(t *testing.T) {
+	market := NewMarket(1)
+	market.Step(noon())
+	site := open(t, SiteConfig{Market: market})
+	var both sync.WaitGroup
+	both.Go(func() {
+		for i := range 300 {
+			market.Step(noon().Add(time.Duration(i) * time.Hour))
+		}
+	})
+	both.Go(func() {
+		for range 20 {
+			for _, d := range source.DefaultSet().Definitions() {
+				site.Document(d.ID, 0)
+			}
+		}
+	})
+	both.Wait()
+}
+
+// TestSite_Trickle counts bytes in a time that is not real.
+func TestSite_Trickle(t *testing.T) {
+	market := NewMarket(1)
+	market.Step(noon())
+	synctest.Test(t, func(t *testing.T) {
+		site := NewSite(SiteConfig{Market: market})
+		w := &slowly{header: http.Header{}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://qik.do/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		site.dawdle(w, r, document{contentType: contentHTML, body: make([]byte, 100)}, true)
+		if w.bytes != 11 {
+			t.Errorf("%d bytes in ten seconds and a half", w.bytes)
+		}
+	})
+}
+
+// slowly counts what is written to it.
+type slowly struct {
+	header http.Header
+	bytes  int
+}
+
+func (s *slowly) Header() http.Header { return s.header }
+func (s *slowly) WriteHeader(int)     {}
+func (s *slowly) Flush()              {}
+func (s *slowly) Write(p []byte) (int, error) {
+	s.bytes += len(p)
+	return len(p), nil
+}
