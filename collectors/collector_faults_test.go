@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestIsolation lets one source of six do what sources do, for two days: the others are published at the same instants as
+// TestIsolation lets one source of six do what sources do, for a day: the others are published at the same instants as
 // when it behaves.
 func TestIsolation(t *testing.T) {
 	others := func(bad behaviour, places int) map[string][]published {
@@ -25,7 +25,7 @@ func TestIsolation(t *testing.T) {
 			config := w.config(definitions...)
 			config.Concurrency = places
 			n := w.run(config)
-			w.pass(w.start.Add(48 * time.Hour))
+			w.pass(w.start.Add(24 * time.Hour))
 			n.stop(w)
 			for _, d := range definitions {
 				if d.ID != "source-03" {

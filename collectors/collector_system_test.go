@@ -224,25 +224,50 @@ func TestT3_HolidayWeekend(t *testing.T) {
 	})
 }
 
-// TestI4_FailuresChangeNothing lets a source fail in every way for two days: its rates stay as they are until they expire.
+// TestT4_EverySlotIsACheck collects the same document, then another value, then the old value under a new date.
+func TestT4_EverySlotIsACheck(t *testing.T) {
+	d := usdSource("popular-site", "popular")
+	slot := santoDomingo(2026, 9, 14, 8, 0, 0)
+	inSystem(t, slot.Add(-time.Minute), []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, _ *node) {
+		var changed time.Time
+		last := ""
+		for _, text := range []string{"58.10 59.30", "58.10 59.30", "58.10 59.30", "58.20 59.30", "58.20 59.30", "58.20 59.30 2026-09-15"} {
+			if text != last {
+				changed, last = slot, text
+			}
+			w.sites[d.ID] = steady(0, "popular USD "+text)
+			w.pass(slot.Add(time.Minute))
+			rate := rates(t, s)["popular:USD:unspecified:commercial"]
+			if !rate.LastCheckedAt.Equal(slot) || !rate.CollectedAt.Equal(changed) || !rate.ExpiresAt.Equal(slot.Add(26*time.Hour)) {
+				t.Errorf("%s at %v: %+v, want it collected at %v", text, slot, rate, changed)
+			}
+			slot = Daily().Next(slot)
+		}
+	})
+}
+
+// TestI4_FailuresChangeNothing lets a source fail in every way, each for two days: its rates stay as they are until they expire.
 func TestI4_FailuresChangeNothing(t *testing.T) {
 	d := usdSource("popular-site", "popular")
-	start := santoDomingo(2026, 9, 14, 7, 0, 0)
-	for name, site := range map[string]behaviour{
+	faults := map[string]behaviour{
 		"network": failing(source.Network), "timeout": failing(source.Timeout), "tls": failing(source.TLS),
 		"status": failing(source.HTTPStatus), "blocked": failing(source.Blocked), "content": failing(source.WrongContent),
 		"empty": failing(source.Empty), "layout": failing(source.Layout), "value": failing(source.Value),
 		"hang": hanging, "panic": steady(0, "panic"), "nothing": steady(0, ""), "zeros": steady(0, "popular USD 0 0"),
 		"swapped": steady(0, "popular USD 59.30 58.10"), "ten times": steady(0, "popular USD 581.0 593.0"),
 		"nobody": steady(0, "unheard-of USD 58.10 59.30"), "no side": steady(0, "popular USD N/A N/A"),
-	} {
-		inSystem(t, start, []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
+	}
+	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
+		for name, site := range faults {
 			w.sites[d.ID] = steady(0, oneQuote)
-			w.pass(start.Add(90 * time.Minute))
+			w.pass((engine.DateOf(w.now()) + 1).Start().Add(9 * time.Hour)) // the first slot of the day, for a source that rests
 			good := rates(t, s)["popular:USD:unspecified:commercial"]
+			if good.Stale || n.health(d.ID).State != OK {
+				t.Fatalf("before %s: %+v, %+v", name, good, n.health(d.ID))
+			}
 			w.sites[d.ID] = site
-			for range 48 {
-				w.pass(w.now().Add(time.Hour))
+			for range 12 {
+				w.pass(w.now().Add(4 * time.Hour))
 				rate := *rates(t, s)["popular:USD:unspecified:commercial"]
 				if rate.Stale != !w.now().Before(good.ExpiresAt) {
 					t.Fatalf("%s: at %v %+v", name, w.now(), rate)
@@ -255,8 +280,8 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 			if h := n.health(d.ID); h.State == OK || h.State == Partial || h.ConsecutiveFailures < 5 {
 				t.Errorf("%s: %+v", name, h)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestI3_ThinAnswers wants an answer that lost most of its rows to change nothing, one that lost a few to be believed, and a page

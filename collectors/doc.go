@@ -1,6 +1,53 @@
-// Package collectors is where rates come from: what is published, in the shape in which it is published, becomes
-// engine.Refresh values, the unit in which the engine believes or doubts a source. The package decides nothing about
-// rates. A side stays the text that the source gave, zeros, typos and all; what of it is served is the engine's word.
+// Package collectors is where rates come from: what institutions publish becomes engine.Refresh values, the unit in which the
+// engine believes or doubts a source. The package decides nothing about rates. A side stays the text that the source gave, zeros,
+// typos and all; what of it is served is the engine's word.
+//
+// # The way of a rate
+//
+//	collectors/source    Definition: a source as data, whom to ask for what and where a value stands
+//	       |  at a slot of the Schedule
+//	collectors/fetch     Fetcher: page to document, with manners and within limits
+//	       |  source.Document
+//	collectors/source    Definition.Parse: bytes to observations, pure (workbooks through collectors/workbook)
+//	       |  source.Answer, one for each page
+//	Refreshes            when it was said, how long it is believed, whether anything is missing
+//	       |  engine.Refresh
+//	Sink                 the engine's judgement, then the log, then /v1
+//
+// On any step a source may fail (source.Failure). Then nothing is handed over, and what was published stays until it expires
+// (I4). collectors/simulated is the other end for demos and tests: a site that publishes an invented market in the shape of every
+// definition, over HTTP on this machine.
+//
+// Begin with Collector (collector.go), then read on in the order of a run:
+//
+//	schedule.go          when: Daily, Every
+//	collector_run.go     a source's life: slots, tries, pauses
+//	collector_read.go    one try: fetch, read, and Check, which stores nothing
+//	refresh.go           from answers to refreshes
+//	breaker.go           who has failed for long rests
+//	health*.go           what operators see of it, and what the log says
+//
+// # When
+//
+// Each source has a goroutine, which Run waits for. At a slot, 08:00, 12:00 and 17:00 in Santo Domingo (T2), it waits for its
+// offset, so that not all ask at once; then for one of the places, which bound how many are fetched and read together. A try has
+// a budget; a source that does not heed it loses its place, so that nobody waits for it longer.
+//
+// A slot is handed over once (D5). Refresh.Slot names it and the engine hears a source once for a slot; Config.Done tells a node
+// that starts what its log has. So a slot that a crash cut short is made up for, and nothing is published twice. Of several slots
+// that were missed only the newest counts: nobody can collect yesterday's page today. Slots follow the clock, also when it is set;
+// one that is done is never begun again.
+//
+// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site does not
+// want us (blocked). After five slots in which nothing could be read a source rests: it is tried in the first slot of each day, until
+// it can be read again.
+//
+// # What is handed over
+//
+// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered: only
+// there the engine takes what is missing for a loss (I3). While a page is silent, half a quote whose other side may stand there is
+// left out. The past that a workbook brings along goes first, each day as of its own end. Every check confirms: lastCheckedAt moves
+// also when the document has not changed (T4). How long a value is believed its definition says, from the check and from its date (T3).
 //
 // # Observation files
 //
@@ -27,13 +74,8 @@
 //
 // Limits: see the constants of observations.go.
 //
-// # The demo market
-//
-// Market is a market that does not exist: seeded, moving, at the levels and spreads of the real one. Its sources are
-// called demo-…, so that nobody takes its rates for real ones. Fill a node with History once, then publish Refreshes.
-//
 // # Rules for this package
 //
-// Parsing is pure, from bytes to values; nothing here reads a clock, and chance comes from a seed. No float type: a rate
-// is text or a whole number of ten-thousandths of a peso. Readers and markets are not safe for concurrent use.
+// Parsing is pure, from bytes to values; clock, chance, network and disk come in through Config. No float type: a rate is text. A
+// Collector is safe for concurrent use, Reader and Writer are not.
 package collectors

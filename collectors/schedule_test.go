@@ -7,11 +7,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestT2_DailySlots looks at every day of a century: three slots, at the same hours of UTC, because Santo Domingo has no summer time.
+// TestT2_DailySlots looks at every day of thirty years: three slots, at the same hours of UTC, because Santo Domingo has no summer time.
 func TestT2_DailySlots(t *testing.T) {
 	schedule := Daily()
 	slot := santoDomingo(2001, time.January, 1, 8, 0, 0)
-	for days := 0; slot.Year() < 2100; days++ {
+	for days := 0; slot.Year() < 2031; days++ {
 		for i, hour := range []int{12, 16, 21} { // 08:00, 12:00, 17:00 four hours behind
 			if slot.Hour() != hour || slot.Minute() != 0 || slot.Second() != 0 || slot.Location() != time.UTC {
 				t.Fatalf("slot %d of day %d is %v", i, days, slot)
