@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -244,6 +243,5 @@ func (p *Page) dated() bool {
 
 // isID is the form of the ids of sources and institutions (interface §2.1).
 func isID(text string) bool {
-	return text != "" && len(text) <= engine.InstitutionIDMax && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" &&
-		!slices.Contains([]rune(text), utf8.RuneError)
+	return text != "" && len(text) <= engine.InstitutionIDMax && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -281,6 +281,17 @@ func TestEveryProblemIsToldAtOnceWithItsPlace(t *testing.T) {
 	}
 }
 
+func TestSitesAreRegistrableDomains(t *testing.T) {
+	for host, want := range map[string]string{
+		"www.banco.com.do": "banco.com.do", "BANCO.com.do.": "banco.com.do", "a.b.banco.do": "banco.do", "com.do": "com.do",
+		"localhost": "localhost", "10.0.0.1": "10.0.0.1", "::1": "::1", "popular.example": "popular.example", "": "",
+	} {
+		if got := source.Site(host); got != want {
+			t.Errorf("the site of %q is %q, want %q", host, got, want)
+		}
+	}
+}
+
 func TestFilesThatAreNoJSONAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":            {"", "not one JSON object"},

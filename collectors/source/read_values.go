@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -204,6 +205,9 @@ func webAddress(text string) (*url.URL, bool) {
 // within it. An address in digits, or a name that has no such domain, is its own site.
 func Site(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
 	site, err := publicsuffix.EffectiveTLDPlusOne(host)
 	if err != nil {
 		return host
