@@ -33,7 +33,7 @@ type collectOptions struct {
 
 	// The demo's own: its sources are not asked thrice a day.
 	schedule collectors.Schedule
-	catchUp  time.Duration // as in collectors.Config: over how long a slot that was missed is made up for
+	catchUp  time.Duration // as in collectors.Config: over how long a slot that was missed is made up for, 0 = its default
 	pause    time.Duration // between two requests to one host, as in fetch.Config
 }
 
@@ -133,14 +133,14 @@ func (p *process) newCollection(n *node, set *source.Set, o *collectOptions, dir
 	if o.off {
 		return c
 	}
-	spread := o.spread
+	spread, catchUp := o.spread, o.catchUp
 	if spread == 0 {
-		spread = -1 // none; 0 would be the default
+		spread, catchUp = -1, -1 // none; 0 would be the default
 	}
 	c.client = p.newClient(o, directory)
 	c.collector = collectors.New(collectors.Config{
 		Definitions: set.Definitions(), Fetcher: c.client, Sink: n.system, Clock: p.clock, Schedule: o.schedule,
-		Done: doneBy(n, log), Random: p.newRandom(), Logger: log, Spread: spread, CatchUpSpread: o.catchUp,
+		Done: doneBy(n, log), Random: p.newRandom(), Logger: log, Spread: spread, CatchUpSpread: catchUp,
 		HistoryDays: collectors.HistoryDaysLive,
 	})
 	return c

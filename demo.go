@@ -94,7 +94,7 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		return err
 	}
 	o.market = simulated.NewMarket(o.seed)
-	o.collect = collectOptions{schedule: collectors.Every(o.step), catchUp: -1, pause: -1}
+	o.collect = collectOptions{schedule: collectors.Every(o.step), pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
 		return err

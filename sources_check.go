@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,7 +39,9 @@ func chosen(set *source.Set, ids []string) ([]*source.Definition, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, d)
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
 	}
 	if len(ids) > 0 {
 		return all, nil

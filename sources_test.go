@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// collectArgs are the arguments of a node that collects at once.
+func collectArgs(data string, more ...string) []string {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--collect-spread", "0s", "--log-format", "text", "--limits", "off"}
+	return append(args, more...)
+}
+
+// listedSources is what tasard sources list says of a running node, by id.
+func listedSources(t *testing.T, data string) map[string]shownSource {
+	t.Helper()
+	shown := asJSON[shownSources](t, mustRun(t, "sources", "list", "--json", "--data", data))
+	by := map[string]shownSource{}
+	for _, one := range shown.Sources {
+		by[one.ID] = one
+	}
+	return by
+}
+
+// collected waits until every source that is collected was asked, or was heard by the node before.
+func collected(t *testing.T, p *program, data string) map[string]shownSource {
+	t.Helper()
+	clock := clockFrom("now")
+	for end := clock().Add(patience); clock().Before(end) && !p.over(); {
+		by, waiting := listedSources(t, data), 0
+		for _, one := range by {
+			if one.Health == nil || one.State == collectors.Never && one.Health.LastSlot.IsZero() {
+				waiting++
+			}
+		}
+		if waiting == 0 {
+			return by
+		}
+	}
+	t.Fatalf("the sources are not collected:\n%s", p.output())
+	return nil
+}
+
+// TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and after a
+// stop not to ask again for the slot that it has.
+func TestServe_Collects(t *testing.T) {
+	t.Setenv(withSite, "7,banesco-site=challenge,vimenca-site=zeros")
+	data := t.TempDir()
+	p := start(t, realNow, collectArgs(data)...).listening()
+	by := collected(t, p, data)
+	for id, want := range map[string]collectors.State{
+		"bhd-site": collectors.OK, "bcrd-usd": collectors.OK, "infodolar": collectors.OK, "banesco-site": collectors.Failing,
+		"vimenca-site": collectors.Failing, "jmmb-site": collectors.Disabled,
+	} {
+		if got := by[id]; got.State != want {
+			t.Errorf("%s is %s, want %s: %+v", id, got.State, want, got.Health.Failure)
+		}
+	}
+	if failure := by["banesco-site"].Health.Failure; failure == nil || failure.Kind != source.Blocked {
+		t.Errorf("a challenge page is %+v", failure)
+	}
+	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.SourceID != "bhd-site" {
+		t.Errorf("published: %+v", rate)
+	}
+	if rate := rateOf(t, p, "USD", "banesco"); rate == nil || rate.SourceID != "infodolar" {
+		t.Errorf("a source that is blocked is not replaced: %+v", rate)
+	}
+	checkMetrics(t, data)
+	if code := p.signal(syscall.SIGTERM); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+
+	again := start(t, realNow, collectArgs(data)...).listening()
+	by = collected(t, again, data)
+	if h := by["bhd-site"].Health; h.Runs != 0 || h.LastSlot.IsZero() {
+		t.Errorf("after a stop the slot is collected again: %+v", h)
+	}
+	if h := by["banesco-site"].Health; h.Runs == 0 {
+		t.Errorf("a source that gave nothing is not asked again: %+v", h)
+	}
+	again.signal(syscall.SIGTERM)
+	if times := slotsIn(t, data); times["bhd-site USD"] != 1 || times["infodolar USD"] != 1 {
+		t.Errorf("the slot is in the log: %v", times)
+	}
+}
+
+// checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and nothing but our own.
+func checkMetrics(t *testing.T, data string) {
+	t.Helper()
+	text, err := newAdminNode(filepath.Join(data, adminSocketName), "").ask(t.Context(), "GET", metricsPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	all, err := io.ReadAll(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`tasard_source_up{source="bhd-site"} 1`, `tasard_source_up{source="banesco-site"} 0`,
+		`tasard_source_failures_total{kind="blocked",source="banesco-site"} 1`,
+		`tasard_source_consecutive_failures{source="banesco-site"} 1`,
+		`tasard_source_observations{outcome="accepted",source="bhd-site"} 2`,
+		`tasard_source_last_success_timestamp_seconds{source="bhd-site"} 1.78`,
+	} {
+		if !strings.Contains(string(all), want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+	for line := range strings.Lines(string(all)) {
+		if !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "tasard_") {
+			t.Errorf("not ours: %s", line)
+		}
+	}
+}
+
+// slotsIn counts for each source and currency the events of one slot in the log.
+func slotsIn(t *testing.T, data string) map[string]int {
+	t.Helper()
+	times, seen := map[string]int{}, map[string]int{}
+	for line := range strings.Lines(mustRun(t, "log", "dump", "--data", data)) {
+		event := asJSON[struct {
+			Event struct{ SourceID, Currency, Slot string }
+		}](t, line).Event
+		if event.Slot == "" {
+			continue
+		}
+		key := event.SourceID + " " + event.Currency
+		seen[key+event.Slot]++
+		times[key] = max(times[key], seen[key+event.Slot])
+	}
+	return times
+}
+
+// TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the log once.
+func TestD5_KilledWhileCollecting(t *testing.T) {
+	t.Setenv(withSite, "3")
+	data := t.TempDir()
+	for _, after := range []string{"bhd-site", "infodolar", "scotiabank-site"} {
+		p := start(t, realNow, collectArgs(data, "--log-level", "debug")...).listening()
+		p.find("source=" + after + " ") // the node may have it from the run before
+		p.signal(os.Kill)
+	}
+	p := start(t, realNow, collectArgs(data)...).listening()
+	collected(t, p, data)
+	want := withoutMoment(p.mustGet("/v1/rates?limit=200"))
+	p.signal(os.Kill)
+	times := slotsIn(t, data)
+	for key, count := range times {
+		if count != 1 {
+			t.Errorf("%s: the slot is in the log %d times", key, count)
+		}
+	}
+	if len(times) < 40 {
+		t.Errorf("only %d sources and currencies were heard: %v", len(times), times)
+	}
+	again := start(t, realNow, serveArgs(data)...).listening()
+	again.await("recovered")
+	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
+		at := firstDifference(got, want)
+		t.Errorf("has %s\nhad %s", around(got, at), around(want, at))
+	}
+}
+
+// TestSources_Check wants what was read, why a source gave nothing, and code 69 then.
+func TestSources_Check(t *testing.T) {
+	t.Setenv(withSite, "7,bdi-site=layout")
+	p := start(t, realNow, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
+	if code := p.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
+		p.await(part)
+	}
+	p = start(t, realNow, "sources", "check", "bdi-site", "bhd-site")
+	if code := p.end(); code != exitUnavailable {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("bdi-site: layout: ")
+	p.await("tasard: 1 of 2 sources gave nothing, or not all: bdi-site")
+	p = start(t, realNow, "sources", "check")
+	if code := p.end(); code != exitUnavailable {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("tasard: 1 of ")
+}
+
+// lafisePage is a document of lafise-site, made up after its shape.
+const lafisePage = `{"date":"2026-06-30","rates":{"USD":{"buying":58.10,"selling":61.40},"EUR":{"buying":66.5,"selling":70.25}}}`
+
+// TestSources_Parse wants what a document would give, whole as JSON, and code 66 with the reason for one that gives nothing.
+func TestSources_Parse(t *testing.T) {
+	file := writeFile(t, "rates.json", lafisePage)
+	table := mustRun(t, "sources", "parse", "lafise-site", file)
+	for _, part := range []string{"lafise-site: 2 rates\n", "lafise       USD       unspecified  commercial  58.10  61.40  2026-06-30"} {
+		if !strings.Contains(table, part) {
+			t.Errorf("no %q in\n%s", part, table)
+		}
+	}
+	got := run(t, nil, strings.NewReader(lafisePage), "sources", "parse", "lafise-site", "-", "--json")
+	if read := asJSON[shownReading](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
+		t.Errorf("as JSON %+v", read)
+	}
+	got = run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-")
+	if got.code != exitNoInput {
+		t.Errorf("exit code %d", got.code)
+	}
+	oneLine(t, got.stderr, "- is no document of lafise-site: layout: ")
+}
+
+// TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.
+func TestSources_OperatorsDirectory(t *testing.T) {
+	directory := t.TempDir()
+	for name, text := range map[string]string{
+		"bhd.json": `{"id": "bhd-site", "disabled": "asks for a password"}`, "qik.json": `{"id": "qik-site", "priority": 42}`,
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := mustRun(t, "sources", "list", "--sources", directory)
+	if !strings.HasPrefix(table, "There is no running node to ask") || !strings.Contains(table, "asks for a password") {
+		t.Errorf("listed as\n%s", table)
+	}
+	data := t.TempDir()
+	p := start(t, realNow, serveArgs(data, "--sources", directory)...).listening()
+	p.await("recovered")
+	by := listedSources(t, data)
+	if by["bhd-site"].State != collectors.Disabled || by["qik-site"].Priority != 42 || by["qik-site"].State != stateOff {
+		t.Errorf("%+v\n%+v", by["bhd-site"], by["qik-site"])
+	}
+}
+
+// TestS11_CatalogueWinsOverDefinitions wants a catalogue file of the operator to say the last word on a source, but for the
+// bounds, which it can't say.
+func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
+	file := writeFile(t, "c.json", `{"sources": [{"id": "bcrd-usd", "name": "Ours", "priority": 7}]}`)
+	known, err := openKnown(nodeOptions{catalogue: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, _ := known.set.Find("bcrd-usd")
+	got := known.catalogue.Source("bcrd-usd")
+	if got.Priority != 7 || got.Name != "Ours" || fmt.Sprint(got.Bounds) != fmt.Sprint(described.Bounds) || len(got.Bounds) == 0 {
+		t.Errorf("bcrd-usd is %+v", got)
+	}
+	if other := known.catalogue.Source("infodolar"); other.Priority != 200 || other.UpstreamSource == "" {
+		t.Errorf("infodolar is %+v", other)
+	}
+}
+
+func TestCollect_UserAgent(t *testing.T) {
+	for _, test := range []struct{ version, contact, want string }{
+		{"v1.2.3", "", "tasard/1.2.3 (+https://github.com/tasard/tasard)"},
+		{"(devel)", "ana@example.com", "tasard/dev (+https://github.com/tasard/tasard; ana@example.com)"},
+		{"", "", "tasard/dev (+https://github.com/tasard/tasard)"},
+		{"v0.0.0-20261121-abc+dirty", "https://example.com/x", "tasard/0.0.0-20261121-abc+dirty (+https://github.com/tasard/tasard; https://example.com/x)"},
+	} {
+		if got := userAgent(test.version, test.contact); got != test.want {
+			t.Errorf("%q, %q: %s, want %s", test.version, test.contact, got, test.want)
+		}
+	}
+}
+
+// TestManagement_SourcesAreTyped wants the answer of a node that collects nothing to be whole JSON.
+func TestManagement_SourcesAreTyped(t *testing.T) {
+	got := askManagement(t, managementOf(&stillNode{}), "GET", sourcesPath, "")
+	var shown shownSources
+	if err := json.Unmarshal(got.Body.Bytes(), &shown); err != nil || shown.Collecting || len(shown.Sources) < 30 {
+		t.Errorf("%v: %s", err, got.Body)
+	}
+	if got := askManagement(t, managementOf(&stillNode{}), "GET", metricsPath, "").Body.String(); !strings.Contains(got, `tasard_quarantine_held{currency="USD"} 1`) {
+		t.Errorf("metrics:\n%s", got)
+	}
+}
