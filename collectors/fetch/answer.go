@@ -105,7 +105,7 @@ func (a *answer) judge(last bool) *fault {
 		return a.fault(source.Blocked, "the server refuses us")
 	case a.status == http.StatusUnauthorized && len(a.body) > 0:
 		return a.fault(source.Blocked, "the server wants us to log in")
-	case a.status >= 400 && isWall(a.header, a.body):
+	case a.status >= 400 && a.isWall():
 		return a.fault(source.Blocked, "a challenge of a bot wall")
 	case heals(a.status):
 		f := a.fault(source.HTTPStatus, "wanted 200").mayHeal()
@@ -114,6 +114,12 @@ func (a *answer) judge(last bool) *fault {
 	default:
 		return a.fault(source.HTTPStatus, "wanted 200")
 	}
+}
+
+// isWall reports that an error comes from a bot wall and not from the site behind it. Parse recognises walls that answer 200.
+func (a *answer) isWall() bool {
+	page := source.Document{ContentType: a.header.Get("Content-Type"), Body: a.body}
+	return a.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
 }
 
 // fault is a fault that tells the status and what it means.

@@ -118,12 +118,12 @@ func TestFetch_Statuses(t *testing.T) {
 					out.WriteHeader(tt.status)
 					_, _ = io.WriteString(out, tt.body)
 				})
-				f := wantFailure(t, w.client(), get("https://example.do/"), tt.kind, fmt.Sprint(tt.status))
+				detail := wantFailure(t, w.client(), get("https://example.do/"), tt.kind, fmt.Sprint(tt.status))
 				if tries != tt.tries {
 					t.Errorf("%d tries, want %d", tries, tt.tries)
 				}
-				if tt.tries > 1 && !strings.Contains(f.Detail, "3 tries") {
-					t.Errorf("%q does not say how often it was tried", f.Detail)
+				if tt.tries > 1 && !strings.Contains(detail, "3 tries") {
+					t.Errorf("%q does not say how often it was tried", detail)
 				}
 			})
 		})

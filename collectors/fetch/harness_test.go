@@ -348,8 +348,8 @@ func wantDocument(t *testing.T, c *Client, d *source.Definition, body string) *s
 	return document
 }
 
-// wantFailure fetches page 0 and wants a failure of this kind that says all of this.
-func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.FailureKind, says ...string) *source.Failure {
+// wantFailure fetches page 0 and wants a failure of this kind that says all of this. It gives the detail.
+func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.FailureKind, says ...string) string {
 	t.Helper()
 	document, err := c.Fetch(t.Context(), d, 0)
 	var f *source.Failure
@@ -359,7 +359,7 @@ func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.Fail
 	if problem := failureProblem(f, kind, says...); problem != "" {
 		t.Error(problem)
 	}
-	return f
+	return f.Detail
 }
 
 func failureProblem(f *source.Failure, kind source.FailureKind, says ...string) string {
