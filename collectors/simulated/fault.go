@@ -78,8 +78,8 @@ func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
 // broken is a fault that is on; the zero broken is none.
 type broken struct {
 	fault Fault
-	left  int      // how often still; 0 = until it is mended
-	old   *outlook // of Frozen: what there was to see the day before
+	left  int             // how often still; 0 = until it is mended
+	old   func() *outlook // of Frozen: what there was to see the day before its first answer
 }
 
 // breakage is what is broken, by host or source id.
@@ -104,7 +104,7 @@ func (s *Site) BreakTimes(target string, fault Fault, times int) error {
 	}
 	on := &broken{fault: fault, left: times}
 	if fault == Frozen {
-		on.old = s.market.look().dayBefore()
+		on.old = sync.OnceValue(func() *outlook { return s.market.look().dayBefore() })
 	}
 	s.broken.mu.Lock()
 	defer s.broken.mu.Unlock()

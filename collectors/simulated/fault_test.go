@@ -248,6 +248,15 @@ func TestFaults_Time(t *testing.T) {
 		}
 		return answer.Observations[0].EffectiveDate
 	}
+	early := NewMarket(2)
+	ahead := NewSite(SiteConfig{Market: early})
+	if err := ahead.Break("bdi-site", Frozen); err != nil {
+		t.Fatal(err)
+	}
+	early.Step(noon())
+	if body := ahead.Document("bdi-site", 0).Body; !bytes.Contains(body, []byte("Actualizado: 20/09/2026 12:00")) {
+		t.Error("frozen before the market began, it is not of the day before the first answer")
+	}
 	ids := []string{"bcrd-reference", "bcrd-usd", "bcrd-currencies", "bdi-site", "lafise-site", "banesco-site"}
 	for _, id := range ids {
 		today := day(id)

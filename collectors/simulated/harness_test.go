@@ -217,7 +217,7 @@ func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
 
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
 func aggregates(silent map[string]bool, d *source.Definition, name quoteOf) bool {
-	if d.ID == "livedolar" {
+	if strings.TrimPrefix(d.ID, demoPrefix) == "livedolar" {
 		return name.currency == "USD" && name.Channel != engine.Digital &&
 			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
 	}

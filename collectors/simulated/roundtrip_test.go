@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,6 +117,36 @@ func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
 		from, ok := real.Find(d.ID[len("demo-"):])
 		if !ok || d.Name != "Demo, tasas simuladas: "+from.Name || d.URL != "" || len(d.Pages) != len(from.Pages) {
 			t.Errorf("%s is %q at %q", d.ID, d.Name, d.URL)
+		}
+	}
+}
+
+// TestSite_RoundTripSeesWrongDefinitions plants what the round trip is there to find: sides the wrong way round, a value of
+// another currency, a currency forgotten, a date left out.
+func TestSite_RoundTripSeesWrongDefinitions(t *testing.T) {
+	site := open(t, SiteConfig{})
+	good, _ := source.DefaultSet().Find("bdi-site")
+	want := expected(site.market, good)
+	planted := map[string]func(*source.Extract){
+		"sides": func(e *source.Extract) {
+			e.Fields[0].At, e.Fields[1].At = e.Fields[1].At, e.Fields[0].At
+		},
+		"currency":  func(e *source.Extract) { e.Fields[0].At = e.Fields[2].At },
+		"forgotten": func(e *source.Extract) { e.Fields = e.Fields[:2] },
+		"date":      func(e *source.Extract) { e.Date = nil },
+		"nothing":   func(*source.Extract) {},
+	}
+	for name, plant := range planted {
+		wrong := *good
+		wrong.Pages = slices.Clone(good.Pages)
+		wrong.Pages[0].Extract.Fields = slices.Clone(good.Pages[0].Extract.Fields)
+		plant(&wrong.Pages[0].Extract)
+		got, err := readings(&wrong, func(page int) *source.Document { return site.Document(good.ID, page) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := differences(got, want); (found == "") != (name == "nothing") {
+			t.Errorf("%s: found %q", name, found)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // SiteConfig is what a Site is made of.
 type SiteConfig struct {
-	// Market is what the pages say. Its owner steps it; until the first step every institution is silent.
+	// Market is what the pages say, required. Its owner steps it; until the first step every institution is silent.
 	Market *Market
 	// Clock is what the pages take for now; nil = the instant of the market's last step, so that a page follows from the market
 	// alone.
@@ -229,7 +229,7 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, s.listeners[listener].Addr().String())
 }
 
-// Roots are the authorities that signed the certificates of the site.
+// Roots are the authorities that signed the certificates of the site; nil before Start.
 func (s *Site) Roots() *x509.CertPool { return s.signer.roots }
 
 // Document is the document of a page of a source, with or without demo-, without any network: the same bytes as served, with

@@ -32,9 +32,9 @@ type line struct {
 }
 
 func (s *Site) view(r *http.Request, on broken) *view {
-	v := &view{outlook: s.market.look(), fault: on.fault, old: on.old != nil, request: r}
-	if v.old {
-		v.outlook = *on.old
+	v := &view{outlook: s.market.look(), fault: on.fault, request: r}
+	if v.old = on.old != nil && !v.at.IsZero(); v.old {
+		v.outlook = *on.old()
 	}
 	v.Now = v.at
 	if s.clock != nil && !v.old {

@@ -1,0 +1,55 @@
+package simulated_test
+
+import (
+	"context"
+	"log"
+	"os"
+	"time"
+
+	"github.com/tasard/tasard/collectors/fetch"
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// A made-up bank, asked over HTTPS at its real address.
+func Example() {
+	out := log.New(os.Stdout, "", 0)
+	now := time.Date(2026, time.September, 21, 16, 0, 0, 0, time.UTC)
+	market := simulated.NewMarket(1)
+	market.Step(now)
+	site := simulated.NewSite(simulated.SiteConfig{Market: market})
+	if err := site.Start(); err != nil {
+		out.Println(err)
+		return
+	}
+	client := fetch.New(fetch.Config{Clock: func() time.Time { return now }, Dial: site.Dial, Roots: site.Roots(), Pause: -1})
+	ask := func() {
+		definition, _ := simulated.Definitions(source.DefaultSet()).Find("demo-bhd-site")
+		document, err := client.Fetch(context.Background(), definition, 0)
+		if err != nil {
+			out.Println(err)
+			return
+		}
+		answer, err := definition.Parse(0, document)
+		if err != nil {
+			out.Println(err)
+			return
+		}
+		for _, o := range answer.Observations {
+			out.Println(o.InstitutionID, o.Currency, o.Buy, o.Sell)
+		}
+	}
+	ask()
+	if err := site.Break("demo-bhd-site", simulated.EmptyBody); err != nil {
+		out.Println(err)
+	}
+	ask()
+	client.Close()
+	if err := site.Close(); err != nil {
+		out.Println(err)
+	}
+	// Output:
+	// bhd USD 56.45 60.2
+	// bhd EUR 65.55 71.15
+	// empty: GET https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep: an answer without a body, found 200 OK
+}
