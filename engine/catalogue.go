@@ -66,6 +66,7 @@ type Bound struct {
 	Until           Date    // effective dates up to this one, included; zero = every date. The earliest that fits counts
 	Lowest, Highest Decimal // null = the currency's
 	JumpPermille    int64   // 0 = the rules'
+	SidesDiffer     bool    // equal sides are one side read twice (X14), as they are in every commercial quote
 }
 
 // Defaults of a source that the catalogue does not describe (S11, T3).

@@ -42,7 +42,8 @@
 //   - X11: an observation more than five minutes in the future is refused, as is one that answers a slot of the future.
 //   - X12: a released observation skips bands and limits, but never a zero, negative, unreadable or crossed side.
 //   - X13: a side that begins with a zero and another digit (057.5) is unreadable: it is more likely to lack a digit than to be meant.
-//   - X14: a commercial quote with equal sides is one side that was read twice (same_sides); an operator may release it.
+//   - X14: a commercial quote with equal sides is one side that was read twice (same_sides); an operator may release it. So is a
+//     reference of a source whose bound says that its sides differ.
 //   - X15: a source whose last offer of a quote has a date that has come can't offer one of an earlier date (outdated). A backfill can.
 //   - X16: a source is heard once for a slot of the schedule, and never again for an earlier one, even when it says nothing new. A
 //     slot is done when every currency that the answer spoke of has heard of it.

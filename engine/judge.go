@@ -133,9 +133,9 @@ func (c *candidate) crossed() bool {
 }
 
 // sameSides holds back one side that was read twice (X14): nobody trades for nothing. What the central bank publishes may be one
-// value.
+// value, unless the bound of the source says that it is two.
 func (c *candidate) sameSides() (Reason, string) {
-	if c.key.Kind == Commercial && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
+	if (c.key.Kind == Commercial || c.bound.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
 	}
 	return "", ""

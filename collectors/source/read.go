@@ -182,14 +182,14 @@ func (o *object) expiry(key string) Expiry {
 func (o *object) bound() engine.Bound {
 	bound := engine.Bound{
 		Currency: o.requiredCurrency("currency"), Until: o.day("until"), Lowest: o.decimal("lowest"), Highest: o.decimal("highest"),
-		JumpPermille: o.number("jumpPermille", 0, 1, jumpPermilleMax),
+		JumpPermille: o.number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.flag("sidesDiffer"),
 	}
 	low, high := bound.Lowest, bound.Highest
 	if !low.IsNull() && !high.IsNull() && low.Compare(high) > 0 {
 		o.wrong("lowest %s is above highest %s; exchange them", low, high)
 	}
-	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 {
-		o.wrong("bounds nothing; give lowest, highest or jumpPermille, or take the entry out")
+	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 && !bound.SidesDiffer {
+		o.wrong("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or take the entry out")
 	}
 	return bound
 }

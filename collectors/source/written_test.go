@@ -70,6 +70,9 @@ func writtenBound(b engine.Bound) object {
 	if b.JumpPermille != 0 {
 		o["jumpPermille"] = b.JumpPermille
 	}
+	if b.SidesDiffer {
+		o["sidesDiffer"] = true
+	}
 	return o
 }
 
