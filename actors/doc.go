@@ -53,6 +53,10 @@
 // Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last
 // board. A command whose decision panics, or makes a record that no log can hold, fails alone.
 //
+// An answer to a slot of the schedule is one write for each currency that it speaks of. A crash may fall
+// between them: Slots calls such a slot undone, and whoever was heard for it answers Repeated when it is
+// handed over again.
+//
 // # Life of an admission
 //
 //	handler      System.Admit                        index: which account may have this key?

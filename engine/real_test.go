@@ -12,7 +12,7 @@ import (
 func TestI3_RealObservations(t *testing.T) {
 	refreshes := realRefreshes(t)
 	book := NewBook("USD", testCatalogue(), DefaultRules())
-	total, held, goodHeld := 0, map[Reason]int{}, []string{}
+	total, known, caught, held, goodHeld := 0, 0, 0, map[Reason]int{}, []string{}
 	low, high := mustDecimal(t, "46"), mustDecimal(t, "70")
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
@@ -20,11 +20,22 @@ func TestI3_RealObservations(t *testing.T) {
 			t.Fatal(err)
 		}
 		total += len(refresh.Observations)
+		for _, observation := range refresh.Observations {
+			if !good(observation) {
+				known++
+			}
+		}
 		for _, refusal := range decision.Receipt.Refused {
 			held[refusal.Reason]++
+			line := fmt.Sprintf("%s %s %s %s/%s: %s", refresh.ObservedAt.Format("2006-01-02"),
+				refresh.SourceID, refusal.Observation.InstitutionID, refusal.Observation.Buy, refusal.Observation.Sell, refusal.Detail)
 			if good(refusal.Observation) {
-				goodHeld = append(goodHeld, fmt.Sprintf("%s %s %s %s/%s: %s", refresh.ObservedAt.Format("2006-01-02"),
-					refresh.SourceID, refusal.Observation.InstitutionID, refusal.Observation.Buy, refusal.Observation.Sell, refusal.Detail))
+				goodHeld = append(goodHeld, line)
+				continue
+			}
+			caught++
+			if refusal.Reason != Zero && refusal.Reason != NoSide {
+				t.Log("outlier: " + line)
 			}
 		}
 		for _, event := range decision.Events {
@@ -38,9 +49,13 @@ func TestI3_RealObservations(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d observations in %d refreshes; held: %v; good ones held: %d", total, len(refreshes), held, len(goodHeld))
+	t.Logf("%d observations in %d refreshes; held: %v; %d of %d known errors caught; good ones held: %d",
+		total, len(refreshes), held, caught, known, len(goodHeld))
 	for _, line := range goodHeld {
-		t.Log(line)
+		t.Log("good: " + line)
+	}
+	if caught != known {
+		t.Errorf("%d of %d known errors are caught", caught, known)
 	}
 	if total != 20575 {
 		t.Errorf("read %d observations, want 20575", total)
