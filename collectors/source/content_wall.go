@@ -70,8 +70,8 @@ func challengeMark(text string) string {
 
 // saysLittle reports that a page has next to no text for people.
 func saysLittle(text string) bool {
-	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
-	if err != nil {
+	document, failure := parseHTML(text)
+	if failure != nil {
 		return false
 	}
 	said := 0

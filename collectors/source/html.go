@@ -8,6 +8,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+// Limits of a page, well above what institutions have: some ten thousand elements, and tables of a few hundred rows.
+const (
+	nodesMax    = 100_000
+	tagsMax     = 2 * nodesMax // known before the page is taken apart, which takes fifty times its size
+	childrenMax = 10_000       // of one element, texts between them included
+)
+
 // extractHTML reads a page of HTML: one element for each value, or rows with labels.
 func (r *reading) extractHTML(text string) *Failure {
 	document, failure := parseHTML(text)
@@ -30,11 +37,41 @@ func (r *reading) extractHTML(text string) *Failure {
 
 // parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
 func parseHTML(text string) (*goquery.Document, *Failure) {
+	if tags := strings.Count(text, "<"); tags > tagsMax {
+		return nil, Fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
+	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
 		return nil, &Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err}
 	}
+	if failure := checkSize(document); failure != nil {
+		return nil, failure
+	}
 	return document, nil
+}
+
+// checkSize bounds what selectors have to go through: some count the elements before each element.
+func checkSize(document *goquery.Document) *Failure {
+	all := 0
+	for node := range document.Get(0).Descendants() {
+		if node.PrevSibling == nil {
+			if children := childrenOf(node.Parent); children > childrenMax {
+				return Fail(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
+			}
+		}
+		if all++; all > nodesMax {
+			return Fail(WrongContent, "the page has more than %d elements and texts", nodesMax)
+		}
+	}
+	return nil
+}
+
+func childrenOf(parent *html.Node) int {
+	children := 0
+	for range parent.ChildNodes() {
+		children++
+	}
+	return children
 }
 
 // htmlScope is a document, or one row of it.

@@ -35,13 +35,13 @@ func TestHTMLFields_Classes(t *testing.T) {
 		{"a mobile twin that is still zero", pageOf(`<i class="compraUS">0.00</i>` + quotes), want, "", ""},
 		{"two that differ", pageOf(quotes + `<p class="compraUS">57.00</p>`), nil, Value, "says 56.50 and 57.00"},
 		{"one is missing", pageOf(strings.ReplaceAll(quotes, "ventaEU", "other")), []string{
-			want[0], "test EUR unspecified [66.20] []", `note: sell of EUR: nothing stands at ".ventaEU"`,
+			want[0], "test EUR unspecified [66.20] []", `note: test EUR: no sell stands at ".ventaEU"`,
 		}, "", ""},
 		{"one has no value", pageOf(strings.ReplaceAll(quotes, "66,20", "-")), []string{want[0], "test EUR unspecified [] [70.40]"}, "", ""},
 		{"a currency without values", pageOf(strings.NewReplacer("66,20", "-", "RD$&nbsp;70.40", "N/D").Replace(quotes)), []string{
-			want[0], "note: EUR of test has no value",
+			want[0], "note: test EUR: no value",
 		}, "", ""},
-		{"other classes", pageOf(strings.NewReplacer("US", "_us", "EU", "_eu").Replace(quotes)), nil, Layout, `nothing stands at ".compraUS"`},
+		{"other classes", pageOf(strings.NewReplacer("US", "_us", "EU", "_eu").Replace(quotes)), nil, Layout, `no buy stands at ".compraUS"`},
 		{"not filled yet", pageOf(`<b class="compraUS">0</b><b class="ventaUS">0</b><b class="compraEU"></b>`), nil, Empty, ""},
 	})
 }

@@ -56,7 +56,7 @@ func TestJSONFields_Envelope(t *testing.T) {
 		{"a key twice on the way", replaced(`{"result"`, `{"result":{},"result"`), nil, Value, "twice"},
 		{"another key twice", replaced(`"success"`, `"other":1,"other":2,"success"`), want, "", ""},
 		{"an object", replaced("58.9582", `{"value":58.9582}`), []string{
-			"test USD unspecified [] [59.3318] 2026-09-17", `note: buy of USD: nothing stands at "result.actualPurchaseValue"`,
+			"test USD unspecified [] [59.3318] 2026-09-17", `note: test USD: no buy stands at "result.actualPurchaseValue"`,
 		}, "", ""},
 		{"a flag", replaced("58.9582", "true"), []string{"test USD unspecified [true] [59.3318] 2026-09-17"}, "", ""},
 		{"cut off", body[:len(body)-1], nil, WrongContent, "want JSON"},

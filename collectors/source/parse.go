@@ -131,6 +131,9 @@ const (
 	cell                   // of a workbook: as a number, but may carry the noise of binary fractions
 )
 
+// patternBytesMax bounds what patterns search: their time grows with it.
+const patternBytesMax = 1 << 20
+
 // at is what stands at a place, cut by its pattern. What the pattern does not fit is not there.
 func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
 	texts, failure := s.texts(place)
@@ -139,7 +142,10 @@ func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
 	}
 	var cut []found
 	for _, one := range texts {
-		match := r.patterns[place.Pattern].FindStringSubmatch(one.text)
+		if len(one.text) > patternBytesMax {
+			return nil, Fail(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.place(), len(one.text), patternBytesMax)
+		}
+		match := r.patterns[place.Pattern].FindStringSubmatch(plainBlanks(one.text))
 		switch {
 		case match == nil:
 		case len(match) > 1:

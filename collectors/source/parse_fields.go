@@ -65,7 +65,7 @@ func firstPlace(places []*Place) *Place {
 // noteAbsent tells of a value that the definition looks for and the page has not.
 func (r *reading) noteAbsent(key quoteKey, value side, place *Place, name string) {
 	if value.finding == absent && place != nil {
-		r.notes.add("%s of %s: nothing stands %s", name, key.currency, place.place())
+		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, place.place())
 	}
 }
 

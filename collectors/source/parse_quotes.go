@@ -68,7 +68,7 @@ func (r *reading) add(key quoteKey, buy, sell side) *Failure {
 	r.count(sell)
 	if buy.text == "" && sell.text == "" {
 		if buy.finding == valueless || sell.finding == valueless {
-			r.notes.add("%s of %s has no value", key.currency, key.institution)
+			r.notes.add("%s %s: no value", key.institution, key.currency)
 		}
 		return nil
 	}

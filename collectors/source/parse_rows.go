@@ -69,7 +69,7 @@ func (r *reading) readRow(row scope, target Target) (bool, *Failure) {
 	if rows.Date != nil {
 		date, moment, failure := r.dateAt(row, rows.Date)
 		if failure != nil {
-			r.notes.add("%s of %s is left out: %s", key.currency, key.institution, failure.Detail)
+			r.notes.add("%s %s is left out: %s", key.institution, key.currency, failure.Detail)
 			return false, nil
 		}
 		key.date, key.moment = date, moment

@@ -22,7 +22,7 @@ var ErrPrice = errors.New("not one price")
 var (
 	currencyBefore = regexp.MustCompile(`(?i)^(?:(?:RD\$|US\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencyBehind = regexp.MustCompile(`(?i) ?(?:RD\$|US\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
-	dailyChange    = regexp.MustCompile(`^[-+−]? ?(?:RD|US)?[$€]? ?[-+−]?[0-9][0-9.,]*$`)
+	dailyChange    = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
 	noPrice        = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
 	noRateYet      = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate
 )
@@ -39,17 +39,13 @@ func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 		return "", fmt.Errorf("%w: a text of %d bytes", ErrPrice, len(text))
 	}
 	text = collapse(text)
-	if price, change, changes := strings.Cut(text, "="); changes {
-		if !dailyChange.MatchString(strings.TrimSpace(change)) {
-			return "", fmt.Errorf("%w: %q has something else than a daily change behind its equals sign", ErrPrice, text)
-		}
-		text = strings.TrimSpace(price)
-	}
+	text, change, changes := strings.Cut(text, "=")
+	text = strings.TrimSpace(text)
 	if noPrice.MatchString(text) {
 		return "", nil
 	}
-	number := currencyBefore.ReplaceAllLiteralString(text, "")
-	number = currencyBehind.ReplaceAllLiteralString(number, "")
+	before := currencyBefore.FindString(text)
+	number := currencyBehind.ReplaceAllLiteralString(text[len(before):], "")
 	if noPrice.MatchString(number) {
 		return "", nil
 	}
@@ -57,10 +53,36 @@ func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if changes {
+		if err := checkChange(strings.TrimSpace(change), price, strings.TrimSpace(before), mark); err != nil {
+			return "", err
+		}
+	}
 	if noRateYet.MatchString(price) {
 		return "", nil
 	}
 	return price, checkPrice(price, decimalsMax)
+}
+
+// checkChange makes sure that what stands behind an equals sign is the change of a day, in the price's own currency and not
+// above the price: "US$1 = RD$58.90" has its price on the other side.
+func checkChange(text, price, currency string, mark DecimalMark) error {
+	found := dailyChange.FindStringSubmatch(text)
+	if found == nil || found[1] != currency {
+		return fmt.Errorf("%w: %q behind an equals sign is no daily change of %q", ErrPrice, text, currency+price)
+	}
+	change, err := readNumber(found[2], mark)
+	if err != nil {
+		return err
+	}
+	moved, err := engine.ReadDecimal(change)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPrice, err)
+	}
+	if value, err := engine.ReadDecimal(price); err != nil || moved.Compare(value) > 0 {
+		return fmt.Errorf("%w: a daily change of %s is more than the price %s", ErrPrice, change, price)
+	}
+	return nil
 }
 
 // checkPrice holds a plain decimal text to the source's digits and to what the engine reads.

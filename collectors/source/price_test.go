@@ -83,7 +83,8 @@ func TestI3_ReadPriceGuessesNothing(t *testing.T) {
 		{"1,234,56", AnyMark, 8}, {"1.234.56", AnyMark, 8},
 		{".90", AnyMark, 8}, {"58.", AnyMark, 8}, {"58,", AnyMark, 8}, {",5", AnyMark, 8}, {".", AnyMark, 8}, {",", AnyMark, 8},
 		{"58.905", AnyMark, 2}, {"58.900", AnyMark, 2}, {"58.9", AnyMark, 0}, {"58.123456789", AnyMark, 20}, {"58.949999999999996", AnyMark, 8},
-		{"$62.90 = compra", AnyMark, 8}, {"62.90 = 63.10 = 1", AnyMark, 8}, {"62.90 =", AnyMark, 8},
+		{"$62.90 = compra", AnyMark, 8}, {"US$1 = RD$58.90", AnyMark, 8}, {"1 = 58.90", AnyMark, 8}, {"€1 = $1.08", AnyMark, 8},
+		{"$1.00 = $58.90", AnyMark, 8}, {"USD 1 = 0.50", AnyMark, 8}, {"62.90 = 63.10 = 1", AnyMark, 8}, {"62.90 =", AnyMark, 8},
 		{"58\ufffd90", AnyMark, 8}, {"58\x0090", AnyMark, 8}, {"58.90 DOP DOP", AnyMark, 8}, {"$$58.90", AnyMark, 8},
 		{"123456789012", AnyMark, 8}, {strings.Repeat("9", 100), AnyMark, 8}, {strings.Repeat(" ", 300) + "58.90", AnyMark, 8},
 	} {

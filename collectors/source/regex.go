@@ -65,7 +65,7 @@ type textScope struct{ text string }
 
 func (s *textScope) texts(place *Place) ([]found, *Failure) {
 	if place.At == "" {
-		return []found{{text: plainBlanks(s.text)}}, nil
+		return []found{{text: s.text}}, nil
 	}
 	document, failure := parseHTML(s.text)
 	if failure != nil {
@@ -76,6 +76,9 @@ func (s *textScope) texts(place *Place) ([]found, *Failure) {
 
 // readMatches makes a quote of every match whose label is known.
 func (r *reading) readMatches(text string) *Failure {
+	if len(text) > patternBytesMax {
+		return Fail(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
+	}
 	want := r.page.Extract.Text
 	pattern := r.patterns[want.Pattern]
 	matches := pattern.FindAllStringSubmatch(text, matchesMost)
