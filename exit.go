@@ -16,14 +16,14 @@ import (
 const (
 	exitDone        = 0   // the work is done, or the node was asked to stop and did
 	exitUsage       = 64  // unknown command, flag or argument, or a bad value of one
-	exitBadLines    = 65  // some lines of an observation file were not taken in; the rest was
+	exitBadLines    = 65  // some lines of an observation file, or a manual rate, were not taken in; the rest was
 	exitNoInput     = 66  // a file or directory to read from can't be read, or is none of the kind
-	exitUnavailable = 69  // no node is running, or the running one can't answer now
+	exitUnavailable = 69  // no node is running, the running one can't answer now, or a source that was checked gave nothing
 	exitFailStop    = 70  // a write failed while the node ran, or something that must not happen happened
 	exitCannotWrite = 73  // the data directory or an output can't be created or written
 	exitBroken      = 74  // reading or writing broke off in the middle
 	exitBusy        = 75  // another process holds the directory or the address: try again later
-	exitBadData     = 78  // bad variable, configuration file, catalogue or secret file, or damaged data
+	exitBadData     = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
 	exitInterrupted = 130 // a signal ended the work before it was done
 )
 
@@ -31,14 +31,14 @@ const (
 const exitTable = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   64   unknown command, flag or argument, or a bad value of one
-  65   some lines of an observation file were not taken in; the rest was
+  65   some lines of an observation file, or a manual rate, were not taken in; the rest was
   66   a file or directory to read from can't be read, or is none of the kind
-  69   no node is running, or the running one can't answer now
+  69   no node is running, the running one can't answer now, or a source that was checked gave nothing
   70   fail-stop: a write failed while the node ran; start it again
   73   the data directory or an output can't be created or written
   74   reading or writing broke off in the middle
   75   another process holds the directory or the address; try again later
-  78   bad variable, configuration file, catalogue or secret file, or damaged data
+  78   bad variable, configuration, catalogue, definition or secret file, or damaged data
   130  a signal ended the work before it was done`
 
 // failure is an error that knows the exit code it stands for.

@@ -169,6 +169,46 @@ func badAccountLines() []badInput {
 	}
 }
 
+func badSourceLines() []badInput {
+	serve := "serve --data DIR/data "
+	file := func(text string) map[string]string { return map[string]string{"bhd.json": text} }
+	return []badInput{
+		{args: serve + "--sources DIR/none"},
+		{args: serve + "--sources DIR", files: file(`{"id": "bdh-site", "disabled": "gone"}`)},
+		{args: serve + "--sources DIR", files: file(`{"id": "bhd-site", "disabeld": "gone"}`)},
+		{args: serve + "--collect-spread 2h"},
+		{args: serve + "--collect-contact ana(at)example.com"},
+		{args: "demo --break bhd-site"},
+		{args: "demo --break bhd-site=bad"},
+		{args: "demo --listen 127.0.0.1:0 --break bdh-site=zeros"},
+		{args: "sources lst"},
+		{args: "sources list more"},
+		{args: "sources check bdh-site"},
+		{args: "sources parse bhd-site"},
+		{args: "sources parse bdh-site DIR/bhd.json", files: file("{}")},
+		{args: "sources parse bhd-site DIR/none.json"},
+		{args: "sources parse bhd-site DIR/bhd.json", files: file("<html><body>Mantenimiento</body></html>")},
+		{args: "sources parse infodolar DIR/bhd.json", files: file("{}")},
+		{args: "import --data DIR/data --source bdh-site DIR/bhd.json", files: file("{}")},
+		{args: "import --data DIR/data --source bhd-site DIR/bhd.json", files: file("")},
+		{args: "admin quarantine list"},
+		{args: "admin quarantine list --data DIR --currency usd"},
+		{args: "admin quarantine release --data DIR"},
+		{args: "admin quarantine release 17 --data DIR"},
+		{args: "admin quarantine reject USD/0 --data DIR"},
+		{args: "admin rates set popular --data DIR --buy 58"},
+		{args: "admin rates set popular usd --data DIR --buy 58"},
+		{args: "admin rates set popular USD --data DIR"},
+		{args: "admin rates set popular USD --data DIR --buy 58,10"},
+		{args: "admin rates set popular USD --data DIR --buy 0"},
+		{args: "admin rates set popular USD --data DIR --buy 58 --channel cellar"},
+		{args: "admin rates set popular USD --data DIR --buy 58 --effective-date 31/01/2027"},
+		{args: "admin rates set popular USD --data DIR --buy 58 --for 1s"},
+		{args: "admin rates set popular USD --data DIR --buy 58 --for 6h --expires 2027-01-31T00:00:00Z"},
+		{args: "admin rates withdraw popular USD --data DIR"},
+	}
+}
+
 func badSettingsCases() []badInput {
 	serve := "serve --data DIR/data"
 	config := func(text string) map[string]string { return map[string]string{"tasard.toml": text} }
@@ -207,7 +247,7 @@ func badFiles() []badInput {
 
 func TestGolden_BadInput(t *testing.T) {
 	var text strings.Builder
-	for _, cases := range [][]badInput{badCommandLines(), badAccountLines(), badSettingsCases(), badFiles()} {
+	for _, cases := range [][]badInput{badCommandLines(), badAccountLines(), badSourceLines(), badSettingsCases(), badFiles()} {
 		for _, c := range cases {
 			text.WriteString(c.outcome(t))
 		}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// realWorkbook is a workbook of the central bank beside the repository; the test is skipped where it is not.
+func realWorkbook(t *testing.T, pattern string) string {
+	t.Helper()
+	names, err := filepath.Glob("../shared/data/" + pattern)
+	if err != nil || len(names) == 0 {
+		t.Skipf("../shared/data/%s is not here", pattern)
+	}
+	return names[0]
+}
+
+// csvRows reads a file of observations by the names of its columns.
+func csvRows(t *testing.T, text string) []map[string]string {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]string
+	for _, line := range lines[1:] {
+		row := map[string]string{}
+		for i, name := range lines[0] {
+			row[name] = line[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// TestImport_Workbooks wants both real workbooks of the central bank in history, each day as of its own, with the values that
+// the real observations have where they overlap, over HTTP and in an export; a second reading changes nothing.
+func TestImport_Workbooks(t *testing.T) {
+	needReal(t)
+	dollars, others := realWorkbook(t, "*TASA_DOLAR_REFERENCIA_MC*.xls"), realWorkbook(t, "*OTRAS_MONEDAS*.xls")
+	data := t.TempDir()
+	reported := t.TempDir() + "/held.ndjson"
+	first := mustRun(t, "import", "--data", data, "--source", "bcrd-usd", dollars)
+	if !strings.Contains(first, ": 7,517 rows in ") || !strings.Contains(first, ": 7,516 taken in (7,516 new), 1 held, 0 refused") {
+		t.Errorf("the dollar: %s", first)
+	}
+	second := mustRun(t, "import", "--data", data, "--source", "bcrd-currencies", "--refused", reported, others)
+	t.Log(first, second)
+	if !strings.Contains(second, ": 39,076 taken in (39,076 new), ") || !strings.Contains(second, " 0 refused, 0 malformed") {
+		t.Errorf("the others: %s", second)
+	}
+	for line := range strings.Lines(readFile(t, reported)) {
+		u := asJSON[untaken](t, line)
+		if u.Outcome != held || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
+			t.Fatalf("reported as %+v", u)
+		}
+	}
+	before := mustRun(t, "export", "--data", data)
+	for source, file := range map[string]string{"bcrd-usd": dollars, "bcrd-currencies": others} {
+		if again := mustRun(t, "import", "--data", data, "--refused", reported, "--source", source, file); !strings.Contains(again, "(0 new)") {
+			t.Errorf("the second time: %s", again)
+		}
+	}
+	if mustRun(t, "export", "--data", data) != before {
+		t.Error("the second reading changed something")
+	}
+	exported := map[string]map[string]string{}
+	for _, row := range csvRows(t, mustRun(t, "export", "--data", data, "--what", "history")) {
+		exported[row["currency"]+row["effectiveDate"]] = row
+	}
+	p := start(t, realNow, serveArgs(data)...).listening()
+	p.await("recovered")
+	compareWithReal(t, exported, historyOf(t, p, "2019-09-01", "2020-08-30"))
+}
+
+// compareWithReal holds the real observations of the central bank against an export and against /v1.
+func compareWithReal(t *testing.T, exported map[string]map[string]string, answered map[string]engineDay) {
+	t.Helper()
+	real, err := os.ReadFile(realFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared, overHTTP := 0, 0
+	for _, row := range csvRows(t, string(real)) {
+		if row["institutionId"] != "bcrd" {
+			continue
+		}
+		ours, found := exported[row["currency"]+row["effectiveDate"]]
+		if !found || !equalSides(t, ours["buy"], row["buy"]) || !equalSides(t, ours["sell"], row["sell"]) {
+			t.Errorf("%s: the workbook has %s / %s, the observations %s / %s", row["effectiveDate"], ours["buy"], ours["sell"], row["buy"], row["sell"])
+			continue
+		}
+		compared++
+		if day, found := answered[row["effectiveDate"]]; found {
+			overHTTP++
+			if !equalSides(t, day.Buy, row["buy"]) || !equalSides(t, day.Sell, row["sell"]) || day.SourceID != "bcrd-usd" {
+				t.Errorf("%s: /v1 has %+v, the observations %s / %s", row["effectiveDate"], day, row["buy"], row["sell"])
+			}
+		}
+	}
+	t.Logf("%d days equal in the export, %d of them over HTTP", compared, overHTTP)
+	if compared < 200 || overHTTP < 100 {
+		t.Error("too few days to compare")
+	}
+}
+
+// engineDay is a row of history as /v1 tells it.
+type engineDay struct{ Date, Buy, Sell, SourceID string }
+
+// historyOf are the days of the dollar's reference rate, by date.
+func historyOf(t *testing.T, p *program, from, to string) map[string]engineDay {
+	t.Helper()
+	days := map[string]engineDay{}
+	for cursor := 0; ; {
+		var page struct {
+			Data []engineDay
+			Meta struct{ NextCursor *int }
+		}
+		body := p.mustGet(fmt.Sprintf("/v1/rates/history?currency=USD&institution=bcrd&from=%s&to=%s&limit=200&cursor=%d", from, to, cursor))
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, day := range page.Data {
+			days[day.Date] = day
+		}
+		if page.Meta.NextCursor == nil {
+			return days
+		}
+		cursor = *page.Meta.NextCursor
+	}
+}
+
+// equalSides compares two sides as numbers: a workbook has no zeros at the end.
+func equalSides(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := engine.ReadDecimal(a)
+	if err != nil {
+		return false
+	}
+	y, err := engine.ReadDecimal(b)
+	return err == nil && x.Equal(y)
+}
+
+// TestImport_UndatedDocument wants a page without a date to be of now, and a page of today to be taken in.
+func TestImport_UndatedDocument(t *testing.T) {
+	data := t.TempDir()
+	got := mustRun(t, "import", "--data", data, "--source", "lafise-site", writeFile(t, "rates.json", lafisePage))
+	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 taken in (2 new), 0 held") {
+		t.Errorf("taken in: %s", got)
+	}
+	p := start(t, realNow, serveArgs(data)...).listening()
+	p.await("recovered")
+	if rate := rateOf(t, p, "USD", "lafise"); rate == nil || rate.Buy != "58.10" || rate.SourceID != "lafise-site" || rate.Stale {
+		t.Errorf("published %+v", rate)
+	}
+}
