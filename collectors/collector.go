@@ -143,10 +143,12 @@ type Collector struct {
 // New makes a collector. It starts nothing; what is wrong with the configuration is the error of Run and Check.
 func New(c Config) *Collector {
 	c = c.complete()
-	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) })
+	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
+	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
 	collector := &Collector{config: c, places: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
-		collector.runners = append(collector.runners, newRunner(collector, d, rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64()))))
+		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // its own: no source moves another one's offsets
+		collector.runners = append(collector.runners, newRunner(collector, d, random))
 	}
 	return collector
 }

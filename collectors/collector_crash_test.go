@@ -86,7 +86,8 @@ func (c *crashes) run(t *testing.T) (doubled []published, missing int) {
 	return doubled, missing
 }
 
-// TestD5_CrashAroundASlot kills a node at random instants of 08:00:00 ± 5 s, a thousand times: one publication of each quote for the slot.
+// TestD5_CrashAroundASlot kills a node at random instants of 08:00:00 ± 5 s, a thousand times: one publication of each quote for
+// the slot.
 func TestD5_CrashAroundASlot(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	t.Logf("seed %d", seed)

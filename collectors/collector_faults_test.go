@@ -38,7 +38,7 @@ func TestIsolation(t *testing.T) {
 	want := others(steady(time.Second, oneQuote), 0)
 	for name, bad := range map[string]behaviour{
 		"hangs":              hanging,
-		"is deaf to the end": func(context.Context, int) (string, error) { <-time.NewTimer(20 * time.Minute).C; return oneQuote, nil },
+		"is deaf to the end": deaf,
 		"fetcher panics":     func(context.Context, int) (string, error) { panic("planted") },
 		"reader panics":      steady(0, "panic"),
 		"says nonsense":      steady(0, "what is this"),
@@ -59,6 +59,12 @@ func TestIsolation(t *testing.T) {
 	if reflect.DeepEqual(others(hanging, 1), want) {
 		t.Error("control: with one place for all, a source that hangs must delay others; this test is blind")
 	}
+}
+
+// deaf does not notice that its time is over.
+func deaf(context.Context, int) (string, error) {
+	<-time.NewTimer(20 * time.Minute).C
+	return oneQuote, nil
 }
 
 // TestConcurrency wants never more than eight sources under way, and one that hangs to hold its place no longer than its budget,
@@ -135,8 +141,10 @@ func TestRetries(t *testing.T) {
 		"the third try":               {scripted(2, source.Layout), nil, []time.Duration{0, 10 * time.Minute, 40 * time.Minute}, OK},
 		"three in vain":               {scripted(9, source.HTTPStatus), nil, []time.Duration{0, 10 * time.Minute, 40 * time.Minute}, Failing},
 		"who is not wanted goes":      {scripted(9, source.Blocked), nil, []time.Duration{0}, Failing},
-		"never near the next slot":    {scripted(9, source.Empty), []time.Duration{time.Hour, 179*time.Minute + 30*time.Second}, []time.Duration{0, time.Hour}, Failing},
-		"none wanted":                 {scripted(9, source.Network), []time.Duration{}, []time.Duration{0}, Failing},
+		"never near the next slot": {
+			scripted(9, source.Empty), []time.Duration{time.Hour, 179*time.Minute + 30*time.Second}, []time.Duration{0, time.Hour}, Failing,
+		},
+		"none wanted": {scripted(9, source.Network), []time.Duration{}, []time.Duration{0}, Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, saturday(), func(t *testing.T, w *world) {
@@ -266,7 +274,8 @@ func TestSinkFails(t *testing.T) {
 		config.Sink = panicking{}
 		n = w.run(config)
 		w.pass(w.now().Add(24 * time.Hour))
-		if h := n.health("s"); h.State != Failing || h.Failure.Kind != source.Internal || !strings.Contains(w.log.String(), "panicking.Observe") {
+		if h := n.health("s"); h.State != Failing || h.Failure.Kind != source.Internal ||
+			!strings.Contains(w.log.String(), "panicking.Observe") {
 			t.Errorf("a sink that panics: %+v\n%s", h, w.log)
 		}
 		n.stop(w)

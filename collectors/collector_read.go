@@ -55,7 +55,9 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if !c.within(ctx, func(ctx context.Context) { read = c.read(ctx, d, everyPage(d)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
-	report := Report{SourceID: d.ID, Disabled: d.Disabled, Pages: read.pages, Failure: read.failure, Duration: c.config.Clock().Sub(began)}
+	report := Report{
+		SourceID: d.ID, Disabled: d.Disabled, Pages: read.pages, Failure: read.failure, Duration: c.config.Clock().Sub(began),
+	}
 	for i := range read.answers {
 		report.Observations = append(report.Observations, read.answers[i].Observations...)
 		report.HistoryDays += len(read.answers[i].History)
@@ -110,7 +112,9 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 }
 
 // readPage turns a panic in a fetcher or in a reader into a failure of this page.
-func (c *Collector) readPage(ctx context.Context, d *source.Definition, page int, report *PageReport) (answer source.Answer, failure *source.Failure) {
+func (c *Collector) readPage(
+	ctx context.Context, d *source.Definition, page int, report *PageReport,
+) (answer source.Answer, failure *source.Failure) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			failure = c.panicked(d, thrown)

@@ -71,16 +71,16 @@ func TestT2_SimulatedWeeks(t *testing.T) {
 
 // TestD5_CatchUpOnce starts nodes at odd moments.
 func TestD5_CatchUpOnce(t *testing.T) {
-	eight := santoDomingo(2026, 9, 14, 8, 0, 0)
+	eight, twelve, five := santoDomingo(2026, 9, 14, 8, 0, 0), santoDomingo(2026, 9, 14, 12, 0, 0), santoDomingo(2026, 9, 14, 17, 0, 0)
 	for name, c := range map[string]struct {
 		start, done time.Time
 		want        []time.Time // slots until the evening
 	}{
-		"nothing known":              {eight.Add(2 * time.Hour), time.Time{}, []time.Time{eight, eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
-		"the newest is done":         {eight.Add(2 * time.Hour), eight, []time.Time{eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
-		"one was missed":             {eight.Add(5 * time.Hour), eight, []time.Time{eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
-		"a week was missed":          {eight.Add(5 * time.Hour), eight.AddDate(0, 0, -7), []time.Time{eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
-		"done by a clock gone wrong": {eight.Add(2 * time.Hour), eight.AddDate(10, 0, 0), []time.Time{eight, eight.Add(4 * time.Hour), eight.Add(9 * time.Hour)}},
+		"nothing known":              {eight.Add(2 * time.Hour), time.Time{}, []time.Time{eight, twelve, five}},
+		"the newest is done":         {eight.Add(2 * time.Hour), eight, []time.Time{twelve, five}},
+		"one was missed":             {twelve.Add(time.Hour), eight, []time.Time{twelve, five}},
+		"a week was missed":          {twelve.Add(time.Hour), eight.AddDate(0, 0, -7), []time.Time{twelve, five}},
+		"done by a clock gone wrong": {eight.Add(2 * time.Hour), eight.AddDate(10, 0, 0), []time.Time{eight, twelve, five}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, c.start, func(t *testing.T, w *world) {
@@ -111,7 +111,8 @@ func TestD5_CatchUpOnce(t *testing.T) {
 	}
 }
 
-// TestD5_ClockSteps sets the clock while a node runs: no slot is done twice, and of those that a sleep missed only the newest is made up for.
+// TestD5_ClockSteps sets the clock while a node runs: no slot is done twice, and of those that a sleep missed only the newest is
+// made up for.
 func TestD5_ClockSteps(t *testing.T) {
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := w.manySources(1)[0]
@@ -230,7 +231,8 @@ func TestCheck(t *testing.T) {
 		if report.Failure == nil || report.Failure.Kind != source.Blocked || report.Failure.Page != "eur" {
 			t.Errorf("failure %v, want blocked of page eur", report.Failure)
 		}
-		if p := report.Pages; len(p) != 2 || len(p[0].Digest) != 64 || p[0].Bytes == 0 || p[0].Failure != nil || p[1].Digest != "" || p[1].Failure == nil {
+		if p := report.Pages; len(p) != 2 || len(p[0].Digest) != 64 || p[0].Bytes == 0 || p[0].Failure != nil ||
+			p[1].Digest != "" || p[1].Failure == nil {
 			t.Errorf("pages %+v", p)
 		}
 		if h := c.Health()[1]; h.Runs != 0 || len(w.store.taken) > 0 {

@@ -38,16 +38,17 @@
 // that were missed only the newest counts: nobody can collect yesterday's page today. Slots follow the clock, also when it is set;
 // one that is done is never begun again.
 //
-// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site does not
-// want us (blocked). After five slots in which nothing could be read a source rests: it is tried in the first slot of each day, until
-// it can be read again.
+// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site does
+// not want us (blocked). After five slots in which nothing could be read a source rests: it is tried in the first slot of each
+// day, until it can be read again.
 //
 // # What is handed over
 //
-// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered: only
-// there the engine takes what is missing for a loss (I3). While a page is silent, half a quote whose other side may stand there is
-// left out. The past that a workbook brings along goes first, each day as of its own end. Every check confirms: lastCheckedAt moves
-// also when the document has not changed (T4). How long a value is believed its definition says, from the check and from its date (T3).
+// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered:
+// only there the engine takes what is missing for a loss (I3). While a page is silent, half a quote whose other side may stand
+// there is left out. The past that a workbook brings along goes first, each day as of its own end. Every check confirms:
+// lastCheckedAt moves also when the document has not changed (T4). How long a value is believed its definition says, from the
+// check and from its date (T3).
 //
 // # Observation files
 //

@@ -18,7 +18,8 @@ func TestHealth(t *testing.T) {
 		config := w.config(d)
 		config.Spread, config.RetryAfter, config.RestAfter = -1, []time.Duration{}, 3
 		n := w.run(config)
-		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily().Next(w.start)) || !h.LastSlot.Equal(Daily().Last(w.start)) || !h.LastTry.IsZero() {
+		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily().Next(w.start)) ||
+			!h.LastSlot.Equal(Daily().Last(w.start)) || !h.LastTry.IsZero() {
 			t.Errorf("at the start: %+v", h)
 		}
 		good := oneQuote + "\n+popular USD 58 59 2026-09-11\n#unknown label Peso"
@@ -54,7 +55,8 @@ func TestHealth(t *testing.T) {
 			if (h.ConsecutiveFailures == 0) != (step.state == OK || step.state == Partial) || h.Runs != uint64(i+1) {
 				t.Errorf("step %d: %d failed slots, %d runs", i, h.ConsecutiveFailures, h.Runs)
 			}
-			if i == 0 && (h.Duration != 3*time.Second || h.Tally != Tally{Read: 1, Accepted: 1, Past: 1} || len(h.Notes) != 1 || len(h.Digests[0]) != 64) {
+			if i == 0 && (h.Duration != 3*time.Second || h.Tally != Tally{Read: 1, Accepted: 1, Past: 1} ||
+				len(h.Notes) != 1 || len(h.Digests[0]) != 64) {
 				t.Errorf("the first run: %+v", h)
 			}
 			if step.state == OK && (!h.LastSlot.Equal(slot) || h.LastSuccess.Before(slot)) {

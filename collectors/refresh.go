@@ -14,8 +14,9 @@ import (
 //
 // answers[i] is what page i of the definition said; the zero Answer stands for a page that gave none. What is said now is
 // Complete in each currency of which every page that may speak has answered: only there something missing is a loss (I3). So
-// there may be two refreshes of now, which share no currency. Sides that stand on two pages are joined. History answers no slot and is never complete: a day that a
-// workbook lacks is no loss. Every observation expires when the source says so, else by the definition (T3).
+// there may be two refreshes of now, which share no currency. Sides that stand on two pages are joined. History answers no slot
+// and is never complete: a day that a workbook lacks is no loss. Every observation expires when the source says so, else by the
+// definition (T3).
 //
 // It is pure, and leaves the answers as they are.
 func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time) []engine.Refresh {

@@ -7,7 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestT2_DailySlots looks at every day of thirty years: three slots, at the same hours of UTC, because Santo Domingo has no summer time.
+// TestT2_DailySlots looks at every day of thirty years: three slots, at the same hours of UTC, because Santo Domingo has no
+// summer time.
 func TestT2_DailySlots(t *testing.T) {
 	schedule := Daily()
 	slot := santoDomingo(2001, time.January, 1, 8, 0, 0)
