@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	centralBank = "www.bancentral.gov.do"
-	documents   = "/documents/estadisticas/mercado-cambiario/documents/"
+	centralBank   = "www.bancentral.gov.do"
+	sessionCookie = "ASP.NET_SessionId"
+	documents     = "/documents/estadisticas/mercado-cambiario/documents/"
 )
 
 // bcrdRoutes are the sites of the central bank.

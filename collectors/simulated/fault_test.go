@@ -97,7 +97,12 @@ func believable(d *source.Definition, code string, day engine.Date, text string)
 	lowest, highest := currency.Lowest, currency.Highest
 	for _, bound := range d.Bounds {
 		if bound.Currency == code && (bound.Until == 0 || day <= bound.Until) {
-			lowest, highest = bound.Lowest, bound.Highest
+			if !bound.Lowest.IsNull() {
+				lowest = bound.Lowest
+			}
+			if !bound.Highest.IsNull() {
+				highest = bound.Highest
+			}
 			break
 		}
 	}

@@ -90,10 +90,10 @@ func TestMarketDeterminism(t *testing.T) {
 	}
 }
 
-// observe feeds refreshes to a new book of a currency and wants none refused.
+// observe feeds refreshes to a new book of a currency, with what the definitions believe, and wants none refused.
 func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time.Time) engine.BookState {
 	t.Helper()
-	catalogue := engine.DefaultCatalogue()
+	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
 	book := engine.NewBook(currency, catalogue, engine.DefaultRules())
 	parts, refused := engine.Split(catalogue, refreshes)
 	if len(refused) > 0 {

@@ -17,24 +17,22 @@ import (
 )
 
 const (
-	formBytesMax  = 64 << 10
-	gzipBytesMin  = 512
-	retryAfter    = 2 // seconds, of TooMany and of silent sites
-	contentHTML   = "text/html; charset=utf-8"
-	contentJSON   = "application/json; charset=utf-8"
-	acceptPage    = "text/html,application/xhtml+xml,*/*;q=0.8"
-	acceptJSON    = "application/json"
-	formContent   = "application/x-www-form-urlencoded"
-	modifiedForm  = http.TimeFormat
-	sessionCookie = "ASP.NET_SessionId"
+	formBytesMax = 64 << 10
+	gzipBytesMin = 512
+	retryAfter   = 2 // seconds, of TooMany and of silent sites
+	contentHTML  = "text/html; charset=utf-8"
+	contentJSON  = "application/json; charset=utf-8"
+	acceptPage   = "text/html,application/xhtml+xml,*/*;q=0.8"
+	formContent  = "application/x-www-form-urlencoded"
+	modifiedForm = http.TimeFormat
 )
 
 // route is one address of one site, and what it answers.
 type route struct {
 	method, host, path string
-	query              string // name=value that must be there; "" = any query
-	cookies            []string
-	guard              func(*http.Request) bool // false: the answer is 200 without a byte
+	query              string                   // name=value that must be there; "" = any query
+	cookies            []string                 // values of Set-Cookie, in their order
+	guard              func(*http.Request) bool // what has to be sent along; false: the answer is 200 without a byte
 	next               string                   // path of the second step, which the page names
 	render             func(*view) document
 	institution        string   // whose site it is; silent when the institution is. "" = nobody's in particular

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -77,7 +78,7 @@ func NewSite(c SiteConfig) *Site {
 // attach notes which documents are those of a source, so that its faults can be told from its neighbours'.
 func (s *Site) attach(d *source.Definition) {
 	for page := range d.Pages {
-		for _, r := range s.documentRoutes(d, page) {
+		if r := s.documentRoute(d, page); r != nil {
 			r.sources = append(r.sources, d.ID)
 		}
 		for _, request := range d.Pages[page].Requests {
@@ -88,51 +89,32 @@ func (s *Site) attach(d *source.Definition) {
 	}
 }
 
-// documentRoutes are where the document of a page comes from, none when the site does not know its address.
-func (s *Site) documentRoutes(d *source.Definition, page int) []*route {
+// documentRoute is where the document of a page comes from, nil when the site does not know its address.
+func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	requests := d.Pages[page].Requests
 	last := requests[len(requests)-1]
-	if last.AddressFrom == nil {
-		address, err := url.Parse(last.URL)
-		if err != nil {
-			return nil
-		}
-		if r := s.find(cmpMethod(last.Method), address); r != nil {
-			return []*route{r}
-		}
-		return nil
-	}
 	for _, request := range slices.Backward(requests) {
 		address, err := url.Parse(request.URL)
 		if err != nil || request.URL == "" {
 			continue
 		}
-		first := s.find(cmpMethod(request.Method), address)
+		if last.AddressFrom == nil {
+			return s.find(last.Method, address)
+		}
+		first := s.find(request.Method, address)
 		if first == nil || first.next == "" {
 			return nil
 		}
 		address.Path, address.RawQuery = first.next, ""
-		if r := s.find(cmpMethod(last.Method), address); r != nil {
-			return []*route{r}
-		}
+		return s.find(last.Method, address)
 	}
 	return nil
 }
 
-func cmpMethod(method string) string {
-	if method == "" {
-		return http.MethodGet
-	}
-	return method
-}
-
-// find is the route of an address.
+// find is the route of an address, nil when there is none.
 func (s *Site) find(method string, address *url.URL) *route {
-	path := address.Path
-	if path == "" {
-		path = "/"
-	}
-	for _, r := range s.routes[method+" "+address.Hostname()] {
+	path := cmp.Or(address.Path, "/")
+	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+address.Hostname()] {
 		if r.path == path && (r.query == "" || sameQuery(r.query, address)) {
 			return r
 		}
@@ -239,11 +221,10 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	if !ok || page < 0 || page >= len(d.Pages) {
 		return nil
 	}
-	routes := s.documentRoutes(d, page)
-	if len(routes) == 0 {
+	at := s.documentRoute(d, page)
+	if at == nil {
 		return nil
 	}
-	at := routes[0]
 	requests := d.Pages[page].Requests
 	request := requestOf(&requests[len(requests)-1], at)
 	v := s.view(request, s.broken.take(Fault.ofAnswer, at.targets()...))
