@@ -17,7 +17,7 @@ const oleSignature = "\xD0\xCF\x11\xE0"
 // A workbook has one folder and about five streams: two sectors of directory.
 const (
 	tableBytesMax = 128 << 10 // of whole sectors: the directory and the table of tables; 1,024 entries
-	linksMax      = 64 << 10  // of steps from one sector to the next
+	linksMax      = 32 << 10  // of steps from one sector to the next
 	chunkBytes    = 32 << 10  // of one read; the library's work grows with the square of it
 )
 

@@ -225,6 +225,7 @@ func TestHostile_Bombs(t *testing.T) {
 	}{
 		{"64 MiB in 64 KiB", packed(t, zip.FileHeader{UncompressedSize64: 64 << 20}, blanks), ErrTooLarge},
 		{"the same, said to be 2 MiB", packed(t, zip.FileHeader{UncompressedSize64: 2 << 20}, blanks[:8<<10]), ErrTooLarge},
+		{"16 MiB of empty rows", packed(t, zip.FileHeader{UncompressedSize64: 1_500_160*11 + 45}, deflated(t, "<row></row>", 1_500_160)), ErrTooLarge},
 		{"the same, said to be 1,000 bytes", packed(t, zip.FileHeader{UncompressedSize64: 1000}, blanks), ErrDamaged},
 		{"said to be 1 GiB", packed(t, zip.FileHeader{UncompressedSize64: gigabyte}, deflated(t, " ", 1024)), ErrTooLarge},
 		{"thousands of parts", pack(t, many...), ErrTooLarge},
@@ -255,6 +256,25 @@ func TestHostile_Bombs(t *testing.T) {
 	}
 }
 
+// TestHostile_Elements is a part with more elements than any table, though nothing else is wrong with it.
+func TestHostile_Elements(t *testing.T) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, p := range with(parts(""), "xl/worksheets/sheet1.xml", "<worksheet>"+strings.Repeat("<a/>", elementsMax)+"</worksheet>") {
+		file, err := w.CreateHeader(&zip.FileHeader{Name: p.name, Method: zip.Store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(file, p.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, out.Bytes(), ErrTooLarge, "elements")
+}
+
 // TestControl_Memory shows that the measure sees a bomb that goes off.
 func TestControl_Memory(t *testing.T) {
 	blanks := deflated(t, " ", 64<<20)
@@ -270,10 +290,13 @@ func TestControl_Memory(t *testing.T) {
 
 // TestHostile_Containers are OLE containers that lead the library astray.
 func TestHostile_Containers(t *testing.T) {
-	const tableAt, tablesAt, directoryAt, moreAt, moreCountAt = 76, 44, 48, 68, 72
+	const tableAt, tablesAt, directoryAt, miniAt, miniCountAt, moreAt, moreCountAt = 76, 44, 48, 60, 64, 68, 72
 	good := bigXLS()
 	directory := 512 * (1 + int(binary.LittleEndian.Uint32(good[directoryAt:])))
 	table := 512 * (1 + int(binary.LittleEndian.Uint32(good[tableAt:])))
+	small := ole(oleStream{"Workbook", []byte("small enough for the mini stream")})
+	smallTable := 512 * (1 + int(binary.LittleEndian.Uint32(small[tableAt:])))
+	miniTable := int(binary.LittleEndian.Uint32(small[miniAt:]))
 	folders := bytes.Buffer{}
 	for i := range 4000 { // each one in the one before
 		folders.Write(oleEntry("A", 1, i+1, noEntry, 0, 0))
@@ -295,7 +318,7 @@ func TestHostile_Containers(t *testing.T) {
 		body []byte
 		want error
 	}{
-		{"tables whose size overflows", change(good, map[int]int{tablesAt: 0x7fffffff, moreAt: 0, moreCountAt: 0x5a4a952b}), ErrDamaged},
+		{"tables whose size overflows", change(good, map[int]int{tablesAt: 0x7fffffff, moreAt: 0, moreCountAt: 0x10204081}), ErrDamaged},
 		{"more tables than it can have", change(good, map[int]int{moreAt: 0, moreCountAt: 0x00ffffff}), ErrDamaged},
 		{"hundreds of tables of tables", change(more, map[int]int{tablesAt: 0x7fffffff, moreAt: 0, moreCountAt: 400}), ErrTooLarge},
 		{"a directory that follows itself", change(good, map[int]int{table + 4*((directory-512)/512): (directory - 512) / 512}), ErrDamaged},
@@ -305,6 +328,8 @@ func TestHostile_Containers(t *testing.T) {
 		{"a stream of 2 GiB", change(good, map[int]int{directory + 128 + 120: 0x7fffffff}), ErrDamaged},
 		{"a stream whose first sector follows itself", change(good, map[int]int{table: 0}), ErrDamaged},
 		{"a stream that ends early", change(good, map[int]int{table: chainEnds}), ErrDamaged},
+		{"a mini table that follows itself", change(small, map[int]int{tablesAt: 60_000, miniCountAt: 60_000,
+			smallTable + 4*miniTable: miniTable}), ErrTooLarge},
 		{"folders in folders", change(deep, map[int]int{directoryAt: 0}), ErrTooLarge},
 	}
 	for _, tt := range tests {
