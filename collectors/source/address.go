@@ -1,11 +1,6 @@
 package source
 
-import (
-	"bytes"
-	"strings"
-
-	"github.com/PuerkitoBio/goquery"
-)
+import "strings"
 
 // addressPageBytesMax bounds how much of a page is searched for an address: a tree takes many times the room of its text.
 const addressPageBytesMax = 1 << 20
@@ -13,12 +8,11 @@ const addressPageBytesMax = 1 << 20
 // AttributeOf reads an attribute of the first element that a selector finds in a page, for AddressFrom. The error is a *Failure
 // of the kind layout.
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
-	body := page.Body[:min(len(page.Body), addressPageBytesMax)]
-	tree, err := goquery.NewDocumentFromReader(bytes.NewReader(body))
-	if err != nil {
-		f := Fail(Layout, "%s is no page of HTML, and the next address was wanted from it: %v", page.URL, err)
-		f.Cause = err
-		return "", f
+	beginning := *page
+	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
+	tree, failure := parseHTML(decoded(&beginning))
+	if failure != nil {
+		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
 	found := tree.Find(selector)
 	if found.Length() == 0 {

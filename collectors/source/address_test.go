@@ -16,7 +16,8 @@ func TestAttributeOf(t *testing.T) {
 		{"no attribute", `<div id="tipoCambioHome"></div>`, ""},
 		{"an empty attribute", `<div id="tipoCambioHome" data-url="  "></div>`, ""},
 		{"in a comment", `<!-- <div id="tipoCambioHome" data-url="/api"></div> -->`, ""},
-		{"beyond the first MiB", strings.Repeat("<p>", 1<<19) + `<div id="tipoCambioHome" data-url="/api"></div>`, ""},
+		{"beyond the first MiB", strings.Repeat(" ", 1<<20) + `<div id="tipoCambioHome" data-url="/api"></div>`, ""},
+		{"too many tags", strings.Repeat("<p>", 1<<18), ""},
 		{"nothing", "", ""},
 	}
 	for _, tt := range tests {
