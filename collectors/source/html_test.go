@@ -92,6 +92,10 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 		{"elements", pageOf(`<p id="buy">58.10 DOP</p><p id="sell">61.10 DOP</p>` + script), []string{"test USD unspecified [58.10] [61.10]"}, "", ""},
 		{"script", pageOf(`<p id="buy"></p>` + script), []string{"test USD unspecified [57.10] [60.10]"}, "", ""},
 		{"script for zero", pageOf(`<p id="buy">0</p><p id="sell">61.10</p>` + script), []string{"test USD unspecified [57.10] [61.10]"}, "", ""},
+		{"script for what can't be read", pageOf(`<p id="buy">5S.10</p><p id="sell">61.10</p>` + script), []string{
+			"test USD unspecified [57.10] [61.10]",
+			"note: USD: \"5S.10\" is no buy; taken from the next place, at \"script\", with the pattern \"#buy[^0-9]{1,20}([0-9.]+)\"",
+		}, "", ""},
 		{"neither", pageOf(`<p id="buy">?</p>`), nil, Value, "?"},
 	})
 }

@@ -3,7 +3,6 @@ package source
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 )
 
@@ -39,10 +38,9 @@ type jsonMember struct {
 
 // parseJSON reads exactly one JSON value. encoding/json into structs would let a doubled key and a key in other letters pass.
 func parseJSON(text string) (*jsonValue, *Failure) {
-	if !json.Valid([]byte(text)) {
-		var value json.RawMessage
-		err := json.Unmarshal([]byte(text), &value)
-		return nil, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + errorText(err), Cause: err}
+	var whole json.RawMessage
+	if err := json.Unmarshal([]byte(text), &whole); err != nil {
+		return nil, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err}
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -51,13 +49,6 @@ func parseJSON(text string) (*jsonValue, *Failure) {
 		return nil, &Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err}
 	}
 	return value, nil
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return "it is no JSON"
-	}
-	return err.Error()
 }
 
 func readJSON(decoder *json.Decoder, depth int) (*jsonValue, error) {
@@ -118,8 +109,6 @@ func readJSONObject(decoder *json.Decoder, depth int) (*jsonValue, error) {
 
 // endOf takes the bracket at the end. The text is known to be valid, so it is there.
 func endOf(decoder *json.Decoder) error {
-	if _, err := decoder.Token(); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
+	_, err := decoder.Token()
+	return err
 }

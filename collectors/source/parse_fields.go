@@ -83,6 +83,7 @@ func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side, failu
 
 // firstValue is the price of the first alternative that has one; without any, the best of what else they say.
 func (r *reading) firstValue(s scope, places []*Place, currency, name string) (side, *Failure) {
+	currency = cmp.Or(currency, r.page.Currency)
 	var best side
 	for _, place := range places {
 		value, failure := r.valueAt(s, place)
@@ -90,8 +91,11 @@ func (r *reading) firstValue(s scope, places []*Place, currency, name string) (s
 		case failure != nil:
 			return side{}, failure
 		case value.clash:
-			return side{}, Fail(Value, "%s of %s %s says %s", name, cmp.Or(currency, r.page.Currency), place.place(), value.text)
+			return side{}, Fail(Value, "%s of %s %s says %s", name, currency, place.place(), value.text)
 		case value.finding == priced:
+			if best.finding == unread {
+				r.notes.add("%s: %s is no %s; taken from the next place, %s", currency, quoted(best.text), name, place.place())
+			}
 			return value, nil
 		case value.finding > best.finding:
 			best = value

@@ -20,8 +20,8 @@ var ErrPrice = errors.New("not one price")
 
 // The forms around a number. A currency stands before it or behind it, a daily change behind an equals sign.
 var (
-	currencyBefore = regexp.MustCompile(`(?i)^(?:(?:RD\$|US\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
-	currencyBehind = regexp.MustCompile(`(?i) ?(?:RD\$|US\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
+	currencyBefore = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
+	currencyBehind = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
 	dailyChange    = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
 	noPrice        = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
 	noRateYet      = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate

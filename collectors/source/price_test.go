@@ -24,6 +24,7 @@ func TestReadPrice_Forms(t *testing.T) {
 		{"RD$ 64.05", AnyMark, "64.05"},
 		{"rd$\u00a064.05", AnyMark, "64.05"},
 		{"US$58.90", AnyMark, "58.90"},
+		{"RD $58.90", AnyMark, "58.90"},
 		{"€ 66.80", AnyMark, "66.80"},
 		{"57.10 DOP", AnyMark, "57.10"},
 		{"57.10DOP", AnyMark, "57.10"},

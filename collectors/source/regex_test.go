@@ -76,6 +76,19 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 	}, "", ""}})
 }
 
+// A date at an element of its own, beside a pattern over the source of the page.
+func TestTextRegex_SourceAndDate(t *testing.T) {
+	d := sourceOf(Extract{
+		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Place: Place{At: "time"}, Form: ISODate},
+	})
+	const script = `<script>var compra = "58.90";</script>`
+	checkCases(t, d, []parseCase{
+		{"as it is", pageOf("<time>2026-09-17</time>" + script), []string{"test USD unspecified [58.90] [] 2026-09-17"}, "", ""},
+		{"no date", pageOf(script), nil, Layout, "no date"},
+		{"deep", pageOf(strings.Repeat("<b>", 1000) + script), nil, WrongContent, "512"},
+	})
+}
+
 // Groups of one name in the branches of a pattern: the branch that took part counts.
 func TestTextRegex_Branches(t *testing.T) {
 	d := sourceOf(Extract{Method: TextRegex, Text: &Text{

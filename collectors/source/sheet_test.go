@@ -174,6 +174,14 @@ func TestXLSXRows_Failures(t *testing.T) {
 	}
 }
 
+// What is no workbook, or has no such sheet.
+func TestXLSXRows_NoSuchSheet(t *testing.T) {
+	d := dollarSheet()
+	d.Pages[0].Extract.Sheet.Name = "mensual"
+	_, err := d.Parse(0, sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls"))
+	wantFailure(t, err, Layout, "Diaria")
+}
+
 // The real workbooks of the central bank, editions of 2020: all of their days.
 func TestXLSXRows_RealWorkbooks(t *testing.T) {
 	dollar := sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
