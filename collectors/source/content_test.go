@@ -1,6 +1,8 @@
 package source
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +62,39 @@ func TestContent_Fragments(t *testing.T) {
 	checkCase(t, d, documentOf(goodTable), parseCase{want: want})
 	d.Pages[0].Fragment = true
 	checkCase(t, d, documentOf("<html><body>"+goodTable), parseCase{want: want})
+}
+
+// cutFault is where a document that was cut off says something else than the whole one, "" when nowhere.
+func cutFault(d *Definition, text string) string {
+	whole, err := d.Parse(0, documentOf(text))
+	if err != nil {
+		return err.Error()
+	}
+	for end := range len(text) {
+		part, err := d.Parse(0, documentOf(text[:end]))
+		if err == nil && !slices.Equal(lines(part), lines(whole)) {
+			return fmt.Sprintf("cut after %d bytes it says %q, whole %q", end, lines(part), lines(whole))
+		}
+	}
+	return ""
+}
+
+// A document that was cut off anywhere gives its rates unchanged or not at all: half a number is a number too.
+func TestI3_EveryCut(t *testing.T) {
+	text := sourceOf(Extract{Method: TextRegex, Text: &Text{At: "td", Pattern: `(?P<buy>[0-9.]+)`}})
+	for d, document := range map[*Definition]string{
+		oneField(): pageOf(goodTable), text: pageOf(goodTable),
+		referenceJSON(): `{"success":true,"result":{"date":"2026-09-17","actualPurchaseValue":58.9582,"actualSellingValue":"59.3318"}}`,
+	} {
+		if fault := cutFault(d, document); fault != "" {
+			t.Errorf("%s: %s", d.Pages[0].Extract.Method, fault)
+		}
+	}
+	fragment := oneField()
+	fragment.Pages[0].Fragment = true
+	if cutFault(fragment, pageOf(goodTable)) == "" {
+		t.Error("control: a page that may end anywhere is not found to lose digits")
+	}
 }
 
 // Names survive every charset, and the bytes of none become digits.
