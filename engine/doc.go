@@ -49,4 +49,6 @@
 //     slot is done when every currency that the answer spoke of has heard of it.
 //   - X17: bands and the jump limit may differ by source, currency and effective date: the bound with the earliest end that is not
 //     before the date counts, what it leaves open is as usual. Confirmation (X5) goes by the usual jump limit.
+//   - X18: a side that comes alone and stands nearer to the other side of the source's last good value than to its own, or crosses it, is
+//     a jump: it may be that side, shown in the wrong place.
 package engine

@@ -19,6 +19,9 @@ func (j *judge) implausible() {
 		if reason == "" {
 			reason, detail = market.off(c, j.rules)
 		}
+		if reason == "" {
+			reason, detail = j.misplaced(c, market)
+		}
 		if reason != "" && !j.confirmed(c, market) {
 			c.refuse(reason, detail)
 		}
@@ -42,6 +45,37 @@ func (j *judge) jump(c *candidate) (Reason, string) {
 		}
 	}
 	return "", ""
+}
+
+// misplaced holds back a lone side that stands nearer to the other side of the source's last good value than to its own: it may
+// well be that side, shown in the wrong place, and there are no crossed sides to know it by (X18). Where the source had no such
+// side before, the market's median stands in.
+func (j *judge) misplaced(c *candidate, market *consensus) (Reason, string) {
+	lastBuy, lastSell, when, known := j.lastGood(c)
+	alone := c.sides()
+	if !known || len(alone) != 1 {
+		return "", ""
+	}
+	value, own, other, median := alone[0].value, lastBuy, lastSell, market.medianBuy
+	if alone[0].name == Sell {
+		own, other, median = lastSell, lastBuy, market.medianSell
+	}
+	if own.IsNull() {
+		own = median
+	}
+	crossed := alone[0].name == Buy && value.Compare(other) >= 0 || alone[0].name == Sell && value.Compare(other) <= 0
+	if other.IsNull() || !crossed && (own.IsNull() || distance(value, own) <= distance(value, other)) {
+		return "", ""
+	}
+	return Jump, fmt.Sprintf("%s %s comes alone and may be the other side, which was %s in the last good value (%s)",
+		alone[0].name, value, other, when.UTC().Format(time.RFC3339))
+}
+
+func distance(a, b Decimal) int64 {
+	if a.units < b.units {
+		return b.units - a.units
+	}
+	return a.units - b.units
 }
 
 func (j *judge) lastGood(c *candidate) (buy, sell Decimal, when time.Time, known bool) {
@@ -69,11 +103,7 @@ func percent(permille int64) string {
 
 // within reports |value − base| ≤ base × permille / 1000, exactly.
 func within(value, base Decimal, permille int64) bool {
-	distance := value.units - base.units
-	if distance < 0 {
-		distance = -distance
-	}
-	farHigh, farLow := bits.Mul64(uint64(distance), 1000)
+	farHigh, farLow := bits.Mul64(uint64(distance(value, base)), 1000)
 	limitHigh, limitLow := bits.Mul64(uint64(base.units), uint64(permille))
 	return farHigh < limitHigh || farHigh == limitHigh && farLow <= limitLow
 }

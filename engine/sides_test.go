@@ -23,3 +23,22 @@ func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 	f.book = NewBook("USD", f.book.catalogue, DefaultRules())
 	f.accept("official", dated("12.5", "12.5", "1995-03-01"))
 }
+
+// A page that shows one side in the place of the other, and nothing in its own, has no crossed sides to be known by.
+func TestX18_ALoneSideInTheOthersPlace(t *testing.T) {
+	f := newFixture(t)
+	f.accept("bdi-site", usd("bdi", "57.00", "59.00"))
+	f.wait(time.Hour)
+	f.refuse(Jump, "bdi-site", usd("bdi", "59.00", ""))
+	f.refuse(Jump, "bdi-site", usd("bdi", "58.01", ""))
+	f.wait(time.Hour)
+	f.refuse(Jump, "bdi-site", usd("bdi", "", "57.99"))
+	f.wait(time.Hour)
+	f.accept("bdi-site", usd("bdi", "", "58.00"))
+	f.wait(time.Hour)
+	f.refuse(Jump, "bdi-site", usd("bdi", "58.00", ""))
+	f.wait(time.Hour)
+	f.accept("bdi-site", usd("bdi", "57.99", "")) // no own side to measure by, and too few quotes for a median
+	f.wait(7*24*time.Hour + time.Second)          // the memory of X6
+	f.accept("bdi-site", usd("bdi", "", "57.50"))
+}
