@@ -116,7 +116,7 @@ func (p *process) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tasard",
 		Short: "The Dominican exchange-rate node",
-		Long: `tasard is the Dominican exchange-rate node: it keeps what institutions publish as their rates for foreign
+		Long: `tasard is the Dominican exchange-rate node: it collects what institutions publish as their rates for foreign
 currency, and answers best rates, conversions, lists and history over HTTP.
 
 Flags, variables and a configuration file say the same things: --log-format json, TASARD_LOG_FORMAT=json and, in the
@@ -125,7 +125,8 @@ file. Unknown ones are errors.
 
 ` + exitTable,
 		Example: `  tasard demo
-  tasard serve --data ./data --import observations.csv --no-collect
+  tasard serve --data ./data --collect-contact ana@example.com
+  tasard sources list --data ./data
   tasard log verify --data ./data`,
 		Args:              noArguments,
 		SilenceErrors:     true,

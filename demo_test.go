@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -85,6 +86,23 @@ func TestDemo_Moves(t *testing.T) {
 		}
 	}
 	t.Error("nothing has changed")
+}
+
+// TestDemo_Breaks wants a source that goes wrong to be told, and its last good rates to stay.
+func TestDemo_Breaks(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	data := t.TempDir()
+	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--data", data, "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge").listening()
+	p.await("sources in 6 shapes are fetched over HTTPS")
+	p.await("Ctrl-C stops it.")
+	p.await(`"source":"demo-bhd-site","state":"failing"`)
+	by := listedSources(t, data)
+	if failure := by["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != source.Blocked {
+		t.Errorf("a challenge page is %+v", failure)
+	}
+	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.Buy == "0" || rate.SourceID != "demo-bhd-site" {
+		t.Errorf("the last good rate is gone: %+v", rate)
+	}
 }
 
 func TestDemo_TakesAFreePort(t *testing.T) {

@@ -29,4 +29,15 @@
 //     files in CREDENTIALS_DIRECTORY are guarded by the service manager.
 //   - O7: keys of serve are of the live environment, those of demo of the test
 //     one (K4). The demo has no limits unless asked (L10).
+//   - O8: at the end what collects stops first: nothing reaches a system that stops.
+//     A slot that this cuts short is asked for again after the next start.
+//   - O9: a manual rate goes through the rules as every other one (I3); what can
+//     never be published, as a zero, is refused and not held. Who set it is in the
+//     node's log lines, who withdrew, released or rejected is in the events too.
+//   - O10: a document that is imported is of its own days, the newest one too: it
+//     says nothing about today, and the same whenever it is read.
+//   - O11: what an operator's catalogue file says of a source wins over the
+//     source's definition, but for the bounds, which such a file can't say.
+//   - O12: how sources are is told at the management socket alone: /sources for
+//     tasard sources list, /metrics for Prometheus.
 package main

@@ -175,7 +175,7 @@ func badSourceLines() []badInput {
 	return []badInput{
 		{args: serve + "--sources DIR/none"},
 		{args: serve + "--sources DIR", files: file(`{"id": "bdh-site", "disabled": "gone"}`)},
-		{args: serve + "--sources DIR", files: file(`{"id": "bhd-site", "disabeld": "gone"}`)},
+		{args: serve + "--sources DIR", files: file(`{"id": "bhd-site", "disable": "gone"}`)},
 		{args: serve + "--collect-spread 2h"},
 		{args: serve + "--collect-contact ana(at)example.com"},
 		{args: "demo --break bhd-site"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -169,6 +170,27 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
 		at := firstDifference(got, want)
 		t.Errorf("has %s\nhad %s", around(got, at), around(want, at))
+	}
+}
+
+// TestServe_StopsWhileCollecting wants a stop to wait for no site that hangs, and to be orderly all the same.
+func TestServe_StopsWhileCollecting(t *testing.T) {
+	t.Setenv(withSite, "3,bhd-site=hang,apap-site=trickle")
+	data := t.TempDir()
+	p := start(t, realNow, collectArgs(data, "--log-level", "debug")...).listening()
+	p.await("source collected source=qik-site")
+	clock := clockFrom("now")
+	began := clock()
+	if code := p.signal(syscall.SIGTERM); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("stopped")
+	if took := clock().Sub(began); took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	mustRun(t, "log", "verify", "--data", data)
+	if times := slotsIn(t, data); times["bhd-site USD"] != 0 || times["qik-site USD"] != 1 {
+		t.Errorf("the slot is in the log: %v", times)
 	}
 }
 
