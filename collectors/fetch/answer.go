@@ -124,7 +124,7 @@ func (a *answer) isWall() bool {
 
 // fault is a fault that tells the status and what it means.
 func (a *answer) fault(kind source.FailureKind, what string) *fault {
-	f := newFault(kind, "%s %s: %s, found %s", a.method, a.url, what, statusText(a.status))
+	f := newFault(kind, "%s %s: %s, found %s", a.method, shown(a.url.String()), what, statusText(a.status))
 	f.status = a.status
 	return f
 }
@@ -146,9 +146,11 @@ func (a *answer) target() (*url.URL, *fault) {
 	return to, nil
 }
 
-// shown cuts what a server says to what fits a line, without what could steer a terminal.
-func shown(text string) string {
-	const bytesMax = 200
+// shown cuts what a server says to what fits a line.
+func shown(text string) string { return cutText(text, 200) }
+
+// cutText takes out what could steer a terminal, and what is beyond a size.
+func cutText(text string, bytesMax int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1

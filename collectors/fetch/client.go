@@ -8,6 +8,9 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
+// detailBytesMax bounds what a failure says: parts of it come from the server.
+const detailBytesMax = 1000
+
 // Client fetches documents. Its methods are safe for concurrent use.
 type Client struct {
 	config Config
@@ -39,6 +42,7 @@ func (c *Client) Fetch(ctx context.Context, d *source.Definition, page int) (*so
 	document, f := c.fetch(ctx, cancel, d, page)
 	if f != nil {
 		f.failure.Page = d.Pages[page].Name
+		f.failure.Detail = cutText(f.failure.Detail, detailBytesMax)
 		return nil, f.failure
 	}
 	return document, nil

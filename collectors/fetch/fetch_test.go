@@ -130,6 +130,34 @@ func TestFetch_Statuses(t *testing.T) {
 	}
 }
 
+// TestFetch_Language: a page in English is asked for in English.
+func TestFetch_Language(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *web) {
+		w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(out, r.Header.Get("Accept-Language"))
+		})
+		d := get("https://example.do/")
+		d.Language = "en"
+		wantDocument(t, w.client(), d, "en,es;q=0.5")
+	})
+}
+
+// TestFetch_Detail: what a server says can't make a failure long, or steer a terminal.
+func TestFetch_Detail(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *web) {
+		w.rawTLS("example.do", pours("HTTP/1.1 302 Found\r\nLocation: https://other.do/"+strings.Repeat("a", 50_000)+"\r\n\r\n", nil, 0))
+		w.rawTLS("www.example.do", pours(strings.Repeat("\x07a", 20_000)+"\r\n\r\n", nil, 0))
+		for host, kind := range map[string]source.FailureKind{"example.do": source.HTTPStatus, "www.example.do": source.Network} {
+			d := get("https://" + host + "/")
+			d.IgnoreRobots = true
+			detail := wantFailure(t, w.client(), d, kind)
+			if len(detail) > detailBytesMax+10 || strings.ContainsAny(detail, "\x1b\x07") {
+				t.Errorf("%d bytes: %q", len(detail), detail)
+			}
+		}
+	})
+}
+
 // TestFetch_Bodies: forms, JSON and the definition's own headers go out as written; ours can't be replaced.
 func TestFetch_Bodies(t *testing.T) {
 	tests := []struct {

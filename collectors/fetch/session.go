@@ -214,6 +214,9 @@ func watchHandshake(kept *atomic.Pointer[error]) *httptrace.ClientTrace {
 func (s *session) receive(ctx context.Context, c call, response *http.Response, what string) (*answer, *fault) {
 	a := &answer{method: c.method, url: c.url, status: response.StatusCode, header: response.Header}
 	limit, cut := c.limit, c.cut
+	if a.status == http.StatusSwitchingProtocols { // its body is the connection, which no timeout of the transport ends
+		return nil, a.fault(source.HTTPStatus, "the server changes the protocol, wanted 200")
+	}
 	if a.status != http.StatusOK {
 		limit, cut = errorBytesMax, true
 	} else if packing := response.Header.Get("Content-Encoding"); packing != "" && !strings.EqualFold(packing, "identity") {

@@ -1,0 +1,134 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// hostiles lists the upstreams of D4.
+func hostiles(t testing.TB) []hostile {
+	return slices.Concat(silent(), floods(bomb(t)), broken(bomb(t)), elsewhere(), unbelieved())
+}
+
+const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+
+// silent upstreams say nothing, or too slowly.
+func silent() []hostile {
+	return []hostile{
+		{name: "nobody listens", kind: source.Network, says: "refused", within: threeTries, listen: func(*web) {}},
+		{name: "hangs in the handshake", kind: source.Timeout, within: untilBudget, listen: onPort(hangs)},
+		{name: "hangs before the header", kind: source.Timeout, within: untilBudget, listen: onTLS(hangs)},
+		{name: "hangs in the header", kind: source.Timeout, within: untilBudget, listen: onTLS(says("HTTP/1.1 200 OK\r\nContent-"))},
+		{name: "hangs in the body", kind: source.Timeout, within: untilBudget, listen: onTLS(says(okHeader + "Content-Length: 100\r\n\r\nhalf"))},
+		{name: "trickles", kind: source.Timeout, within: untilBudget, listen: onTLS(trickles(okHeader + "\r\n"))},
+		{name: "trickles its header", kind: source.Timeout, within: untilBudget, listen: onTLS(trickles(""))},
+		{name: "reads nothing", kind: source.Timeout, within: untilBudget, listen: onPort(func(conn net.Conn) {
+			_ = conn.SetReadDeadline(clock().Add(time.Hour))
+			timer := time.NewTimer(time.Minute)
+			defer timer.Stop()
+			<-timer.C
+		})},
+	}
+}
+
+// floods are upstreams that say too much.
+func floods(bomb []byte) []hostile {
+	megabyte := bytes.Repeat([]byte("a"), 1<<20)
+	return []hostile{
+		{name: "1 GiB", kind: source.WrongContent, says: "larger", within: atOnce, listen: onTLS(pours(okHeader+"\r\n", megabyte, 1024))},
+		{name: "1 GiB, as it says", kind: source.WrongContent, says: "larger", within: atOnce,
+			listen: onTLS(says(okHeader + "Content-Length: 1073741824\r\n\r\n"))},
+		{name: "1 GiB of an error", kind: source.HTTPStatus, says: "404", within: atOnce,
+			listen: onTLS(pours("HTTP/1.1 404 Not Found\r\n\r\n", megabyte, 1024))},
+		{name: "gzip bomb", kind: source.WrongContent, says: "larger", within: atOnce,
+			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", bomb, 1000))},
+		{name: "damaged gzip", kind: source.WrongContent, says: "gzip", within: atOnce,
+			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", []byte("not packed at all"), 1))},
+		{name: "half a gzip", kind: source.Network, says: "broke off", within: threeTries,
+			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", bomb[:50], 1))},
+		{name: "another packing", kind: source.WrongContent, says: "packed as br", within: atOnce,
+			listen: onTLS(pours(okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1))},
+		{name: "header flood", kind: source.WrongContent, says: "header", within: atOnce,
+			listen: onTLS(pours("HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20))},
+		{name: "a large header", kind: source.WrongContent, says: "header", within: atOnce,
+			listen: onTLS(pours(okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0))},
+		{name: "flood of interim answers", kind: source.WrongContent, says: "header", within: atOnce,
+			listen: onTLS(pours("", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20))},
+	}
+}
+
+// broken upstreams end too early, or say what is no answer.
+func broken(bomb []byte) []hostile {
+	return []hostile{
+		{name: "changes the protocol", kind: source.HTTPStatus, says: "101", within: atOnce,
+			listen: onTLS(says("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello"))},
+		{name: "reset in the handshake", kind: source.Network, within: threeTries,
+			listen: onPort(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })},
+		{name: "half a handshake", kind: source.Network, within: threeTries, listen: onPort(pours("\x16\x03\x03\x00\x7a\x02", nil, 0))},
+		{name: "a handshake refused", kind: source.TLS, says: "handshake failure", within: atOnce,
+			listen: onPort(says("\x15\x03\x03\x00\x02\x02\x28"))},
+		{name: "reset in the header", kind: source.Network, within: threeTries, listen: onTLS(pours("HTTP/1.1 200", nil, 0))},
+		{name: "reset in the middle", kind: source.Network, says: "broke off", within: threeTries,
+			listen: onTLS(pours(okHeader+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello", nil, 0))},
+		{name: "length lie", kind: source.Network, says: "broke off", within: threeTries,
+			listen: onTLS(pours(okHeader+"Content-Length: 100\r\n\r\nhalf", nil, 0))},
+		{name: "no HTTP", kind: source.Network, within: threeTries, listen: onTLS(pours("SSH-2.0-x\r\n\r\n", nil, 0))},
+	}
+}
+
+// elsewhere are upstreams that send us away.
+func elsewhere() []hostile {
+	return []hostile{
+		{name: "100 redirects", kind: source.HTTPStatus, says: "more than 5 redirects", within: 5 * time.Second,
+			listen: onSite(func(out http.ResponseWriter, r *http.Request) {
+				var n int
+				_, _ = fmt.Sscanf(r.URL.Path, "/%d", &n)
+				http.Redirect(out, r, fmt.Sprintf("/%d", n+1), http.StatusMovedPermanently)
+			})},
+		{name: "redirect to another site", kind: source.HTTPStatus, says: "https://other.com.do/x", within: atOnce,
+			listen: redirectTo("https://other.com.do/x")},
+		{name: "redirect to a neighbour below a public suffix", kind: source.HTTPStatus, says: "another site", within: atOnce,
+			address: "https://bad.com.do/", listen: func(w *web) {
+				w.site("bad.com.do", func(out http.ResponseWriter, r *http.Request) {
+					http.Redirect(out, r, "https://evil.com.do/", http.StatusFound)
+				})
+			}},
+		{name: "redirect without TLS", kind: source.HTTPStatus, says: "from https to http", within: atOnce,
+			listen: redirectTo("http://bad.example.do/")},
+		{name: "redirect to another port", kind: source.HTTPStatus, says: "port", within: atOnce, listen: redirectTo("https://bad.example.do:22/")},
+		{name: "redirect to a file", kind: source.HTTPStatus, says: "file:///etc/passwd", within: atOnce, listen: redirectTo("file:///etc/passwd")},
+		{name: "redirect to nothing", kind: source.HTTPStatus, says: "names no target", within: atOnce, listen: redirectTo("")},
+		{name: "redirect to no address", kind: source.HTTPStatus, says: "no address", within: atOnce, listen: redirectTo("https://[")},
+	}
+}
+
+// unbelieved upstreams are not who they say they are.
+func unbelieved() []hostile {
+	return []hostile{
+		{name: "wrong name", kind: source.TLS, says: "wrong name", within: atOnce,
+			listen: withCertificate(func(w *web) tls.Certificate { return w.authority.issue(w.t, "good.example.do") })},
+		{name: "expired", kind: source.TLS, says: "expired", within: atOnce, listen: withCertificate(func(w *web) tls.Certificate {
+			return w.authority.issue(w.t, "bad.example.do", func(c *x509.Certificate) { c.NotAfter = c.NotBefore.AddDate(5, 0, 0) })
+		})},
+		{name: "self-signed", kind: source.TLS, says: "unknown authority", within: atOnce,
+			listen: withCertificate(func(w *web) tls.Certificate { return newAuthority(w.t, "self", nil).issue(w.t, "bad.example.do") })},
+		{name: "plain HTTP on the port of TLS", kind: source.TLS, says: "TLS", within: atOnce,
+			listen: func(w *web) { w.listen("bad.example.do:443", text("58.90"), nil) }},
+		{name: "old TLS", kind: source.TLS, says: "protocol version", within: atOnce, listen: func(w *web) {
+			w.listen("bad.example.do:443", text("58.90"), &tls.Config{
+				Certificates: []tls.Certificate{w.authority.issue(w.t, "bad.example.do")},
+				MinVersion:   tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
+			})
+		}},
+	}
+}
