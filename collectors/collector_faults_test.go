@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
@@ -97,7 +96,10 @@ func TestConcurrency(t *testing.T) {
 			t.Errorf("nobody can see that it hangs: %+v", h)
 		}
 		close(release)
-		synctest.Wait()
+		w.pass(w.now().Add(time.Minute))
+		if h := n.health("source-00"); h.State != Failing || h.Failure.Kind != source.Timeout || len(w.store.of("source-00")) > 0 {
+			t.Errorf("a document that came half an hour late: %+v", h)
+		}
 		n.stop(w)
 	})
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
@@ -246,6 +248,28 @@ func TestBreaker(t *testing.T) {
 			}
 			n.stop(w)
 		})
+	}
+}
+
+// TestBreaker_Days looks at which slots a resting source is tried in.
+func TestBreaker_Days(t *testing.T) {
+	last := santoDomingo(2026, 9, 12, 12, 0, 0)
+	for _, c := range []struct {
+		failed, days int
+		slot         time.Time
+		lets         bool
+	}{
+		{4, 1, last.Add(5 * time.Hour), true},
+		{5, 1, last.Add(5 * time.Hour), false},
+		{5, 1, last.Add(20 * time.Hour), true}, // 08:00 of the next day
+		{5, 2, last.Add(20 * time.Hour), false},
+		{5, 2, last.Add(44 * time.Hour), true},
+		{5, 1, last.Add(-time.Hour), true}, // the clock went back
+	} {
+		b := breaker{after: 5, days: c.days, failed: c.failed, last: last}
+		if b.lets(c.slot) != c.lets {
+			t.Errorf("%+v: %v", c, !c.lets)
+		}
 	}
 }
 

@@ -58,8 +58,8 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 // draw draws the offset of the next slot, which NextRun can so foretell.
 func (r *runner) draw() { r.share = time.Duration(r.random.IntN(shareMax + 1)) }
 
-// within is the offset in a spread.
-func (r *runner) within(spread time.Duration) time.Duration { return spread * r.share / shareMax }
+// offset is the offset in a spread.
+func (r *runner) offset(spread time.Duration) time.Duration { return spread * r.share / shareMax }
 
 // resume takes over from the process before what is done already.
 func (r *runner) resume(done time.Time) {
@@ -113,14 +113,14 @@ func (r *runner) begin(slot, now time.Time) {
 	if len(r.open) > 0 && r.tries > 0 {
 		r.finish()
 	}
-	r.slot, r.tries, r.readAny, r.heard = slot, 0, false, map[string]bool{}
+	r.slot, r.open, r.tries, r.readAny, r.heard = slot, nil, 0, false, map[string]bool{}
 	if !r.breaker.lets(slot) {
 		return
 	}
 	spread := r.spread(slot)
-	r.due = slot.Add(r.within(spread))
+	r.due = slot.Add(r.offset(spread))
 	if r.starting || now.After(slot.Add(spread)) {
-		r.due = now.Add(r.within(min(r.collector.config.CatchUpSpread, spread)))
+		r.due = now.Add(r.offset(min(r.collector.config.CatchUpSpread, spread)))
 	}
 	r.draw()
 	r.open, r.answers = everyPage(r.definition), make([]source.Answer, len(r.definition.Pages))
@@ -143,7 +143,7 @@ func (r *runner) nextRun(now time.Time) time.Time {
 	if !r.breaker.lets(slot) {
 		slot = schedule.Next(r.breaker.wakes().Start().Add(-time.Nanosecond))
 	}
-	return slot.Add(r.within(r.spread(slot)))
+	return slot.Add(r.offset(r.spread(slot)))
 }
 
 // try asks for the open pages of the slot, hands over what they say, and decides how the slot goes on.
@@ -214,7 +214,7 @@ func (r *runner) publish(read reading) (handed handover, failure *source.Failure
 // refreshes is what to hand over, and how much of it is history, which comes first.
 func (r *runner) refreshes(read reading) (handed []engine.Refresh, past int) {
 	at := r.collector.now()
-	late := newest(read.answers, r.collector.config.HistoryDays, at)
+	late := recent(read.answers, r.collector.config.HistoryDays, at)
 	answers := slices.Clone(r.answers)
 	for _, page := range read.answered() {
 		answers[page] = late[page]

@@ -79,6 +79,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 		"nothing known":              {eight.Add(2 * time.Hour), time.Time{}, []time.Time{eight, twelve, five}},
 		"the newest is done":         {eight.Add(2 * time.Hour), eight, []time.Time{twelve, five}},
 		"one was missed":             {twelve.Add(time.Hour), eight, []time.Time{twelve, five}},
+		"a minute ago":               {eight.Add(time.Minute), eight.Add(-15 * time.Hour), []time.Time{eight, twelve, five}},
 		"a week was missed":          {twelve.Add(time.Hour), eight.AddDate(0, 0, -7), []time.Time{twelve, five}},
 		"done by a clock gone wrong": {eight.Add(2 * time.Hour), eight.AddDate(10, 0, 0), []time.Time{eight, twelve, five}},
 	} {
@@ -138,6 +139,9 @@ func TestD5_ClockSteps(t *testing.T) {
 		w.set(-time.Hour)
 		w.pass(santoDomingo(2026, 9, 12, 11, 0, 0))
 		expect("the clock went back and passed the slot again", "0s")
+		if asked := len(w.asks(d.ID)); asked != 1 {
+			t.Errorf("asked %d times for one slot", asked)
+		}
 		w.set(50 * time.Hour) // Monday 13:00: five slots later
 		w.pass(w.now().Add(2 * time.Minute))
 		expect("the machine slept for two days", "0s", "52h0m0s")
@@ -149,6 +153,31 @@ func TestD5_ClockSteps(t *testing.T) {
 			if i > 0 && !p.slot.After(w.store.of(d.ID)[i-1].slot) {
 				t.Errorf("a slot came twice or late: %v", slots())
 			}
+		}
+		n.stop(w)
+	})
+}
+
+// TestSlotOfItsTime lets a source wait for its place into the next slot, again and again: what it says is handed over for the slot in
+// which it was asked, never for one that is gone.
+func TestSlotOfItsTime(t *testing.T) {
+	inWorld(t, saturday(), func(t *testing.T, w *world) {
+		definitions := append(w.manySources(1), usdSource("a", "bhd"), usdSource("b", "bhd"), usdSource("c", "bhd"))
+		for _, d := range definitions[1:] {
+			w.sites[d.ID] = hanging
+		}
+		config := w.config(definitions...)
+		config.Schedule, config.Concurrency, config.RestAfter = Every(time.Minute), 1, 1000
+		n := w.run(config)
+		w.pass(w.start.Add(4 * time.Hour))
+		taken := w.store.of("source-00")
+		for _, p := range taken {
+			if !Every(time.Minute).Last(p.at).Equal(p.slot) {
+				t.Errorf("%v", p)
+			}
+		}
+		if len(taken) < 20 {
+			t.Errorf("only %d slots of 240", len(taken))
 		}
 		n.stop(w)
 	})

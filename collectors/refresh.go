@@ -128,8 +128,8 @@ func speaksOf(page *source.Page, currency string) bool {
 	return false
 }
 
-// newest leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
-func newest(answers []source.Answer, days int, at time.Time) []source.Answer {
+// recent leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
+func recent(answers []source.Answer, days int, at time.Time) []source.Answer {
 	if days == 0 {
 		return answers
 	}

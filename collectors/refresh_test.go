@@ -136,11 +136,11 @@ func TestT3_ExpiryByDefinition(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
+func TestRecent(t *testing.T) {
 	at := santoDomingo(2026, 9, 18, 20, 30, 0) // the 19th in UTC
 	answers := []source.Answer{{History: []source.Day{{Date: dateOf("2026-09-15")}, {Date: dateOf("2026-09-16")}, {Date: dateOf("2026-09-17")}}}}
 	for days, want := range map[int]int{0: 3, 1: 1, 2: 2, 45: 3} {
-		if got := newest(answers, days, at)[0].History; len(got) != want {
+		if got := recent(answers, days, at)[0].History; len(got) != want {
 			t.Errorf("%d days: %v, want %d", days, got, want)
 		}
 	}
