@@ -36,8 +36,10 @@ func listedSources(t *testing.T, data string) map[string]shownSource {
 // collected waits until every source that is collected was asked, or was heard by the node before.
 func collected(t *testing.T, p *program, data string) map[string]shownSource {
 	t.Helper()
+	looks := time.NewTicker(100 * time.Millisecond) // each look costs the node something
+	defer looks.Stop()
 	clock := clockFrom("now")
-	for end := clock().Add(patience); clock().Before(end) && !p.over(); {
+	for end := clock().Add(patience); clock().Before(end) && !p.over(); <-looks.C {
 		by, waiting := listedSources(t, data), 0
 		for _, one := range by {
 			if one.Health == nil || one.State == collectors.Never && one.Health.LastSlot.IsZero() {
