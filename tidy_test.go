@@ -27,20 +27,24 @@ const (
 // owner that waits for them. Tests are free: goleak watches them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
-		"actors/mail/mailer.go":  "Mailer.Close, which waits for the worker",
-		"actors/mail/session.go": "whoever called closeAtEnd, by what it returns",
-		"actors/relief.go":       "relief.stop, at the end of System.Close",
-		"actors/replay.go":       "replayer.run: waits for the goroutine that applies",
-		"actors/snapshot.go":     "keeper.stop, in System.Close",
-		"actors/sweeper.go":      "sweeper.end, in System.Close",
-		"actors/system.go":       "System.Close: waits for the replay",
-		"actors/writer.go":       "writer.stop, in System.Close",
-		"demo_end.go":            "demoEnd.release, at the end of the demo",
-		"input.go":               "the context of the command: only one that reads stdin may outlive it",
-		"main.go":                "none is waited for: it gives the second signal its usual effect, then ends",
-		"management.go":          "management.stop: the server's accept loop",
-		"node.go":                "front.stop: the server's accept loop",
-		"serve.go":               "takeInBeside: waits for the import",
+		"actors/mail/mailer.go":        "Mailer.Close, which waits for the worker",
+		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
+		"actors/relief.go":             "relief.stop, at the end of System.Close",
+		"actors/replay.go":             "replayer.run: waits for the goroutine that applies",
+		"actors/snapshot.go":           "keeper.stop, in System.Close",
+		"actors/sweeper.go":            "sweeper.end, in System.Close",
+		"actors/system.go":             "System.Close: waits for the replay",
+		"actors/writer.go":             "writer.stop, in System.Close",
+		"collect.go":                   "collection.stop: waits for the collector",
+		"collectors/collector.go":      "Collector.Run: waits for every source",
+		"collectors/simulated/site.go": "Site.Close: waits for the accept loops and for every connection",
+		"sources_check.go":             "checkAll: waits for every check",
+		"demo_end.go":                  "demoEnd.release, at the end of the demo",
+		"input.go":                     "the context of the command: only one that reads stdin may outlive it",
+		"main.go":                      "none is waited for: it gives the second signal its usual effect, then ends",
+		"management.go":                "management.stop: the server's accept loop",
+		"node.go":                      "front.stop: the server's accept loop",
+		"serve.go":                     "takeInBeside: waits for the import",
 	}
 }
 

@@ -21,23 +21,28 @@ import (
 const (
 	corruptDocuments = 10_000 // the goal of D1
 	corruptSample    = 600    // of them under the race detector and with -short
+	corruptMarkets   = 4      // that they are shared out to, each with its own seed
 	slotSpan         = 5 * time.Hour
 )
 
 // TestD1_CorruptedDocuments shows the firewall from the page to the rate: ten thousand documents, each spoilt in one way, and
 // no value is served that its source did not publish. What was good before stays until it expires, and is stale then.
 func TestD1_CorruptedDocuments(t *testing.T) {
-	w := newTown(t, engine.DefaultRules())
-	tally := w.spoil(documentsToSpoil(), 1)
-	for _, wrong := range tally.wrong {
-		t.Error(wrong)
-	}
-	t.Logf("%d spoilt documents: %d failed to read %v, %d observations held %v, %d served as published; operators %v",
-		tally.documents, sum(tally.failures), tally.failures, sum(tally.held), tally.held, tally.served, tally.operators)
-	for _, operator := range operators() {
-		if tally.operators[operator.name] == 0 {
-			t.Errorf("%s never fired", operator.name)
-		}
+	for seed := range uint64(corruptMarkets) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			tally := newTown(t, seed, engine.DefaultRules()).spoil(documentsToSpoil()/corruptMarkets, seed)
+			for _, wrong := range tally.wrong {
+				t.Error(wrong)
+			}
+			t.Logf("%d spoilt documents: %d failed to read %v, %d observations held %v, %d served as published",
+				tally.documents, sum(tally.failures), tally.failures, sum(tally.held), tally.held, tally.served)
+			for _, operator := range operators() {
+				if tally.operators[operator.name] == 0 && documentsToSpoil() == corruptDocuments {
+					t.Errorf("%s never fired", operator.name)
+				}
+			}
+		})
 	}
 }
 
@@ -45,7 +50,7 @@ func TestD1_CorruptedDocuments(t *testing.T) {
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
-	if tally := newTown(t, rules).spoil(corruptSample, 1); len(tally.wrong) == 0 {
+	if tally := newTown(t, 1, rules).spoil(corruptSample, 1); len(tally.wrong) == 0 {
 		t.Errorf("no wrong value is served by an engine without limits, after %d documents", tally.documents)
 	}
 }
@@ -68,8 +73,8 @@ type town struct {
 	at        time.Time
 }
 
-func newTown(t *testing.T, rules engine.Rules) *town {
-	w := &town{t: t, market: simulated.NewMarket(1), books: map[string]*engine.Book{}, at: time.Date(2026, 9, 21, 12, 0, 0, 0, time.UTC)}
+func newTown(t *testing.T, seed uint64, rules engine.Rules) *town {
+	w := &town{t: t, market: simulated.NewMarket(seed), books: map[string]*engine.Book{}, at: time.Date(2026, 9, 21, 12, 0, 0, 0, time.UTC)}
 	set := simulated.Definitions(source.DefaultSet())
 	for _, d := range set.Definitions() {
 		if d.Disabled == "" {

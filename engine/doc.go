@@ -32,7 +32,8 @@
 //     one counts (T5). A row whose manual source is withdrawn gives way to the next observation.
 //   - X4: an observation older than what its source has said since is a backfill: it may fill or correct history, never the offer.
 //   - X5: an implausible value (jump, off_market) is believed when the source's next answer, within seven days, repeats it within a
-//     fifth of the jump limit and another institution stands within the jump limit of it, be it fresh or suspected as well.
+//     fifth of the jump limit and another institution, by another source, stands within the jump limit of it, be it fresh or
+//     suspected as well.
 //   - X6: the last good value is a measure for seven days; the median needs five fresh commercial quotes of that side.
 //   - X7: only a complete answer of a source can be thin (I3); a file of observations or a manual rate is none.
 //   - X8: a value that changes its text but not its number (59.30, 59.3) is published as written and keeps collectedAt (T4, S9).

@@ -175,6 +175,19 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	}
 }
 
+// An aggregator whose columns were exchanged says the same wrong thing of everybody, and says it again.
+func TestX5_OneSourceIsOneWitness(t *testing.T) {
+	f := newFixture(t)
+	f.accept("list", usd("mocana", "60", ""), usd("duarte", "60.1", ""))
+	for range 3 {
+		f.wait(5 * time.Hour)
+		f.refuse(Jump, "list", usd("mocana", "67", ""), usd("duarte", "67.1", ""))
+	}
+	f.accept("duarte-site", Observation{InstitutionID: "duarte", Currency: "USD", Channel: Branch, Buy: "67.2"})
+	f.wait(5 * time.Hour)
+	f.accept("list", usd("mocana", "67", ""))
+}
+
 func TestX5_ADevaluationMovesAll(t *testing.T) {
 	f := newFixture(t)
 	move := func(buy, sell string) []Observation {

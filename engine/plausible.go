@@ -117,6 +117,7 @@ type consensus struct {
 
 type witness struct {
 	key       QuoteKey
+	source    string
 	buy, sell Decimal
 }
 
@@ -124,8 +125,8 @@ func (j *judge) market() *consensus {
 	market := &consensus{}
 	said := make(map[QuoteKey]bool, len(j.candidates))
 	var buys, sells []int64
-	add := func(key QuoteKey, buy, sell Decimal) {
-		market.quotes = append(market.quotes, witness{key, buy, sell})
+	add := func(key QuoteKey, source string, buy, sell Decimal) {
+		market.quotes = append(market.quotes, witness{key, source, buy, sell})
 		if key.Kind == Commercial {
 			buys, sells = appendUnits(buys, buy), appendUnits(sells, sell)
 		}
@@ -134,13 +135,13 @@ func (j *judge) market() *consensus {
 		if c := &j.candidates[i]; c.reason == "" && !said[c.key] {
 			said[c.key] = true
 			if j.expiry(c).After(j.refresh.ObservedAt) { // one that is stale already is no measure for others
-				add(c.key, c.buy, c.sell)
+				add(c.key, j.refresh.SourceID, c.buy, c.sell)
 			}
 		}
 	}
 	j.state.eachQuote(func(q *quote) {
 		if offer, fresh := q.freshAt(j.refresh.ObservedAt); fresh && !said[q.key] {
-			add(q.key, offer.Buy, offer.Sell)
+			add(q.key, offer.SourceID, offer.Buy, offer.Sell)
 		}
 	})
 	market.medianBuy, market.medianSell = j.median(buys), j.median(sells)
@@ -207,8 +208,9 @@ func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
+// supports wants another institution by another source: what one page says of two banks is one error as easily as two truths.
 func (j *judge) supports(w witness, c *candidate) bool {
-	return w.key.Institution != c.key.Institution && near(w.buy, c.buy, j.rules.JumpPermille) &&
+	return w.key.Institution != c.key.Institution && w.source != j.refresh.SourceID && near(w.buy, c.buy, j.rules.JumpPermille) &&
 		near(w.sell, c.sell, j.rules.JumpPermille) && (!w.buy.IsNull() && !c.buy.IsNull() || !w.sell.IsNull() && !c.sell.IsNull())
 }
 
@@ -217,7 +219,7 @@ func (j *judge) suspectedElsewhere(c *candidate) bool {
 	oldest := j.refresh.ObservedAt.Add(-j.rules.MemorySpan)
 	j.state.eachQuote(func(q *quote) {
 		for _, s := range q.suspects {
-			found = found || !s.ObservedAt.Before(oldest) && j.supports(witness{q.key, s.Buy, s.Sell}, c)
+			found = found || !s.ObservedAt.Before(oldest) && j.supports(witness{q.key, s.SourceID, s.Buy, s.Sell}, c)
 		}
 	})
 	return found
