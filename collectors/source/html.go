@@ -40,6 +40,9 @@ func parseHTML(text string) (*goquery.Document, *Failure) {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
 		return nil, Fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
 	}
+	if isCostlyMarkup(text) {
+		return nil, Fail(WrongContent, "the page opens so many elements again and again that only an attack can be meant")
+	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
 		return nil, &Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err}

@@ -1,0 +1,144 @@
+package source
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// markupCostMax bounds the elements that a page can be made into. A reader of HTML opens every <b>, <font> and the like that was
+// never closed again in each paragraph that follows: 400 of them and 5,000 paragraphs, 23 KB, become two million elements.
+const markupCostMax = 4 * nodesMax
+
+// markup follows the formatting elements that are open, as far as their number matters. It may count too many, which refuses a page
+// that no institution writes; it counts too few only for pages that are put together with care to deceive it.
+type markup struct {
+	open   []string // the start tags as written, the innermost last
+	names  []string // of open
+	scopes []markupScope
+}
+
+// markupScope is an element whose inside can't close what was opened outside.
+type markupScope struct {
+	name  string
+	begin int // in markup.open
+}
+
+// isCostlyMarkup reports that a page would become far larger than it is. The page is read twice, because what stands in a script or
+// style counts as text in HTML and as markup in a drawing.
+func isCostlyMarkup(text string) bool {
+	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
+}
+
+// markupCost is about how many elements and texts a page becomes.
+func markupCost(text string, inScripts bool) int {
+	var m markup
+	cost := 0
+	for tokens := html.NewTokenizer(strings.NewReader(text)); cost <= markupCostMax; {
+		kind := tokens.Next()
+		switch kind {
+		case html.ErrorToken:
+			return cost
+		case html.StartTagToken, html.SelfClosingTagToken:
+			raw := string(tokens.Raw())
+			name, _ := tokens.TagName()
+			m.start(string(name), raw)
+			if inScripts {
+				tokens.NextIsNotRawText()
+			}
+		case html.EndTagToken:
+			name, _ := tokens.TagName()
+			m.end(string(name))
+		}
+		if kind != html.CommentToken && kind != html.DoctypeToken {
+			cost += 1 + len(m.open)
+		}
+	}
+	return cost
+}
+
+func (m *markup) start(name, raw string) {
+	last := len(m.scopes) - 1
+	if last >= 0 && (name == "tr" || isCell(name)) && isCell(m.scopes[last].name) {
+		m.leave(m.scopes[last].name) // a cell ends where the next begins
+	}
+	switch {
+	case isScope(name):
+		m.scopes = append(m.scopes, markupScope{name, len(m.open)})
+	case isFormatting(name):
+		m.push(name, raw)
+	}
+}
+
+// push opens an element, unless three of the same are open in its scope: a fourth takes the place of the first.
+func (m *markup) push(name, raw string) {
+	same := 0
+	for _, other := range m.open[m.begin():] {
+		if other == raw {
+			same++
+		}
+	}
+	if same < 3 {
+		m.open, m.names = append(m.open, raw), append(m.names, name)
+	}
+}
+
+func (m *markup) end(name string) {
+	switch {
+	case isFormatting(name):
+		for i := len(m.open) - 1; i >= m.begin(); i-- {
+			if m.names[i] == name {
+				m.open, m.names = slices.Delete(m.open, i, i+1), slices.Delete(m.names, i, i+1)
+				return
+			}
+		}
+	case isScope(name):
+		m.leave(name)
+	}
+}
+
+// leave ends a scope. A table ends its open cells; of anything else only the innermost is ended.
+func (m *markup) leave(name string) {
+	at := len(m.scopes) - 1
+	for name == "table" && at > 0 && (isCell(m.scopes[at].name) || m.scopes[at].name == "caption") {
+		at--
+	}
+	if at < 0 || m.scopes[at].name != name {
+		return
+	}
+	inside, names := slices.Clone(m.open[m.scopes[at].begin:]), slices.Clone(m.names[m.scopes[at].begin:])
+	m.open, m.names = m.open[:m.scopes[at].begin], m.names[:m.scopes[at].begin]
+	m.scopes = m.scopes[:at]
+	for i := range inside {
+		m.push(names[i], inside[i])
+	}
+}
+
+// begin is where the innermost scope begins in open.
+func (m *markup) begin() int {
+	if len(m.scopes) == 0 {
+		return 0
+	}
+	return m.scopes[len(m.scopes)-1].begin
+}
+
+func isCell(name string) bool { return name == "td" || name == "th" }
+
+// isFormatting lists what is opened again after it was cut off. <a> is not in it: there is never more than one.
+func isFormatting(name string) bool {
+	switch name {
+	case "b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u":
+		return true
+	}
+	return false
+}
+
+func isScope(name string) bool {
+	switch name {
+	case "table", "td", "th", "caption", "applet", "marquee", "object", "template", "select",
+		"foreignobject", "desc", "mi", "mo", "mn", "ms", "mtext", "annotation-xml":
+		return true
+	}
+	return false
+}
