@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -88,7 +91,7 @@ resting (failing for long: tried once a day), never (not tried yet), disabled, o
 
 func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminOptions) error {
 	at.json = o.json
-	if node := at.running(); node != nil {
+	if node := at.running(ctx); node != nil {
 		shown, err := get[shownSources](ctx, node, "GET", sourcesPath, nil)
 		if err != nil {
 			return err
@@ -105,13 +108,17 @@ func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminO
 	})
 }
 
-// running is the node that the options name, nil when they name none, or one that has no socket.
-func (o *adminOptions) running() *adminNode {
+// running is the node that the options name, nil when they name none, or a data directory on which none runs.
+func (o *adminOptions) running(ctx context.Context) *adminNode {
 	socket := o.socket
 	if socket == "" && o.data != "" {
 		socket = filepath.Join(o.data, adminSocketName)
-		if _, err := os.Stat(socket); err != nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil
+		}
+		if err == nil {
+			_ = conn.Close() // nothing was said
 		}
 	}
 	if socket == "" {

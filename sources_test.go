@@ -260,6 +260,10 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 	p := start(t, realNow, serveArgs(data, "--sources", directory)...).listening()
 	p.await("recovered")
 	by := listedSources(t, data)
+	p.signal(os.Kill)
+	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask") {
+		t.Errorf("after a kill, which leaves the socket:\n%s", table)
+	}
 	if by["bhd-site"].State != collectors.Disabled || by["qik-site"].Priority != 42 || by["qik-site"].State != stateOff {
 		t.Errorf("%+v\n%+v", by["bhd-site"], by["qik-site"])
 	}
