@@ -33,7 +33,7 @@
 //     A slot that this cuts short is asked for again after the next start.
 //   - O9: a manual rate goes through the rules as every other one (I3); what can
 //     never be published, as a zero, is refused and not held. Who set it is in the
-//     node's log lines, who withdrew, released or rejected is in the events too.
+//     log, as who withdrew, released or rejected.
 //   - O10: a document that is imported is of its own days, the newest one too: it
 //     says nothing about today, and the same whenever it is read.
 //   - O11: what an operator's catalogue file says of a source wins over the

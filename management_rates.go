@@ -73,18 +73,17 @@ func (m *management) setRate(r *http.Request, body setRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := m.clock()
+	now, by := m.clock().Truncate(time.Second), who(r.Context(), body.By)
 	observation, err := m.manual(&body, key, now)
 	if err != nil {
 		return nil, err
 	}
 	receipt, err := m.node.Observe([]engine.Refresh{{
-		SourceID: manualSource, ObservedAt: now, Observations: []engine.Observation{observation},
+		SourceID: manualSource, ObservedAt: now, By: by, Observations: []engine.Observation{observation},
 	}})
 	if err != nil {
 		return nil, err
 	}
-	by := who(r.Context(), body.By)
 	answer := shownRate{ID: key.ID(body.Currency), SourceID: manualSource, By: by, Published: m.offering(body.Currency, key)}
 	if len(receipt.Refused) > 0 {
 		refusal := &receipt.Refused[0]

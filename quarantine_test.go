@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,9 @@ func TestS11_ManualRates(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if by := byOf(t, data, "withdrawn"); len(by) != 2 || by[0] != "ana ("+osUser(t)+")" {
 		t.Errorf("withdrawn by %q", by)
+	}
+	if by := byOf(t, data, "refreshed"); !slices.Contains(by, "ana ("+osUser(t)+")") {
+		t.Errorf("set by %q", by)
 	}
 }
 

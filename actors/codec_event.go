@@ -5,8 +5,8 @@ import "github.com/tasard/tasard/engine"
 func refreshedRecord(e *engine.Refreshed) *RecordRefreshed {
 	r := &RecordRefreshed{
 		Currency: e.Currency, SourceId: e.SourceID, Priority: e.Priority, Manual: e.Manual, UpstreamSource: e.UpstreamSource,
-		Currencies: int32(e.Currencies),
-		Quotes:     make([]*RecordQuoted, len(e.Quotes)), Held: make([]*RecordHeld, len(e.Held)),
+		Currencies: int32(e.Currencies), By: e.By,
+		Quotes: make([]*RecordQuoted, len(e.Quotes)), Held: make([]*RecordHeld, len(e.Held)),
 	}
 	r.Observed, r.ObservedNanos = instant(e.ObservedAt)
 	r.Slot, r.SlotNanos = instant(e.Slot)
@@ -23,7 +23,7 @@ func (d *decoder) refreshed(r *RecordRefreshed) *engine.Refreshed {
 	e := &engine.Refreshed{
 		Currency: d.text(r.Currency), SourceID: d.text(r.SourceId), ObservedAt: d.instant(r.Observed, r.ObservedNanos),
 		Priority: r.Priority, Manual: r.Manual, UpstreamSource: d.text(r.UpstreamSource), Slot: d.instant(r.Slot, r.SlotNanos),
-		Currencies: d.count(int64(r.Currencies)),
+		Currencies: d.count(int64(r.Currencies)), By: d.text(r.By),
 	}
 	if len(r.Quotes) > 0 {
 		e.Quotes = make([]engine.Quoted, len(r.Quotes))

@@ -55,6 +55,9 @@ func sampleEvents() map[string]engine.Event {
 			Currency: "USD", SourceID: "infodolar", ObservedAt: noon.Add(123456789), Priority: -5, Manual: true, UpstreamSource: "bhd",
 			Quotes: []engine.Quoted{quoted, bare}, Held: []engine.Held{held},
 		},
+		"refreshed-typed": &engine.Refreshed{
+			Currency: "USD", SourceID: "manual", ObservedAt: noon, Manual: true, By: "uid 0 (root), as ana", Quotes: []engine.Quoted{bare},
+		},
 		"refreshed-empty": &engine.Refreshed{Currency: "EUR", SourceID: "a", ObservedAt: noon},
 		"withdrawn":       &engine.Withdrawn{Currency: "USD", SourceID: "manual", Key: key, At: noon, By: "ana"},
 		"released": &engine.Released{

@@ -73,7 +73,7 @@ func described(event engine.Event) eventLine {
 	case *engine.Refreshed:
 		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, instantText(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
-		line.Slot = instantText(e.Slot)
+		line.Slot, line.By = instantText(e.Slot), e.By
 		line.Quotes, line.Held = converted(e.Quotes, describedQuote), converted(e.Held, describedHeld)
 	case *engine.Released:
 		quote := describedQuote(&e.Quote)

@@ -572,6 +572,7 @@ type RecordRefreshed struct {
 	Slot           int64                  `protobuf:"varint,10,opt,name=slot,proto3" json:"slot,omitempty"`
 	SlotNanos      uint32                 `protobuf:"varint,11,opt,name=slot_nanos,json=slotNanos,proto3" json:"slot_nanos,omitempty"`
 	Currencies     int32                  `protobuf:"varint,12,opt,name=currencies,proto3" json:"currencies,omitempty"`
+	By             string                 `protobuf:"bytes,13,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -688,6 +689,13 @@ func (x *RecordRefreshed) GetCurrencies() int32 {
 		return x.Currencies
 	}
 	return 0
+}
+
+func (x *RecordRefreshed) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 // RecordQuoted is engine.Quoted.
@@ -4024,7 +4032,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x0esession_closed\x18\x12 \x01(\v2\".tasard.record.RecordSessionClosedH\x00R\rsessionClosed\x12>\n" +
 	"\tannounced\x18\x13 \x01(\v2\x1e.tasard.record.RecordAnnouncedH\x00R\tannounced\x12c\n" +
 	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawnB\a\n" +
-	"\x05event\"\xa1\x03\n" +
+	"\x05event\"\xb1\x03\n" +
 	"\x0fRecordRefreshed\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x1a\n" +
@@ -4041,7 +4049,8 @@ const file_actors_record_proto_rawDesc = "" +
 	"slot_nanos\x18\v \x01(\rR\tslotNanos\x12\x1e\n" +
 	"\n" +
 	"currencies\x18\f \x01(\x05R\n" +
-	"currencies\"\x86\x03\n" +
+	"currencies\x12\x0e\n" +
+	"\x02by\x18\r \x01(\tR\x02by\"\x86\x03\n" +
 	"\fRecordQuoted\x12 \n" +
 	"\vinstitution\x18\x01 \x01(\tR\vinstitution\x126\n" +
 	"\achannel\x18\x02 \x01(\x0e2\x1c.tasard.record.RecordChannelR\achannel\x12-\n" +

@@ -19,6 +19,7 @@ type Refreshed struct {
 	Manual         bool
 	UpstreamSource string
 	Slot           time.Time // that the refresh answers; zero = none. It may be all that there is to say
+	By             string    // who typed it, "" = nobody
 	Currencies     int       // that were to hear of the slot
 	Quotes         []Quoted
 	Held           []Held

@@ -30,7 +30,8 @@ type Refresh struct {
 	// Slot is the moment of the schedule that the refresh answers, zero when it answers none. A source is heard once for a slot
 	// and never again for an earlier one, so that a slot that a crash cut short can be done again.
 	Slot       time.Time
-	currencies int // in how many the refresh was split, 0 = this one
+	By         string // who typed it, for the log; "" = nobody, it was collected
+	currencies int    // in how many the refresh was split, 0 = this one
 	// Complete says that this is the source's whole answer, so that what is missing from it is a loss (ThinRefresh). A file
 	// of observations or a single manual rate is not.
 	Complete bool

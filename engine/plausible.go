@@ -229,7 +229,7 @@ func (j *judge) suspectedElsewhere(c *candidate) bool {
 func (j *judge) event() *Refreshed {
 	event := &Refreshed{
 		Currency: j.currency, SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Priority: j.source.Priority,
-		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource,
+		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource, By: j.refresh.By,
 	}
 	if j.ahead().IsZero() {
 		event.answers(&j.refresh)
