@@ -213,7 +213,7 @@ func (r *runner) publish(read reading) (handed handover, failure *source.Failure
 
 // refreshes is what to hand over, and how much of it is history, which comes first.
 func (r *runner) refreshes(read reading) (handed []engine.Refresh, past int) {
-	at := r.collector.now()
+	at := r.collector.now().Truncate(time.Second) // as they are published
 	late := recent(read.answers, r.collector.config.HistoryDays, at)
 	answers := slices.Clone(r.answers)
 	for _, page := range read.answered() {
