@@ -28,11 +28,11 @@ func (r *reading) extractHTML(text string) *Failure {
 	if r.page.Extract.Method == HTMLFields {
 		return r.readFields(whole)
 	}
-	rows, failure := r.htmlRows(document)
+	groups, failure := r.htmlRows(document)
 	if failure != nil {
 		return failure
 	}
-	return r.readRows(rows)
+	return r.readGroups(groups)
 }
 
 // parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
@@ -50,6 +50,7 @@ func parseHTML(text string) (*goquery.Document, *Failure) {
 	if failure := checkSize(document); failure != nil {
 		return nil, failure
 	}
+	document.Find("template").Remove() // what stands in one is an example until a script makes something of it
 	return document, nil
 }
 
@@ -140,7 +141,7 @@ func writeVisible(b *strings.Builder, node *html.Node) {
 		b.WriteString(node.Data)
 		return
 	}
-	if isInvisibleElement(node) {
+	if isInvisibleElement(node) || isStruckOut(node) {
 		b.WriteByte(' ')
 		return
 	}
@@ -149,6 +150,10 @@ func writeVisible(b *strings.Builder, node *html.Node) {
 		b.WriteByte(' ')
 	}
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
+		if isHidden(child) {
+			b.WriteByte(' ')
+			continue
+		}
 		writeVisible(b, child)
 	}
 	if apart {
@@ -161,6 +166,28 @@ func isInvisibleElement(node *html.Node) bool {
 	switch node.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes:
 		return node.Type == html.ElementNode
+	}
+	return false
+}
+
+// isStruckOut finds what stands there as no longer true: the rate of yesterday beside that of today.
+func isStruckOut(node *html.Node) bool {
+	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
+}
+
+// isHidden finds what says of itself that nobody sees it. Only the inside of a place is asked: a place itself may well stand in a
+// window that a click opens.
+func isHidden(node *html.Node) bool {
+	for _, own := range node.Attr {
+		switch own.Key {
+		case "hidden":
+			return true
+		case "style":
+			style := strings.ToLower(strings.Join(strings.Fields(own.Val), ""))
+			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -17,34 +17,40 @@ const (
 	tableRowsMost = 5000
 )
 
-// htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table.
-func (r *reading) htmlRows(document *goquery.Document) ([]scope, *Failure) {
+// htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table, and
+// each table is a group of its own.
+func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
 	if len(nodes) == 0 {
 		return nil, Fail(Layout, "no row stands at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
-	tables := map[*html.Node]*table{}
-	var rows []scope
+	tables, groups := map[*html.Node]*table{}, [][]scope{}
 	for _, node := range nodes[:min(len(nodes), tableRowsMost)] {
 		row := &htmlScope{selection: goquery.NewDocumentFromNode(node).Selection}
+		group := 0
 		if len(headings) > 0 {
 			around := tableAround(node)
 			if around != nil && tables[around] == nil {
 				tables[around] = readTable(around, headings)
+				tables[around].group = len(tables) - 1
 			}
 			if row.columns = tables[around].cells(node, headings); row.columns == nil {
 				continue
 			}
+			group = tables[around].group
 		}
-		rows = append(rows, row)
+		for len(groups) <= group {
+			groups = append(groups, nil)
+		}
+		groups[group] = append(groups[group], row)
 	}
-	if len(rows) == 0 {
+	if len(groups) == 0 {
 		return nil, Fail(Layout, "no table with rows at %s has the headings %s once each and rows below them",
 			quoted(extract.At), strings.Join(headings, ", "))
 	}
-	return rows, nil
+	return groups, nil
 }
 
 // headings are the normalised headings of all columns that the places name.
@@ -67,10 +73,10 @@ func (e *Rows) headings() []string {
 
 // table is the cells of an HTML table by row and column, spans taken into account.
 type table struct {
+	group   int // which of the tables of the page it is
 	rows    map[*html.Node]int
 	grid    [][]*html.Node
-	heading int            // index of the row of headings, -1 = the table has none
-	columns map[string]int // of each heading
+	columns []map[string]int // of each row: where each heading stands in the nearest row of headings above it; nil = nowhere
 }
 
 func tableAround(node *html.Node) *html.Node {
@@ -81,13 +87,16 @@ func tableAround(node *html.Node) *html.Node {
 }
 
 func readTable(node *html.Node, headings []string) *table {
-	t := &table{rows: map[*html.Node]int{}, heading: -1}
+	t := &table{rows: map[*html.Node]int{}}
 	t.addRows(node, map[int]*spanned{})
+	t.columns = make([]map[string]int, len(t.grid))
+	var above map[string]int
 	for i, row := range t.grid {
-		if columns := columnsOf(row, headings); columns != nil {
-			t.heading, t.columns = i, columns
-			break
+		if columns, some := columnsOf(row, headings); some {
+			above = columns // a part of the headings only: nobody knows what stands in the rows below
+			continue
 		}
+		t.columns[i] = above
 	}
 	return t
 }
@@ -153,38 +162,44 @@ func span(cell *html.Node, name string) int {
 }
 
 // columnsOf finds every heading exactly once in a row; nil when one is missing or stands twice, because then nobody can say
-// which column is meant.
-func columnsOf(row []*html.Node, headings []string) map[string]int {
-	columns := map[string]int{}
+// which column is meant. It reports whether any heading stands there.
+func columnsOf(row []*html.Node, headings []string) (map[string]int, bool) {
+	columns, twice := map[string]int{}, false
 	for i, cell := range row {
 		text := Normalise(visibleText(cell))
 		if !slices.Contains(headings, text) {
 			continue
 		}
-		if _, twice := columns[text]; twice {
-			return nil
-		}
+		_, known := columns[text]
+		twice = twice || known
 		columns[text] = i
 	}
-	if len(columns) < len(headings) {
-		return nil
+	if twice || len(columns) < len(headings) {
+		return nil, len(columns) > 0
 	}
-	return columns
+	return columns, true
 }
 
-// cells are the cells of a row by heading; nil when the row is not below the headings, or no row of a table.
+// cells are the cells of a row by heading; nil when the row is not below the headings, or no row of a table. A cell below two
+// headings is left out: one price for both sides is neither.
 func (t *table) cells(tr *html.Node, headings []string) map[string]*html.Node {
-	if t == nil || t.heading < 0 {
+	if t == nil {
 		return nil
 	}
 	index, known := t.rows[tr]
-	if !known || index <= t.heading {
+	if !known || t.columns[index] == nil {
 		return nil
+	}
+	row, below := t.grid[index], map[*html.Node]int{}
+	for _, heading := range headings {
+		if column := t.columns[index][heading]; column < len(row) {
+			below[row[column]]++
+		}
 	}
 	cells := map[string]*html.Node{}
 	for _, heading := range headings {
-		if column := t.columns[heading]; column < len(t.grid[index]) {
-			cells[heading] = t.grid[index][column]
+		if column := t.columns[index][heading]; column < len(row) && below[row[column]] == 1 {
+			cells[heading] = row[column]
 		}
 	}
 	return cells

@@ -71,17 +71,23 @@ func TestHTMLRows_HeadingsInTwoRows(t *testing.T) {
 	}, "", ""}})
 }
 
-// Every table has headings of its own, and a table in a cell is not the table around it.
+// Every table has headings of its own, and a table in a cell is not the table around it. Rates come from one table: another one
+// with the same headings may repeat it, no more.
 func TestHTMLRows_SeveralTables(t *testing.T) {
 	d := bankTable()
 	d.Pages[0].Extract.Rows.Min = 1
 	const first = `<table><tr><td>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr></table>`
 	const second = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>60.30</td><td>56.60</td><td>Dólar (US) Sucursales</td></tr></table>`
 	const without = `<table><tr><td>Euro (EU)</td><td>1</td><td>2</td></tr></table>`
-	want := []string{"test EUR unspecified [64.20] [71.10]", "test USD branch [56.60] [60.30]"}
+	const yesterday = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>71.10</td><td>64.10</td><td>Euro (EU)</td></tr></table>`
+	const again = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>71.10</td><td>64.20</td><td>Euro (EU)</td></tr></table>`
+	euro, dollar := []string{"test EUR unspecified [64.20] [71.10]"}, []string{"test USD branch [56.60] [60.30]"}
 	checkCases(t, d, []parseCase{
-		{"one after another", pageOf(without + first + second), want, "", ""},
-		{"in a cell", pageOf(`<table><tr><td>` + first + `</td><td>` + second + `</td></tr></table>`), want, "", ""},
+		{"one without headings", pageOf(without + first), euro, "", ""},
+		{"in a cell", pageOf(`<table><tr><td>` + without + `</td><td>` + second + `</td></tr></table>`), dollar, "", ""},
+		{"for narrow screens", pageOf(first + again), euro, "", ""},
+		{"of another day", pageOf(first + yesterday), nil, Layout, "another table"},
+		{"of others", pageOf(first + second), nil, Layout, "another table"},
 	})
 }
 

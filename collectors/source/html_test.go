@@ -117,7 +117,10 @@ func TestI3_VisibleText(t *testing.T) {
 		{`58.90<noscript>12</noscript>`, "58.90"},
 		{`58&nbsp;90`, "58 90"},
 		{`58&#8203;90`, "58 90"},
-		{`<span hidden>58.90</span>`, "58.90"},
+		{`<span hidden>58.90</span>`, ""},
+		{`<span style="color:red; Display : none">57.90</span>58.90`, "58.90"},
+		{`<del>57.90</del> <s>57.95</s> 58.90`, "58.90"},
+		{`<template>57.90</template>58.90`, "58.90"},
 		{`5&#56;.90`, "58.90"},
 	} {
 		document, failure := parseHTML("<div id=x>" + c[0] + "</div>")

@@ -20,7 +20,7 @@ func (r *reading) extractJSON(text string) *Failure {
 	if failure != nil {
 		return failure
 	}
-	return r.readRows(rows)
+	return r.readGroups([][]scope{rows})
 }
 
 // expect holds the document to what must be true before anything in it is believed.

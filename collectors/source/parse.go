@@ -134,7 +134,8 @@ const (
 // patternBytesMax bounds what patterns search: their time grows with it.
 const patternBytesMax = 1 << 20
 
-// at is what stands at a place, cut by its pattern. What the pattern does not fit is not there.
+// at is what stands at a place, cut by its pattern: every match of it, so that a second one can contradict the first. What the
+// pattern does not fit is not there.
 func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
 	texts, failure := s.texts(place)
 	if failure != nil || place.Pattern == "" {
@@ -145,13 +146,8 @@ func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
 		if len(one.text) > patternBytesMax {
 			return nil, Fail(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.place(), len(one.text), patternBytesMax)
 		}
-		match := r.patterns[place.Pattern].FindStringSubmatch(plainBlanks(one.text))
-		switch {
-		case match == nil:
-		case len(match) > 1:
-			cut = append(cut, found{text: match[1], form: one.form})
-		default:
-			cut = append(cut, found{text: match[0], form: one.form})
+		for _, match := range r.patterns[place.Pattern].FindAllStringSubmatch(plainBlanks(one.text), matchesMost) {
+			cut = append(cut, found{text: match[min(1, len(match)-1)], form: one.form})
 		}
 	}
 	return cut, nil

@@ -86,7 +86,7 @@ func (r *reading) firstValue(s scope, places []*Place, currency, name string) (s
 	currency = cmp.Or(currency, r.page.Currency)
 	var best side
 	for _, place := range places {
-		value, failure := r.valueAt(s, place)
+		value, failure := r.valueAt(s, place, currency)
 		switch {
 		case failure != nil:
 			return side{}, failure

@@ -45,6 +45,11 @@ type quote struct {
 	buy, sell side
 }
 
+// String is the quote for people.
+func (q *quote) String() string {
+	return fmt.Sprintf("%s %s buy %q sell %q", q.institution, q.currency, q.buy.text, q.sell.text)
+}
+
 // quoteKey tells quotes apart.
 type quoteKey struct {
 	institution, currency string
@@ -140,7 +145,7 @@ func (r *reading) judge() *Failure {
 }
 
 // valueAt is the price at a place. Several texts there are one price if all that can be read agree.
-func (r *reading) valueAt(s scope, place *Place) (side, *Failure) {
+func (r *reading) valueAt(s scope, place *Place, currency string) (side, *Failure) {
 	if place == nil {
 		return side{}, nil
 	}
@@ -150,7 +155,7 @@ func (r *reading) valueAt(s scope, place *Place) (side, *Failure) {
 	}
 	var best side
 	for _, one := range texts {
-		value := r.price(one)
+		value := r.price(one, currency)
 		if best.finding == priced && value.finding == priced && !sameValue(best.text, value.text) {
 			return side{finding: unread, text: best.text + " and " + value.text, clash: true}, nil
 		}
@@ -158,7 +163,22 @@ func (r *reading) valueAt(s scope, place *Place) (side, *Failure) {
 			best = value
 		}
 	}
-	return best, nil
+	if place.Column == "" || place.Attribute == "" {
+		return best, nil
+	}
+	return r.confirmed(s, place, currency, best)
+}
+
+// confirmed holds the attribute of a cell against the price that people see in it: pages sort their tables by attributes, and
+// forget to renew them.
+func (r *reading) confirmed(s scope, place *Place, currency string, value side) (side, *Failure) {
+	seen := *place
+	seen.Attribute = ""
+	shows, failure := r.valueAt(s, &seen, currency)
+	if failure != nil || shows.finding != priced || value.finding != priced || sameValue(shows.text, value.text) {
+		return value, failure
+	}
+	return side{finding: unread, text: value.text + " and " + shows.text, clash: true}, nil
 }
 
 func sameValue(a, b string) bool {
@@ -171,7 +191,7 @@ func sameValue(a, b string) bool {
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
 // price reads one text. What can't be read goes on as it stands, so that the engine keeps it as unparsable with its text (I3).
-func (r *reading) price(one found) side {
+func (r *reading) price(one found, currency string) side {
 	text := one.text
 	var err error
 	if one.form != shown && plainNumber.MatchString(text) {
@@ -181,7 +201,7 @@ func (r *reading) price(one found) side {
 	}
 	decimal, _ := engine.ReadDecimal(text)
 	switch {
-	case err != nil:
+	case err != nil || foreignCurrency(one.text, currency) != "":
 		return side{finding: unread, text: raw(one.text)}
 	case text == "":
 		return side{finding: valueless}

@@ -5,27 +5,46 @@ import "slices"
 // labelBytesMax is more than any name has; longer texts are told apart by their beginning in notes only.
 const labelBytesMax = 500
 
-// readRows reads rows that are told apart by their labels. A row with a label that nobody knows is left out with a note; too
-// few known rows are no answer, because then the page has changed and the rest of it is not to be believed either.
-func (r *reading) readRows(rows []scope) *Failure {
-	known := 0
+// readGroups reads rows that are told apart by their labels. A row with a label that nobody knows is left out with a note; too
+// few known rows are no answer, because then the page has changed and the rest of it is not to be believed either. Each group
+// is a table: another one may repeat what the first says, as for narrow screens, but what it says besides may be the rates
+// of yesterday, of cards or of the central bank.
+func (r *reading) readGroups(groups [][]scope) *Failure {
+	known, all := 0, 0
+	for _, rows := range groups {
+		before := len(r.quotes)
+		read, failure := r.readRows(rows)
+		if failure != nil {
+			return failure
+		}
+		if before > 0 && len(r.quotes) > before {
+			return Fail(Layout, "another table has the same headings and says something else, as %s; tell in at which table is meant",
+				r.quotes[before])
+		}
+		known, all = known+read, all+len(rows)
+	}
+	return r.enough(known, all, r.page.Extract.Rows.Min, "rows with a known label and a value")
+}
+
+// readRows counts the rows that have a known label and a value.
+func (r *reading) readRows(rows []scope) (known int, failure *Failure) {
 	for _, row := range rows {
 		target, ok, failure := r.target(row)
 		if failure != nil {
-			return failure
+			return known, failure
 		}
 		if !ok {
 			continue
 		}
 		read, failure := r.readRow(row, target)
 		if failure != nil {
-			return failure
+			return known, failure
 		}
 		if read {
 			known++
 		}
 	}
-	return r.enough(known, len(rows), r.page.Extract.Rows.Min, "rows with a known label and a value")
+	return known, nil
 }
 
 // enough holds what was known against the least that makes an answer.
@@ -75,17 +94,17 @@ func (r *reading) readRow(row scope, target Target) (bool, *Failure) {
 		key.date, key.moment = date, moment
 	}
 	if rows.Value != nil {
-		value, failure := r.valueAt(row, rows.Value)
+		value, failure := r.valueAt(row, rows.Value, key.currency)
 		if failure != nil || value.finding == absent {
 			return false, failure
 		}
 		return true, r.addSide(key, target.Side, value)
 	}
-	buy, failure := r.valueAt(row, rows.Buy)
+	buy, failure := r.valueAt(row, rows.Buy, key.currency)
 	if failure != nil {
 		return false, failure
 	}
-	sell, failure := r.valueAt(row, rows.Sell)
+	sell, failure := r.valueAt(row, rows.Sell, key.currency)
 	if failure != nil {
 		return false, failure
 	}

@@ -15,6 +15,9 @@ const (
 	wholeDigitsMax = 11  // as many as the engine can hold
 )
 
+// turnedRound is the mark behind which digits are shown from right to left. Other marks of direction leave them as they are.
+const turnedRound = "\u202e"
+
 // ErrPrice is what every refused price wraps.
 var ErrPrice = errors.New("not one price")
 
@@ -35,8 +38,11 @@ var (
 // exponent, "64,050" when nobody said what its comma means, other digits than ASCII. mark is how the source writes
 // fractions; more than decimalsMax digits behind it are an error of reading, not a rate.
 func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
-	if len(text) > priceBytesMax {
+	switch {
+	case len(text) > priceBytesMax:
 		return "", fmt.Errorf("%w: a text of %d bytes", ErrPrice, len(text))
+	case strings.Contains(text, turnedRound):
+		return "", fmt.Errorf("%w: its digits are shown in another order than they are written in", ErrPrice)
 	}
 	text = collapse(text)
 	text, change, changes := strings.Cut(text, "=")
@@ -64,8 +70,32 @@ func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	return price, checkPrice(price, decimalsMax)
 }
 
-// checkChange makes sure that what stands behind an equals sign is the change of a day, in the price's own currency and not
-// above the price: "US$1 = RD$58.90" has its price on the other side.
+// foreignCurrency is what a price's text names besides pesos and the currency that it is the price of, "" = nothing: a euro for
+// "US$ 1.08" is no euro in pesos.
+func foreignCurrency(text, own string) string {
+	text, _, _ = strings.Cut(collapse(text), "=")
+	text = strings.ToUpper(strings.TrimSpace(text))
+	for _, part := range []string{currencyBefore.FindString(text), currencyBehind.FindString(text)} {
+		named := strings.Trim(part, " :")
+		switch named {
+		case "", "$", "RD$", "RD $", "DOP":
+			continue
+		case "US$", "US $":
+			named = "USD"
+		case "€", "EU€":
+			named = "EUR"
+		case "£":
+			named = "GBP"
+		}
+		if named != own {
+			return named
+		}
+	}
+	return ""
+}
+
+// checkChange makes sure that what stands behind an equals sign is the change of a day, in the price's own currency and no more
+// than a tenth of the price: "US$1 = RD$58.90" has its price on the other side, and "60.10 = 58.90" has two.
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	found := dailyChange.FindStringSubmatch(text)
 	if found == nil || found[1] != currency {
@@ -79,8 +109,8 @@ func checkChange(text, price, currency string, mark DecimalMark) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPrice, err)
 	}
-	if value, err := engine.ReadDecimal(price); err != nil || moved.Compare(value) > 0 {
-		return fmt.Errorf("%w: a daily change of %s is more than the price %s", ErrPrice, change, price)
+	if value, err := engine.ReadDecimal(price); err != nil || moved.Units() > value.Units()/10 {
+		return fmt.Errorf("%w: a daily change of %s is more than a tenth of the price %s", ErrPrice, change, price)
 	}
 	return nil
 }

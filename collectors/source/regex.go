@@ -89,8 +89,9 @@ func (r *reading) readMatches(text string) *Failure {
 			continue
 		}
 		known++
-		buy, sell := r.group(pattern, match, "buy"), r.group(pattern, match, "sell")
-		if failure := r.add(r.key(target), buy, sell); failure != nil {
+		key := r.key(target)
+		buy, sell := r.group(pattern, match, "buy", key.currency), r.group(pattern, match, "sell", key.currency)
+		if failure := r.add(key, buy, sell); failure != nil {
 			return failure
 		}
 	}
@@ -116,10 +117,10 @@ func (r *reading) matchTarget(pattern *regexp.Regexp, match []string) (Target, b
 }
 
 // group is the price in a named group; of groups with one name, in the branches of a pattern, the one that took part.
-func (r *reading) group(pattern *regexp.Regexp, match []string, want string) side {
+func (r *reading) group(pattern *regexp.Regexp, match []string, want, currency string) side {
 	for i, name := range pattern.SubexpNames() {
 		if name == want && match[i] != "" {
-			return r.price(found{text: match[i]})
+			return r.price(found{text: match[i]}, currency)
 		}
 	}
 	return side{}
