@@ -104,7 +104,7 @@ func labels(e *source.Extract) []source.Target {
 
 func add(found map[quoteOf]bool, d *source.Definition, page *source.Page, target source.Target) {
 	key := engine.QuoteKey{
-		Institution: cmp.Or(target.Institution, d.Institution),
+		Institution: cmp.Or(target.Institution, page.Institution, d.Institution),
 		Channel:     cmp.Or(target.Channel, d.Channel, engine.Unspecified),
 		Kind:        cmp.Or(d.Kind, engine.Commercial),
 	}

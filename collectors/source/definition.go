@@ -51,10 +51,11 @@ const (
 
 // Page is one document of a source: how to get it, and how to read it.
 type Page struct {
-	Name     string    // among the pages of the source, "" when there is one
-	Currency string    // of all values that name none
-	Requests []Request // made in this order, in one session of cookies; the last answer is the document
-	Extract  Extract
+	Name        string    // among the pages of the source, "" when there is one
+	Institution string    // whom its values are of, where the source speaks for several; "" = the source's
+	Currency    string    // of all values that name none
+	Requests    []Request // made in this order, in one session of cookies; the last answer is the document
+	Extract     Extract
 	// Fragment says that the document may be a piece of HTML: a missing </html> does not prove that it was cut off.
 	Fragment bool
 }
@@ -96,7 +97,7 @@ type Extract struct {
 	Text   *Text    // text-regex
 	Sheet  *Sheet   // xlsx-rows
 	Date   *Date    // of the whole document; nil = it has none
-	Expect []Expect // what must hold before anything is believed (JSON: status "OK")
+	Expect []Expect // what must hold before anything is believed
 }
 
 // Side is which side a value is.
@@ -110,8 +111,9 @@ const (
 )
 
 // Place is where a text stands: in HTML a CSS selector, below the row if there is one, and the attribute to read, "" = the
-// visible text; in JSON a path such as d.results[0].rate, from the row if there is one; in a table or sheet the heading of the
-// column. Pattern cuts the text: its first group, or the whole match, counts.
+// visible text; in JSON a path such as d.results[0].rate, from the row if there is one, where [] is the only entry of a list; in a
+// table or sheet the heading of the column. Pattern cuts the text: its first group, or the whole match, counts. All its matches,
+// and all elements of a selector, must say the same.
 type Place struct {
 	At        string
 	Attribute string
@@ -134,8 +136,9 @@ type Rows struct {
 	Label     Place
 	Buy, Sell *Place            // nil = the source has no such side
 	Value     *Place            // instead of Buy and Sell: one side, which the label's target names
-	Labels    map[string]Target // by normalised label (Normalise)
+	Labels    map[string]Target // by normalised label (Normalise); those of the definition's file for all pages are among them
 	Ignore    []string          // labels that are known and mean no quote; normalised
+	Unless    string            // HTML: a row in whose text this pattern is found says no rate of the definition
 	Date      *Date             // of the row
 	Min       int               // fewer rows with a known label are no answer (failure layout); at least 1
 }
@@ -153,7 +156,8 @@ type Text struct {
 	At      string // CSS selector of what to search, texts of all matches joined by newlines; "" = the whole document
 	Pattern string // named groups buy, sell, label (looked up in Labels), all but one side optional
 	Labels  map[string]Target
-	Min     int // fewer matches are no answer; at least 1
+	Unless  string // a match in whose text this pattern is found is none
+	Min     int    // fewer matches are no answer; at least 1
 }
 
 // Sheet is a sheet with one row a day.
@@ -180,10 +184,13 @@ const (
 	ISOMoment    DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
 )
 
-// Expect is a value that must stand at a path.
+// Expect is what must hold of a document: in JSON the value that stands at a path (status "OK"), in HTML a pattern that fits the text
+// of every element that a selector finds, and of one at least (a title with the name of the currency).
 type Expect struct {
-	Path  string
-	Value string // as text; numbers and booleans as they are written
+	Path    string
+	Value   string // as text; numbers and booleans as they are written
+	At      string
+	Pattern string
 }
 
 // Document is what one request brought, as bytes, with what is known about it.

@@ -21,6 +21,9 @@ func (r *reading) extractHTML(text string) *Failure {
 	if failure != nil {
 		return failure
 	}
+	if failure := r.expectHTML(document); failure != nil {
+		return failure
+	}
 	whole := &htmlScope{selection: document.Selection}
 	if failure := r.readDate(whole); failure != nil {
 		return failure
@@ -33,6 +36,22 @@ func (r *reading) extractHTML(text string) *Failure {
 		return failure
 	}
 	return r.readGroups(groups)
+}
+
+// expectHTML holds the page to what must be true before anything in it is believed.
+func (r *reading) expectHTML(document *goquery.Document) *Failure {
+	for _, want := range r.page.Extract.Expect {
+		nodes := document.Find(want.At).Nodes
+		if len(nodes) == 0 {
+			return Fail(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
+		}
+		for _, node := range nodes {
+			if text := plainBlanks(visibleText(node)); len(text) > patternBytesMax || !r.patterns[want.Pattern].MatchString(text) {
+				return Fail(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
+			}
+		}
+	}
+	return nil
 }
 
 // parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.

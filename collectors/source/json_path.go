@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -24,7 +25,10 @@ func (v *jsonValue) follow(path string) (*jsonValue, *Failure) {
 			continue
 		}
 		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
-			number, err := strconv.Atoi(index)
+			if index == "" && at.kind == jsonList && len(at.items) > 1 {
+				return nil, Fail(Layout, "%s wants a list of one entry, and there are %d", quoted(path), len(at.items))
+			}
+			number, err := strconv.Atoi(cmp.Or(index, "0"))
 			if err != nil || number < 0 || at.kind != jsonList || number >= len(at.items) {
 				return nil, nil
 			}

@@ -105,9 +105,15 @@ func (e *Extract) allPatterns() []string {
 		}
 	}
 	if e.Text != nil {
-		patterns = append(patterns, e.Text.Pattern)
+		patterns = append(patterns, e.Text.Pattern, e.Text.Unless)
 	}
-	return patterns
+	if e.Rows != nil {
+		patterns = append(patterns, e.Rows.Unless)
+	}
+	for _, expect := range e.Expect {
+		patterns = append(patterns, expect.Pattern)
+	}
+	return slices.DeleteFunc(patterns, func(pattern string) bool { return pattern == "" })
 }
 
 // scope is where places are looked for: a document, one row of it, or one row of a sheet.

@@ -61,7 +61,7 @@ type quoteKey struct {
 // key is whose quote something is: the more exact word wins.
 func (r *reading) key(t Target) quoteKey {
 	return quoteKey{
-		institution: cmp.Or(t.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
+		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
 		channel: cmp.Or(t.Channel, r.source.Channel), date: r.date, moment: r.moment,
 	}
 }

@@ -36,6 +36,13 @@ func (r *reading) readRows(rows []scope) (known int, failure *Failure) {
 		if !ok {
 			continue
 		}
+		unwanted, failure := r.unwanted(row)
+		if failure != nil {
+			return known, failure
+		}
+		if unwanted {
+			continue
+		}
 		read, failure := r.readRow(row, target)
 		if failure != nil {
 			return known, failure
@@ -79,6 +86,20 @@ func (r *reading) target(row scope) (Target, bool, *Failure) {
 		r.notes.add("unknown label %s", quoted(label))
 	}
 	return target, known, nil
+}
+
+// unwanted reports a row that says of itself that it is something else than a rate of the definition, with a note.
+func (r *reading) unwanted(row scope) (bool, *Failure) {
+	unless := r.page.Extract.Rows.Unless
+	if unless == "" {
+		return false, nil
+	}
+	texts, failure := r.at(row, &Place{Pattern: unless})
+	if failure != nil || len(texts) == 0 {
+		return false, failure
+	}
+	r.notes.add("a row is left out, because it says %s", quoted(texts[0].text))
+	return true, nil
 }
 
 // readRow reports whether the row has any of the values that it should have.

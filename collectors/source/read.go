@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -164,7 +165,11 @@ func (o *object) definition() *Definition {
 	}
 	d.Expiry = o.expiry("expiry")
 	eachObject(o, "bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
-	eachObject(o, "pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d)) })
+	labels := o.sharedLabels()
+	eachObject(o, "pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
+	if labels != nil && !slices.ContainsFunc(d.Pages, func(p Page) bool { return p.labelled() }) {
+		o.wrong("labels is given, but no page tells its values apart by labels; take it out")
+	}
 	o.checkWhole(d)
 	return d
 }
@@ -239,6 +244,11 @@ func (o *object) checkBounds(bounds []engine.Bound) {
 // dated reports that the page tells the day of its values.
 func (p *Page) dated() bool {
 	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
+}
+
+// labelled reports that the page tells its values apart by labels.
+func (p *Page) labelled() bool {
+	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
 }
 
 // isID is the form of the ids of sources and institutions (interface §2.1).

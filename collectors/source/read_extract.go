@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 
@@ -26,13 +27,14 @@ func extractKeys() map[string][]Method {
 		"text":   {TextRegex},
 		"sheet":  {XLSXRows},
 		"date":   {HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex},
-		"expect": {JSONFields, JSONRows},
+		"expect": {HTMLFields, HTMLRows, JSONFields, JSONRows},
 	}
 }
 
 // speaker says what a value need not name itself, because the definition or its page does.
 type speaker struct {
 	institution, currency bool
+	labels                map[string]Target // those of the file, for every page
 }
 
 func (o *object) extract(s *speaker) Extract {
@@ -61,8 +63,19 @@ func (o *object) extract(s *speaker) Extract {
 	}
 	e.Date = o.date("date", documentPlaces(e.Method))
 	eachObject(o, "expect", entriesMax, func(part *object) {
-		e.Expect = append(e.Expect, Expect{Path: part.path("path", true), Value: part.required("value", nameMax)})
+		e.Expect = append(e.Expect, part.expect(e.Method))
 	})
+	return e
+}
+
+func (o *object) expect(method Method) Expect {
+	if method == JSONFields || method == JSONRows {
+		return Expect{Path: o.path("path", true), Value: o.required("value", nameMax)}
+	}
+	e := Expect{At: o.requiredSelector("at"), Pattern: o.patternText("pattern")}
+	if e.Pattern == "" {
+		o.wrong("pattern is missing; write one that fits the text of a good page, as (?i)euro")
+	}
 	return e
 }
 
@@ -102,7 +115,7 @@ func (o *object) field(method Method, s *speaker) Field {
 		f.From = o.day("from")
 	}
 	if !s.institution {
-		o.wrong("belongs to no institution; name one for the source, fields cannot tell it")
+		o.wrong("belongs to no institution; name one for the source or the page, fields cannot tell it")
 	}
 	if f.Currency == "" && !s.currency {
 		o.wrong("has no currency; name it here or for the page")
@@ -153,8 +166,12 @@ func (o *object) rows(method Method, s *speaker) *Rows {
 	case r.Value != nil && (r.Buy != nil || r.Sell != nil):
 		o.wrong("has value beside buy or sell; a row has either one value or its sides")
 	}
-	r.Labels = o.labels("labels", s, r.Value != nil)
-	r.Ignore = o.ignored("ignore", r.Labels)
+	own := o.labels("labels", s, r.Value != nil)
+	r.Ignore = o.ignored("ignore", own)
+	r.Labels = o.withShared(own, s, r.Value != nil, r.Ignore)
+	if method == HTMLRows {
+		r.Unless = o.patternText("unless")
+	}
 	r.Date = o.date("date", places)
 	return r
 }
@@ -169,7 +186,8 @@ func (o *object) placeUnder(key string, places placeForm) *Place {
 	return &place
 }
 
-// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are.
+// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Without
+// a speaker it is not checked yet that they say enough.
 func (o *object) labels(key string, s *speaker, withSide bool) map[string]Target {
 	labels, written := map[string]Target{}, map[string]string{}
 	eachKey(o, key, func(part *object, name string) {
@@ -185,10 +203,36 @@ func (o *object) labels(key string, s *speaker, withSide bool) map[string]Target
 		labels[label] = entry.target(s, withSide)
 		entry.refuseOtherKeys()
 	})
+	return labels
+}
+
+// sharedLabels reads the labels of a whole file, which all its pages know. Whether a target says enough depends on the page.
+func (o *object) sharedLabels() map[string]Target {
+	if !o.has("labels") {
+		return nil
+	}
+	labels := o.labels("labels", nil, false)
 	if len(labels) == 0 {
-		o.wrong("%s is missing or empty; say what each label means", key)
+		o.wrong("labels is empty; say what each label means, or take it out")
 	}
 	return labels
+}
+
+// withShared adds the labels of the file to those of the page, which win; so does what the page ignores.
+func (o *object) withShared(own map[string]Target, s *speaker, withSide bool, ignored []string) map[string]Target {
+	for _, label := range slices.Sorted(maps.Keys(s.labels)) {
+		if _, known := own[label]; known || slices.Contains(ignored, label) {
+			continue
+		}
+		own[label] = s.labels[label]
+		if problem := s.lacks(own[label], withSide); problem != "" {
+			o.wrong("the label %.40q of the file %s", label, problem)
+		}
+	}
+	if len(own) == 0 {
+		o.wrong("labels is missing or empty, here and for the whole file; say what each label means")
+	}
+	return own
 }
 
 func (o *object) target(s *speaker, withSide bool) Target {
@@ -196,17 +240,28 @@ func (o *object) target(s *speaker, withSide bool) Target {
 		Institution: o.optionalID("institution"), Currency: o.currency("currency"),
 		Channel: word(o, "channel", "", engine.Channels()), Side: word(o, "side", "", sides()),
 	}
-	switch {
-	case t.Institution == "" && !s.institution:
-		o.wrong("names no institution; name it here or for the source")
-	case t.Currency == "" && !s.currency:
-		o.wrong("names no currency; name it here or for the page")
-	case withSide && t.Side == "":
-		o.wrong("names no side, but the rows have one value each; say which side it is")
-	case !withSide && t.Side != "":
-		o.wrong("names a side, but the rows tell their sides themselves; take it out")
+	if s == nil {
+		return t
+	}
+	if problem := s.lacks(t, withSide); problem != "" {
+		o.wrong("%s", problem)
 	}
 	return t
+}
+
+// lacks is what a label's target does not say, or says too much, for the page that it stands on.
+func (s *speaker) lacks(t Target, withSide bool) string {
+	switch {
+	case t.Institution == "" && !s.institution:
+		return "names no institution; name it here, for the page or for the source"
+	case t.Currency == "" && !s.currency:
+		return "names no currency; name it here or for the page"
+	case withSide && t.Side == "":
+		return "names no side, but the rows have one value each; say which side it is"
+	case !withSide && t.Side != "":
+		return "names a side, but the rows tell their sides themselves; take it out"
+	}
+	return ""
 }
 
 // ignored reads the labels that are known and mean no quote.
@@ -233,7 +288,7 @@ func (o *object) regex(s *speaker) *Text {
 		o.wrong("pattern is missing or empty; write one with the groups (?P<buy>...) and (?P<sell>...)")
 		return t
 	}
-	t.Pattern = pattern.String()
+	t.Pattern, t.Unless = pattern.String(), o.patternText("unless")
 	names := groups(pattern)
 	for _, name := range names {
 		if !slices.Contains([]string{"buy", "sell", "label"}, name) {
@@ -244,11 +299,11 @@ func (o *object) regex(s *speaker) *Text {
 		o.wrong("pattern has neither the group buy nor the group sell; write (?P<buy>...)")
 	}
 	if slices.Contains(names, "label") {
-		t.Labels = o.labels("labels", s, false)
+		t.Labels = o.withShared(o.labels("labels", s, false), s, false, nil)
 		return t
 	}
 	if !s.institution || !s.currency {
-		o.wrong("pattern has no group label, so the source must name its institution and the page its currency")
+		o.wrong("pattern has no group label, so the source or the page must name the institution, and the page the currency")
 	}
 	return t
 }

@@ -18,8 +18,11 @@ func ownHeaders() []string {
 	}
 }
 
-func (o *object) page(d *Definition) Page {
-	p := Page{Name: o.text("name", nameMax), Currency: o.currency("currency"), Fragment: o.flag("fragment")}
+func (o *object) page(d *Definition, labels map[string]Target) Page {
+	p := Page{
+		Name: o.text("name", nameMax), Institution: o.optionalID("institution"), Currency: o.currency("currency"),
+		Fragment: o.flag("fragment"),
+	}
 	eachObject(o, "requests", requestsMax, func(request *object) {
 		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
 	})
@@ -29,7 +32,7 @@ func (o *object) page(d *Definition) Page {
 		o.wrong("extract is missing; say how the page is read")
 		return p
 	}
-	p.Extract = part.extract(&speaker{institution: d.Institution != "", currency: p.Currency != ""})
+	p.Extract = part.extract(&speaker{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels})
 	part.refuseOtherKeys()
 	return p
 }

@@ -109,14 +109,14 @@ func (o *object) path(key string, required bool) string {
 	case path == "" && required:
 		o.wrong("%s is missing or empty; write a path as d.results[0].rate", key)
 	case path != "" && !isPath(path):
-		o.wrong("%s %.80q is no path; write names joined by dots, and [n] for the n-th entry of a list, as d.results[0].rate", key, path)
+		o.wrong("%s %.80q is no path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", key, path)
 	}
 	return path
 }
 
 // isPath reports the form of a path. Names are whatever JSON has, but for the marks of the path itself and blanks.
 func isPath(path string) bool {
-	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{1,6}\])*$`)
+	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
 	for part := range strings.SplitSeq(path, ".") {
 		if part == "" || !step.MatchString(part) {
 			return false

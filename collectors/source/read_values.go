@@ -241,3 +241,11 @@ func (o *object) pattern(key string) *regexp.Regexp {
 	}
 	return pattern
 }
+
+// patternText is the text of a pattern, "" when the key is not there or it is none.
+func (o *object) patternText(key string) string {
+	if pattern := o.pattern(key); pattern != nil {
+		return pattern.String()
+	}
+	return ""
+}

@@ -84,6 +84,10 @@ func (r *reading) readMatches(text string) *Failure {
 	matches := pattern.FindAllStringSubmatch(text, matchesMost)
 	known := 0
 	for _, match := range matches {
+		if want.Unless != "" && r.patterns[want.Unless].MatchString(match[0]) {
+			r.notes.add("%s is left out, because it says %s", quoted(match[0]), quoted(r.patterns[want.Unless].FindString(match[0])))
+			continue
+		}
 		target, ok := r.matchTarget(pattern, match)
 		if !ok {
 			continue

@@ -240,6 +240,9 @@ func (d *Definition) targets(visit func(Target)) {
 // institutions are those that the definition names, by id.
 func (d *Definition) institutions() []string {
 	named := map[string]bool{d.Institution: true}
+	for i := range d.Pages {
+		named[d.Pages[i].Institution] = true
+	}
 	d.targets(func(target Target) { named[target.Institution] = true })
 	delete(named, "")
 	return slices.Sorted(maps.Keys(named))

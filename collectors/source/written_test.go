@@ -94,7 +94,8 @@ func writtenPage(p *source.Page) object {
 		}
 		requests = append(requests, o)
 	}
-	return object{"requests": requests, "fragment": p.Fragment, "extract": writtenExtract(&p.Extract)}.put("name", p.Name).put("currency", p.Currency)
+	page := object{"requests": requests, "fragment": p.Fragment, "extract": writtenExtract(&p.Extract)}
+	return page.put("name", p.Name).put("institution", p.Institution).put("currency", p.Currency)
 }
 
 func writtenExtract(e *source.Extract) object {
@@ -114,7 +115,7 @@ func writtenExtract(e *source.Extract) object {
 		o["rows"] = writtenRows(e.Rows)
 	}
 	if e.Text != nil {
-		text := object{"min": e.Text.Min}.put("at", e.Text.At).put("pattern", e.Text.Pattern)
+		text := object{"min": e.Text.Min}.put("at", e.Text.At).put("pattern", e.Text.Pattern).put("unless", e.Text.Unless)
 		if e.Text.Labels != nil {
 			text["labels"] = writtenLabels(e.Text.Labels)
 		}
@@ -129,7 +130,7 @@ func writtenExtract(e *source.Extract) object {
 	if e.Expect != nil {
 		expect := []object{}
 		for _, one := range e.Expect {
-			expect = append(expect, object{"path": one.Path, "value": one.Value})
+			expect = append(expect, object{}.put("path", one.Path).put("value", one.Value).put("at", one.At).put("pattern", one.Pattern))
 		}
 		o["expect"] = expect
 	}
@@ -137,7 +138,7 @@ func writtenExtract(e *source.Extract) object {
 }
 
 func writtenRows(r *source.Rows) object {
-	o := object{"label": writtenPlace(r.Label), "labels": writtenLabels(r.Labels), "min": r.Min}.put("at", r.At)
+	o := object{"label": writtenPlace(r.Label), "labels": writtenLabels(r.Labels), "min": r.Min}.put("at", r.At).put("unless", r.Unless)
 	for key, place := range map[string]*source.Place{"buy": r.Buy, "sell": r.Sell, "value": r.Value} {
 		if place != nil {
 			o[key] = writtenPlace(*place)
