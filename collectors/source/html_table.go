@@ -18,7 +18,7 @@ const (
 )
 
 // htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table, and
-// each table is a group of its own.
+// what stands below one row of headings is a group of its own.
 func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
@@ -26,25 +26,25 @@ func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
 		return nil, Fail(Layout, "no row stands at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
-	tables, groups := map[*html.Node]*table{}, [][]scope{}
+	tables, groups, numbers := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
 	for _, node := range nodes[:min(len(nodes), tableRowsMost)] {
 		row := &htmlScope{selection: goquery.NewDocumentFromNode(node).Selection}
-		group := 0
+		var heading *html.Node
 		if len(headings) > 0 {
 			around := tableAround(node)
 			if around != nil && tables[around] == nil {
 				tables[around] = readTable(around, headings)
-				tables[around].group = len(tables) - 1
 			}
-			if row.columns = tables[around].cells(node, headings); row.columns == nil {
+			if row.columns, heading = tables[around].cells(node, headings); row.columns == nil {
 				continue
 			}
-			group = tables[around].group
 		}
-		for len(groups) <= group {
-			groups = append(groups, nil)
+		number, known := numbers[heading]
+		if !known {
+			number = len(groups)
+			numbers[heading], groups = number, append(groups, nil)
 		}
-		groups[group] = append(groups[group], row)
+		groups[number] = append(groups[number], row)
 	}
 	if len(groups) == 0 {
 		return nil, Fail(Layout, "no table with rows at %s has the headings %s once each and rows below them",
@@ -73,10 +73,15 @@ func (e *Rows) headings() []string {
 
 // table is the cells of an HTML table by row and column, spans taken into account.
 type table struct {
-	group   int // which of the tables of the page it is
-	rows    map[*html.Node]int
-	grid    [][]*html.Node
-	columns []map[string]int // of each row: where each heading stands in the nearest row of headings above it; nil = nowhere
+	rows  map[*html.Node]int
+	grid  [][]*html.Node
+	above []*headingRow // of each row: the nearest row of headings above it; nil = none that counts
+}
+
+// headingRow is where each heading stands.
+type headingRow struct {
+	row     *html.Node
+	columns map[string]int
 }
 
 func tableAround(node *html.Node) *html.Node {
@@ -89,14 +94,19 @@ func tableAround(node *html.Node) *html.Node {
 func readTable(node *html.Node, headings []string) *table {
 	t := &table{rows: map[*html.Node]int{}}
 	t.addRows(node, map[int]*spanned{})
-	t.columns = make([]map[string]int, len(t.grid))
-	var above map[string]int
-	for i, row := range t.grid {
-		if columns, some := columnsOf(row, headings); some {
-			above = columns // a part of the headings only: nobody knows what stands in the rows below
+	t.above = make([]*headingRow, len(t.grid))
+	for row, index := range t.rows {
+		if columns, some := columnsOf(t.grid[index], headings); some {
+			t.above[index] = &headingRow{row, columns} // without columns: then nobody knows what stands below
+		}
+	}
+	var above *headingRow
+	for i, own := range t.above {
+		if own != nil {
+			above, t.above[i] = own, nil
 			continue
 		}
-		t.columns[i] = above
+		t.above[i] = above
 	}
 	return t
 }
@@ -180,27 +190,27 @@ func columnsOf(row []*html.Node, headings []string) (map[string]int, bool) {
 	return columns, true
 }
 
-// cells are the cells of a row by heading; nil when the row is not below the headings, or no row of a table. A cell below two
-// headings is left out: one price for both sides is neither.
-func (t *table) cells(tr *html.Node, headings []string) map[string]*html.Node {
+// cells are the cells of a row by heading, and the row of headings; nil when the row is not below headings, or no row of a table.
+// A cell below two headings is left out: one price for both sides is neither.
+func (t *table) cells(tr *html.Node, headings []string) (map[string]*html.Node, *html.Node) {
 	if t == nil {
-		return nil
+		return nil, nil
 	}
 	index, known := t.rows[tr]
-	if !known || t.columns[index] == nil {
-		return nil
+	if !known || t.above[index] == nil || t.above[index].columns == nil {
+		return nil, nil
 	}
-	row, below := t.grid[index], map[*html.Node]int{}
+	row, columns, below := t.grid[index], t.above[index].columns, map[*html.Node]int{}
 	for _, heading := range headings {
-		if column := t.columns[index][heading]; column < len(row) {
+		if column := columns[heading]; column < len(row) {
 			below[row[column]]++
 		}
 	}
 	cells := map[string]*html.Node{}
 	for _, heading := range headings {
-		if column := t.columns[index][heading]; column < len(row) && below[row[column]] == 1 {
+		if column := columns[heading]; column < len(row) && below[row[column]] == 1 {
 			cells[heading] = row[column]
 		}
 	}
-	return cells
+	return cells, t.above[index].row
 }

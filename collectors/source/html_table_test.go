@@ -86,8 +86,8 @@ func TestHTMLRows_SeveralTables(t *testing.T) {
 		{"one without headings", pageOf(without + first), euro, "", ""},
 		{"in a cell", pageOf(`<table><tr><td>` + without + `</td><td>` + second + `</td></tr></table>`), dollar, "", ""},
 		{"for narrow screens", pageOf(first + again), euro, "", ""},
-		{"of another day", pageOf(first + yesterday), nil, Layout, "another table"},
-		{"of others", pageOf(first + second), nil, Layout, "another table"},
+		{"of another day", pageOf(first + yesterday), nil, Layout, "another row of headings"},
+		{"of others", pageOf(first + second), nil, Layout, "another row of headings"},
 	})
 }
 

@@ -7,7 +7,7 @@ const labelBytesMax = 500
 
 // readGroups reads rows that are told apart by their labels. A row with a label that nobody knows is left out with a note; too
 // few known rows are no answer, because then the page has changed and the rest of it is not to be believed either. Each group
-// is a table: another one may repeat what the first says, as for narrow screens, but what it says besides may be the rates
+// stands below its own headings: another one may repeat what the first says, as for narrow screens, but what it says besides may be the rates
 // of yesterday, of cards or of the central bank.
 func (r *reading) readGroups(groups [][]scope) *Failure {
 	known, all := 0, 0
@@ -18,7 +18,7 @@ func (r *reading) readGroups(groups [][]scope) *Failure {
 			return failure
 		}
 		if before > 0 && len(r.quotes) > before {
-			return Fail(Layout, "another table has the same headings and says something else, as %s; tell in at which table is meant",
+			return Fail(Layout, "below another row of headings stands something else, as %s; tell in at which table is meant",
 				r.quotes[before])
 		}
 		known, all = known+read, all+len(rows)
