@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +19,7 @@ import (
 
 // process is what a command has of the world.
 type process struct {
+	name    string   // how the program was called, "" = tasard
 	args    []string // without the program's name
 	environ []string // NAME=value
 	stdin   io.Reader
@@ -32,6 +34,16 @@ type process struct {
 	roots *x509.CertPool
 
 	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
+}
+
+// called is how to call the program again in a shell that does as this one does.
+func (p *process) called() string {
+	if p.name == "" || strings.ContainsFunc(p.name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_-+", r)
+	}) {
+		return "tasard"
+	}
+	return p.name
 }
 
 // run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.

@@ -182,7 +182,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	if err := printBest(p.stdout, s.node); err != nil {
 		return err
 	}
-	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(s.front.url, o.accounts.socket(o.node.data)))
+	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.called(), s.front.url, o.accounts.socket(o.node.data)))
 	return p.keepMoving(ctx, s, o, log)
 }
 
@@ -321,12 +321,12 @@ func printBest(out io.Writer, n *node) error {
 }
 
 // tryLines are commands that show what a node answers.
-func tryLines(url, socket string) string {
+func tryLines(program, url, socket string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
   curl '%[1]s/v1/rates/history?currency=USD&institution=popular'
-  tasard sources list --admin-socket %[2]s
+  %[3]s sources list --admin-socket %[2]s
 Get a key (the login code is printed here, not sent; README.md has the rest):
   curl -H 'Content-Type: application/json' -d '{"email":"ana@example.com"}' %[1]s/v1/account/codes
-`, url, socket)
+`, url, socket, program)
 }

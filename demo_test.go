@@ -43,6 +43,16 @@ func TestDemo_LinesToTry(t *testing.T) {
 	}
 }
 
+// TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
+func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
+	for name, want := range map[string]string{"./tasard": "./tasard", "/opt/tasard-1.0/tasard": "/opt/tasard-1.0/tasard", "": "tasard", "/tmp/a b;c": "tasard"} {
+		lines := tryLines((&process{name: name}).called(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
+		if !strings.Contains(lines, "\n  "+want+" sources list --admin-socket /tmp/demo/admin.sock\n") {
+			t.Errorf("called as %q:\n%s", name, lines)
+		}
+	}
+}
+
 // tryAccount does what the demo tells about keys: the code is printed.
 func tryAccount(t *testing.T, p *program) {
 	t.Helper()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type importOptions struct {
 	refused string // file for the lines that were not taken in, "" = stderr
 	source  string // whose documents the files are, "" = they are files of observations
 	page    string // which page of that source, "" = the only one
+	saved   time.Time
 }
 
 func (p *process) newImport() *cobra.Command {
@@ -41,15 +43,22 @@ The exit code is 0 when every line was taken in or held, 65 when some were refus
 reading broke off in the middle. What was read before stays in.
 
 With --source ID the files are documents of that source instead, as a browser or curl saved them: workbooks (.xlsx, and the
-old .xls), pages, JSON. All days of a workbook are taken in, each as of its own day.`,
+old .xls), pages, JSON. All days of a workbook are taken in, each as of its own day. What says no date is of the moment that
+--saved tells, and expires from then on: an old page makes no rate of today.`,
 		Example: `  tasard import --data ./data observations.csv
   tasard import --data ./data --refused refused.ndjson 2024.csv 2025.csv
   zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
-  tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
+  tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
+  tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
 		Args: someFiles,
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, files []string) error {
-		if o.source != "" {
+		switch {
+		case o.source == "" && (o.page != "" || !o.saved.IsZero()):
+			return fail(exitUsage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
+		case o.source != "" && o.format != "":
+			return fail(exitUsage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
+		case o.source != "":
 			return p.importDocuments(ctx, o, files)
 		}
 		return p.importFiles(ctx, o, files)
@@ -60,6 +69,7 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
 	cmd.Flags().Var(wordValue(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
 	cmd.Flags().Var(lineValue(&o.source, "ID", idRunesMax), "source", "the files are documents of this source")
 	cmd.Flags().Var(lineValue(&o.page, "NAME", idRunesMax), "page", "which page of the source the documents are, when it has several")
+	cmd.Flags().Var(instantValue(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
 	cmd.Flags().Var(pathValue(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
 	return cmd
 }

@@ -16,6 +16,7 @@ type documents struct {
 	node       *node
 	definition *source.Definition
 	page       int
+	saved      time.Time // when somebody saved them, zero = not told: then every rate in them has a date
 	report     *report
 	clock      func() time.Time
 }
@@ -34,6 +35,9 @@ func (p *process) importDocuments(ctx context.Context, o importOptions, names []
 	if err != nil {
 		return err
 	}
+	if o.saved.After(p.clock()) {
+		return fail(exitUsage, "--saved %s: is in the future", instant(o.saved))
+	}
 	var answers []source.Answer
 	for _, name := range names {
 		document, err := p.readDocument(ctx, name)
@@ -44,10 +48,14 @@ func (p *process) importDocuments(ctx context.Context, o importOptions, names []
 		if err != nil {
 			return fail(exitNoInput, "%s is no document of %s: %w", name, definition.ID, err)
 		}
+		if count := undated(&answer); count > 0 && o.saved.IsZero() {
+			return fail(exitUsage, "%s: %d of its %s have no date; tell when it was saved with --saved INSTANT", name, count,
+				counted(len(answer.Observations), "rate"))
+		}
 		answers = append(answers, answer)
 	}
 	return p.onNode(ctx, o, func(node *node, report *report) error {
-		d := &documents{node, definition, page, report, p.clock}
+		d := &documents{node, definition, page, o.saved, report, p.clock}
 		var total tally
 		for i := range answers {
 			taken, err := d.take(ctx, names[i], &answers[i])
@@ -61,6 +69,18 @@ func (p *process) importDocuments(ctx context.Context, o importOptions, names []
 	})
 }
 
+// undated counts the rates of a document that say nothing of when they were good. Taken as of now they would be wrong rates: who
+// knows how long the file has lain there?
+func undated(answer *source.Answer) int {
+	count := 0
+	for i := range answer.Observations {
+		if answer.Observations[i].EffectiveDate.IsZero() {
+			count++
+		}
+	}
+	return count
+}
+
 // take takes one document in, in batches. When ctx ends, what was handed over is in; the same command takes in the rest.
 func (d *documents) take(ctx context.Context, name string, answer *source.Answer) (tally, error) {
 	began := d.clock()
@@ -68,7 +88,11 @@ func (d *documents) take(ctx context.Context, name string, answer *source.Answer
 	for _, note := range answer.Notes {
 		d.report.wonder(fmt.Sprintf("%s: %s", name, note))
 	}
-	refreshes := d.refreshes(answer, began)
+	at := began
+	if !d.saved.IsZero() {
+		at = d.saved
+	}
+	refreshes := d.refreshes(answer, at)
 	for len(refreshes) > 0 {
 		if ctx.Err() != nil {
 			return taken, fail(exitInterrupted, "%s: interrupted; the same command takes in the rest", name)
@@ -96,7 +120,7 @@ func batchOf(refreshes []engine.Refresh) int {
 }
 
 // refreshes are what the document says. Whatever has a date is of that day, the newest too: a document that lay in a drawer
-// says nothing about today, and says the same whenever it is read.
+// says nothing about today, and says the same whenever it is read. What has none, or one that was still to come, is of at.
 func (d *documents) refreshes(answer *source.Answer, at time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation

@@ -13,7 +13,7 @@ import (
 // main gives the command the real world: arguments, environment, streams, clock, chance and signals.
 func main() {
 	p := &process{
-		args: os.Args[1:], environ: os.Environ(),
+		name: os.Args[0], args: os.Args[1:], environ: os.Environ(),
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		clock: time.Now, seed: randomSeed, random: rand.Reader,
 	}

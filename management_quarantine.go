@@ -134,6 +134,6 @@ func (m *management) held(r *http.Request) (engine.Held, error) {
 		}
 	}
 	return engine.Held{}, &engine.Error{
-		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d", currency, id),
+		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d, or no longer; tasard admin quarantine list tells what it has", currency, id),
 	}
 }

@@ -141,10 +141,10 @@ func readSide(name, text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// parseSide wants a decimal above zero.
+// parseSide wants a decimal above zero, as somebody writes a price: 057.5 lacks a digit (X13), and could never be released.
 func parseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
-	if err != nil || side.IsZero() {
+	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
 		return side, fmt.Errorf("%q is no rate, such as 58.95", text)
 	}
 	return side, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -29,6 +30,7 @@ func rateOf(t *testing.T, p *program, currency, institution string) *publishedRa
 // publishedRate is what the tests look at in a rate.
 type publishedRate struct {
 	Buy, Sell, SourceID, ExpiresAt string
+	LastCheckedAt                  time.Time
 	Manual, Stale                  bool
 }
 
@@ -196,6 +198,7 @@ func TestManagement_RatesBodies(t *testing.T) {
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"0"}`},
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"-1"}`},
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"1e2"}`},
+		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"057.5"}`},
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":58.1}`},
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"soon"}`},
 		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"-1h"}`},

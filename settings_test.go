@@ -87,7 +87,7 @@ func TestSettings_SameWords(t *testing.T) {
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	ofOneCall := "at break buy by channel config currency data day effective-date expires for format help json kind minute output page " +
-		"reason refused sell show source version what withdraw yes" // data: of demo, which must not take the one of serve
+		"reason refused saved sell show source version what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := allSettings((&process{}).newRoot())
 	for _, command := range everyCommand((&process{}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {

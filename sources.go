@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -77,7 +78,7 @@ func (p *process) newSourcesList() *cobra.Command {
 something of each was taken in last, and why not since. Without a node it lists the definitions.
 
 States: ok, partial (a page failed, or the rules hold something back), held (the rules hold everything back), failing,
-resting (failing for long: tried once a day), never (not tried yet), disabled, off (nobody collects it).`,
+resting (failing for long: tried once a day), never (not since the start), disabled, off (nobody collects it).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Args: noArguments,
@@ -103,8 +104,12 @@ func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminO
 		return err
 	}
 	shown := describeSources(known.set)
+	place := ""
+	if at.data != "" && needDirectory(at.data) != nil {
+		place = " (" + at.data + " is no data directory)"
+	}
 	return p.print(at, shown, func() {
-		printSources(p.stdout, &shown, "There is no running node to ask; these are the definitions.\n\n")
+		printSources(p.stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
 	})
 }
 
@@ -133,20 +138,34 @@ func printSources(out io.Writer, shown *shownSources, before string) {
 	say(table, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
 	for i := range shown.Sources {
 		s := &shown.Sources[i]
-		success, rates, held, why := "-", "-", "-", s.Disabled
+		success, rates, held := "-", "-", "-"
 		if h := s.Health; h != nil && h.Runs > 0 {
 			success, rates, held = instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
-			if h.Failure != nil && s.State != "ok" {
-				why = fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
-			}
-			if why == "" && h.Frozen {
-				why = "says the same since " + instant(h.UnchangedSince)
-			}
 		}
 		say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, printable(s.Institution), s.Priority, joined(s.Methods), s.Host,
-			s.State, success, rates, held, printable(shortened(why, reasonRunesShown)))
+			s.State, success, rates, held, printable(shortened(s.why(), reasonRunesShown)))
 	}
 	_ = table.Flush() // out remembers a failure
+}
+
+// why says why a source is as it is, "" when there is nothing to say.
+func (s *shownSource) why() string {
+	h := s.Health
+	switch {
+	case h == nil || s.Disabled != "":
+		return s.Disabled
+	case h.Runs == 0 && !h.Running.IsZero():
+		return "is being asked since " + instant(h.Running)
+	case h.Runs == 0 && !h.LastSlot.IsZero():
+		return "heard before the start, for the slot of " + instant(h.LastSlot)
+	case s.State != collectors.OK && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
+		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
+	case h.Held > 0:
+		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Held, h.Read, s.ID)
+	case h.Frozen:
+		return "says the same since " + instant(h.UnchangedSince)
+	}
+	return ""
 }
 
 func joined(methods []source.Method) string {
@@ -157,13 +176,14 @@ func joined(methods []source.Method) string {
 	return strings.Join(words, ", ")
 }
 
-// shortened cuts a text for a table.
+// shortened cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
 func shortened(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
 		return text
 	}
-	return string(runes[:runesMax-1]) + "…"
+	end := runesMax / 2
+	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
 // knownSource is the definition of an id that a user typed.
@@ -171,11 +191,19 @@ func knownSource(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
 	}
-	var ids []string
+	var ids, ofInstitution []string
+	meant := strings.ToLower(id)
 	for _, d := range set.Definitions() {
 		ids = append(ids, d.ID)
+		if d.Institution == meant {
+			ofInstitution = append(ofInstitution, d.ID)
+		}
 	}
-	return nil, fail(exitUsage, "there is no source %q%s; tasard sources list lists them", id, didYouMean(id, ids))
+	hint := didYouMean(meant, ids)
+	if len(ofInstitution) > 0 {
+		hint = fmt.Sprintf(" (%s has %s)", meant, strings.Join(ofInstitution, ", "))
+	}
+	return nil, fail(exitUsage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
 // pageOf is the page of a source that a user named; "" names the only one.
@@ -187,9 +215,16 @@ func pageOf(d *source.Definition, name string) (int, error) {
 		}
 		names = append(names, d.Pages[i].Name)
 	}
-	if name == "" && len(d.Pages) == 1 {
-		return 0, nil
-	}
 	slices.Sort(names)
-	return 0, fail(exitUsage, "the source %s has no page %q; name one of %s with --page", d.ID, name, strings.Join(names, ", "))
+	switch all := strings.Join(names, ", "); {
+	case len(d.Pages) == 1 && name == "":
+		return 0, nil
+	case len(d.Pages) == 1:
+		return 0, fail(exitUsage, "the source %s has one page only; leave --page %s out", d.ID, name)
+	case name == "":
+		return 0, fail(exitUsage, "the source %s has several pages; name one of %s with --page", d.ID, all)
+	default:
+		return 0, fail(exitUsage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
+			didYouMean(strings.ToLower(name), names), all)
+	}
 }

@@ -93,16 +93,18 @@ func (p *process) checkAll(ctx context.Context, collector *collectors.Collector,
 		all.Go(func() {
 			report, err := collector.Check(ctx, d.ID)
 			readings[i], errs[i] = readingOf(&report), err
+			if err != nil {
+				return // interrupted
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			if done++; err == nil {
-				say(p.stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, inShort(&readings[i]))
-			}
+			done++
+			say(p.stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, inShort(&readings[i]))
 		})
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return nil, fail(exitInterrupted, "interrupted after %d of %s", done, counted(len(definitions), "source"))
+		return nil, fail(exitInterrupted, "interrupted when %d of %s were checked", done, counted(len(definitions), "source"))
 	}
 	return readings, cmp.Or(errs...)
 }

@@ -48,7 +48,7 @@ func (p *process) newSourcesParse() *cobra.Command {
 nobody and stores nothing. "-" is standard input. With --json it shows every day of a workbook too. A document that can't
 be read ends it with code 66 and says why.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
-  tasard sources parse infodolar precio-euro.html --page EUR
+  tasard sources parse infodolar precio-euro.html --page eur
   curl -s https://qik.do/tasadeldia/ | tasard sources parse qik-site -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -120,6 +123,9 @@ func checkMetrics(t *testing.T, data string) {
 			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
+	if problems, err := promlint.New(bytes.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("Prometheus finds fault with it: %v, %v", problems, err)
+	}
 	for line := range strings.Lines(string(all)) {
 		if !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "tasard_") {
 			t.Errorf("not ours: %s", line)
@@ -219,6 +225,48 @@ func TestSources_Check(t *testing.T) {
 	p.await("tasard: 1 of ")
 }
 
+// TestSources_CheckInterrupted wants an interrupted check to count what was checked, not what was begun.
+func TestSources_CheckInterrupted(t *testing.T) {
+	t.Setenv(withSite, "7,apap-site=hang")
+	p := start(t, realNow, "sources", "check", "apap-site", "bhd-site")
+	p.await("1 of 2: bhd-site: 2 rates")
+	if code := p.signal(os.Interrupt); code != exitInterrupted {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("tasard: interrupted when 1 of 2 sources were checked")
+}
+
+// TestSources_Why wants the table to say why a source is as it is now: with the cause, which stands at the end of a long reason,
+// and not with what it has recovered from.
+func TestSources_Why(t *testing.T) {
+	now := clockFrom(realNow)()
+	earlier := now.Add(-time.Hour)
+	network := func(at time.Time) *shownFailure { return &shownFailure{Kind: source.Network, Detail: "ask", At: at} }
+	for name, test := range map[string]struct {
+		state  collectors.State
+		health *shownHealth
+		want   string
+	}{
+		"no node":      {stateOff, nil, ""},
+		"well":         {collectors.OK, &shownHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
+		"fails":        {collectors.Failing, &shownHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
+		"tried again":  {collectors.Failing, &shownHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
+		"partly held":  {collectors.Partial, &shownHealth{Runs: 2, LastTry: now, Read: 5, Held: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
+		"frozen":       {collectors.OK, &shownHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
+		"first try":    {collectors.Never, &shownHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
+		"heard before": {collectors.Never, &shownHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
+		"never":        {collectors.Never, &shownHealth{}, ""},
+	} {
+		if got := (&shownSource{ID: "x-site", State: test.state, Health: test.health}).why(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	long := "network: ask for robots.txt before anything else: dial: connect: no route to host"
+	if got := shortened(long, 40); got != "network: ask for ro…ct: no route to host" {
+		t.Errorf("shortened to %q", got)
+	}
+}
+
 // lafisePage is a document of lafise-site, made up after its shape.
 const lafisePage = `{"date":"2026-06-30","rates":{"USD":{"buying":58.10,"selling":61.40},"EUR":{"buying":66.5,"selling":70.25}}}`
 
@@ -261,8 +309,11 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 	p.await("recovered")
 	by := listedSources(t, data)
 	p.signal(os.Kill)
-	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask") {
+	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask; ") {
 		t.Errorf("after a kill, which leaves the socket:\n%s", table)
+	}
+	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "There is no running node to ask ("+data+"/typo is no data directory)") {
+		t.Errorf("a directory that is none:\n%s", table)
 	}
 	if by["bhd-site"].State != collectors.Disabled || by["qik-site"].Priority != 42 || by["qik-site"].State != stateOff {
 		t.Errorf("%+v\n%+v", by["bhd-site"], by["qik-site"])

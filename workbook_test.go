@@ -3,11 +3,15 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -148,8 +152,42 @@ func equalSides(t *testing.T, a, b string) bool {
 	return err == nil && x.Equal(y)
 }
 
-// TestImport_UndatedDocument wants a page without a date to be of now, and a page of today to be taken in.
+// bhdPage is a document of bhd-site, made up after its shape: it says no date.
+const bhdPage = `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":50.10,"sellingRate":52.20},` +
+	`{"currency":"EUR","buyingRate":60.10,"sellingRate":64.20}]}}}`
+
+// TestImport_UndatedDocument wants a page without a date never to be taken for one of now: whoever imports it says when it was
+// saved, and from then on it expires.
 func TestImport_UndatedDocument(t *testing.T) {
+	file, data := writeFile(t, "rates.json", bhdPage), filepath.Join(t.TempDir(), "data")
+	got := run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", file)
+	if got.code != exitUsage || got.stdout != "" {
+		t.Errorf("exit code %d, %q", got.code, got.stdout)
+	}
+	oneLine(t, got.stderr, file+": 2 of its 2 rates have no date; tell when it was saved with --saved INSTANT")
+	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused document leaves a directory behind: %v", err)
+	}
+	got = run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", "--saved", "2026-06-30T15:01:00Z", file)
+	if got.code != exitUsage {
+		t.Errorf("of the future: exit code %d", got.code)
+	}
+	oneLine(t, got.stderr, "--saved 2026-06-30T15:01:00Z: is in the future")
+	for saved, stale := range map[string]bool{"2022-01-01T10:00:00-04:00": true, "2026-06-30T10:00:00-04:00": false} {
+		data := t.TempDir()
+		mustRun(t, "import", "--data", data, "--source", "bhd-site", "--saved", saved, file)
+		p := start(t, realNow, serveArgs(data)...).listening()
+		p.await("recovered")
+		at, err := time.Parse(time.RFC3339, saved)
+		if rate := rateOf(t, p, "USD", "bhd"); rate == nil || err != nil || rate.Stale != stale || !rate.LastCheckedAt.Equal(at) {
+			t.Errorf("saved at %s: %+v", saved, rate)
+		}
+		p.signal(syscall.SIGTERM)
+	}
+}
+
+// TestImport_DocumentOfToday wants a page of today to be taken in without further words.
+func TestImport_DocumentOfToday(t *testing.T) {
 	data := t.TempDir()
 	got := mustRun(t, "import", "--data", data, "--source", "lafise-site", writeFile(t, "rates.json", lafisePage))
 	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 taken in (2 new), 0 held") {
