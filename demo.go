@@ -259,6 +259,20 @@ func lastDemoDay(ctx context.Context, n *node, data string) (engine.Date, error)
 	return last, nil
 }
 
+// refuseDemo is the error of a node whose directory a demo has filled: nobody is to take made-up rates for real ones.
+func (n *node) refuseDemo() error {
+	page, err := n.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: n.rates()}})
+	if err != nil {
+		return nil //nolint:nilerr // nothing was ever published
+	}
+	for _, rate := range page.Items {
+		if strings.HasPrefix(rate.SourceID, demoSource) && !n.catalogue.HasSource(rate.SourceID) {
+			return fail(exitBadData, "the data directory holds made-up rates, of %s: a demo has used it; give the node a directory of its own", rate.SourceID)
+		}
+	}
+	return nil
+}
+
 // demoSources says what is fetched.
 func demoSources(set *source.Set) string {
 	count, shapes := 0, map[source.Method]bool{}

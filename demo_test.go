@@ -143,6 +143,13 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 			t.Fatalf("exit code %d:\n%s", code, p.output())
 		}
 	}
+	refused := run(t, nil, nil, serveArgs(data)...)
+	if refused.code != exitBadData {
+		t.Errorf("a node on the demo's directory: exit code %d", refused.code)
+	}
+	if last := "tasard: the data directory holds made-up rates, of demo-"; !strings.Contains(refused.stderr, last) {
+		t.Errorf("a node on the demo's directory:\n%s", refused.stderr)
+	}
 	realData := t.TempDir()
 	mustRun(t, "import", "--data", realData, writeFile(t, "o.csv", header+observation(1, "59", "60")))
 	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)

@@ -117,6 +117,9 @@ func (p *process) runNode(ctx context.Context, s *service, file *input, log *slo
 	if ready, err := s.ready(ctx); !ready {
 		return err
 	}
+	if err := s.node.refuseDemo(); err != nil {
+		return err
+	}
 	found := s.node.system.Recovery()
 	log.Info(fmt.Sprintf("recovered %s rates", grouped(s.node.rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
