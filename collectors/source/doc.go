@@ -26,9 +26,11 @@
 // # Six ways to read a page
 //
 // html-fields: an element for each side of each currency, as above. Fields with the same currency and side are tried in their
-// order until one has a price. If a selector finds several elements, all prices among them must agree.
+// order until one has a price: an older form of the page, say. Elements that stand there together, such as twins for narrow screens,
+// belong into one selector with a comma: all prices that a selector or a pattern finds must agree.
 //
-// html-rows: rows of tables, or cards, told apart by a label. Columns are told by their heading, never by their position:
+// html-rows: rows of tables, or cards, told apart by a label. Columns are told by their heading, never by their position, and all
+// rows stand below one row of headings: what stands below another one may only repeat it. A row whose text says unless is left out:
 //
 //	{
 //	  "id": "banco-tabla", "name": "Tabla del Banco", "institution": "scotiabank",
@@ -40,8 +42,8 @@
 //	        "Dólar (US) Sucursales": {"currency": "USD", "channel": "branch"},
 //	        "Euro (EU)": {"currency": "EUR"}
 //	      },
-//	      "ignore": ["Promedio"], "min": 2
-//	    }}
+//	      "ignore": ["Promedio"], "unless": "(?i)remesa|tarjeta", "min": 2
+//	    }, "expect": [{"at": "h1", "pattern": "(?i)tasas de cambio"}]}
 //	  }]
 //	}
 //
@@ -58,33 +60,36 @@
 //	  }]
 //	}
 //
+// In a path, items[0] is the first entry of a list and items[] its only one: with two nobody knows which is meant.
+//
 // json-rows: a list of objects, told apart by a code. Where each row has one value, value stands instead of buy and sell, and
-// each label says its side:
+// each label says its side. Labels that all pages share stand once, beside pages; a page's own labels, and what it ignores, win. A
+// page names its institution where the source speaks for several:
 //
 //	{
-//	  "id": "banco-lista", "name": "Lista del Banco", "institution": "vimenca",
+//	  "id": "banco-lista", "name": "Lista de bancos", "upstreamSource": "Lista",
+//	  "labels": {
+//	    "dollarbuyrate": {"currency": "USD", "side": "buy"},
+//	    "dollarsellrate": {"currency": "USD", "side": "sell"}
+//	  },
 //	  "pages": [{
-//	    "requests": [{"url": "https://www.banco.example/lista"}],
-//	    "extract": {"method": "json-rows", "rows": {
-//	      "at": "data", "label": {"at": "nombre"}, "value": {"at": "tasa"}, "min": 2,
-//	      "labels": {
-//	        "dollarbuyrate": {"currency": "USD", "side": "buy"},
-//	        "dollarsellrate": {"currency": "USD", "side": "sell"}
-//	      }
-//	    }}
+//	    "institution": "vimenca", "requests": [{"url": "https://www.banco.example/lista"}],
+//	    "extract": {"method": "json-rows", "rows": {"at": "data", "label": {"at": "nombre"}, "value": {"at": "tasa"}, "min": 2}}
 //	  }]
 //	}
 //
 // text-regex: a pattern (RE2) with the groups buy, sell and label, over the visible text of a selector or over the whole
 // document as it is. Blanks of every kind are plain ones in what a pattern sees. A price is cut so that what stands around it
-// can't be lost: a pattern that takes 58.90 out of 158.901 makes a wrong rate out of a changed page.
+// can't be lost: a pattern that takes 58.90 out of 158.901 makes a wrong rate out of a changed page. A match whose text says unless
+// is left out: where no label tells the currency, that is how a page that now shows the euro is noticed.
 //
 //	{
 //	  "id": "banco-texto", "name": "Texto del Banco", "institution": "qik",
 //	  "pages": [{
 //	    "currency": "USD", "requests": [{"url": "https://www.banco.example/texto"}],
 //	    "extract": {"method": "text-regex", "text": {
-//	      "at": "main", "pattern": "Vendemos: (?P<sell>RD\\$ ?[^ ]+) Compramos: (?P<buy>RD\\$ ?[^ ]+)$"
+//	      "at": "main", "pattern": "Vendemos: (?P<sell>RD\\$ ?[^ ]+) Compramos: (?P<buy>RD\\$ ?[^ ]+)$",
+//	      "unless": "(?i)euro|€"
 //	    }}
 //	  }]
 //	}
@@ -118,7 +123,10 @@
 //   - A row of a sheet whose date does not exist, goes back, or repeats a day with other values is left out with a note; more
 //     than one such row in a hundred: layout.
 //   - Text is the text that people see: every element but bold and italic type sets its content apart by a blank, so that
-//     the number of a footnote never becomes a digit of a price.
+//     the number of a footnote never becomes a digit of a price. What is struck out, stands in a template, or is hidden inside of the
+//     place that is read, is not there. A place that is hidden itself is read: it may be a window that a click opens.
+//   - A price that names a currency, other than the peso and its own, is none. So is the attribute of a table's cell that
+//     contradicts the price in the cell, and a cell below the headings of both sides.
 //
 // # Rules for this package
 //

@@ -13,6 +13,8 @@ const (
 	nodesMax    = 100_000
 	tagsMax     = 2 * nodesMax // known before the page is taken apart, which takes fifty times its size
 	childrenMax = 10_000       // of one element, texts between them included
+	// selectorCostMax is ten times that of a page of 20,000 elements, each inside of forty.
+	selectorCostMax = 200_000_000
 )
 
 // extractHTML reads a page of HTML: one element for each value, or rows with labels.
@@ -60,7 +62,7 @@ func parseHTML(text string) (*goquery.Document, *Failure) {
 		return nil, Fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
 	}
 	if isCostlyMarkup(text) {
-		return nil, Fail(WrongContent, "the page opens so many elements again and again that only an attack can be meant")
+		return nil, Fail(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
@@ -73,9 +75,11 @@ func parseHTML(text string) (*goquery.Document, *Failure) {
 	return document, nil
 }
 
-// checkSize bounds what selectors have to go through: some count the elements before each element.
+// checkSize bounds what selectors have to go through: some count the elements before each element, and those of several parts go
+// up from each element through all that are around it, once for each part, and read their attributes on the way.
 func checkSize(document *goquery.Document) *Failure {
-	all := 0
+	all, cost := 0, 0
+	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of what is around an element, and the sum of that
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := childrenOf(node.Parent); children > childrenMax {
@@ -85,8 +89,30 @@ func checkSize(document *goquery.Document) *Failure {
 		if all++; all > nodesMax {
 			return Fail(WrongContent, "the page has more than %d elements and texts", nodesMax)
 		}
+		if node.Type != html.ElementNode {
+			continue
+		}
+		cost += twice[node.Parent]
+		if cost > selectorCostMax {
+			return Fail(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
+		}
+		if node.FirstChild != nil {
+			around[node] = around[node.Parent] + weight(node)
+			twice[node] = twice[node.Parent] + around[node]
+		}
 	}
 	return nil
+}
+
+// weight is about how long it takes to hold an element against a selector.
+func weight(node *html.Node) int {
+	all := 1 + len(node.Attr)/8
+	for _, own := range node.Attr {
+		if own.Key == "class" || own.Key == "id" {
+			all += len(own.Val) / 64
+		}
+	}
+	return all
 }
 
 func childrenOf(parent *html.Node) int {
@@ -150,14 +176,17 @@ func textOf(node *html.Node, attribute string) (string, bool) {
 // digits of a footnote must never become those of a price, and two numbers side by side never one.
 func visibleText(node *html.Node) string {
 	var b strings.Builder
-	writeVisible(&b, node)
+	writeVisible(&b, node, textBytesMax)
 	return collapse(b.String())
 }
 
-// writeVisible goes down as deep as the document, which the reader of HTML bounds.
-func writeVisible(b *strings.Builder, node *html.Node) {
+// writeVisible goes down as deep as the document, which the reader of HTML bounds, until there are so many bytes.
+func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
+	if b.Len() >= bytesMax {
+		return
+	}
 	if node.Type == html.TextNode {
-		b.WriteString(node.Data)
+		b.WriteString(node.Data[:min(len(node.Data), bytesMax-b.Len())])
 		return
 	}
 	if isInvisibleElement(node) || isStruckOut(node) {
@@ -173,7 +202,7 @@ func writeVisible(b *strings.Builder, node *html.Node) {
 			b.WriteByte(' ')
 			continue
 		}
-		writeVisible(b, child)
+		writeVisible(b, child, bytesMax)
 	}
 	if apart {
 		b.WriteByte(' ')

@@ -10,6 +10,9 @@ import (
 // their size.
 func TestHTML_Limits(t *testing.T) {
 	fields := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Place: Place{At: "b:nth-child(2)", Pattern: `[0-9.]+`}}}})
+	everywhere := sourceOf(Extract{Method: HTMLFields, Fields: []Field{
+		{Side: BuySide, Place: Place{At: "b", Pattern: `x`}}, {Side: SellSide, Place: Place{At: "b", Pattern: `y`}},
+	}})
 	text := sourceOf(Extract{Method: TextRegex, Text: &Text{At: "body", Pattern: `(?P<buy>[0-9.]+)`}})
 	plain := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `(?P<buy>[0-9.]+)`}})
 	block := "<div>" + strings.Repeat("<p>", childrenMax/2) + "</div>"
@@ -24,6 +27,10 @@ func TestHTML_Limits(t *testing.T) {
 		{"text at a place", pageOf("<p></p><b>" + strings.Repeat("58.90", patternBytesMax/5+1) + "</b>"), fields, "are searched"},
 		{"text", pageOf(strings.Repeat("58.90", patternBytesMax/5+1)), text, "are searched"},
 		{"plain text", strings.Repeat("58.90", patternBytesMax/5+1), plain, "are searched"},
+		{"nesting", pageOf(strings.Repeat("<div>", 400) + strings.Repeat("<i></i>", 40_000)), fields, "inside of others"},
+		{"depth", pageOf(strings.Repeat("<div>", 300) + strings.Repeat("<i></i>", 9_000)), fields, "nested so deeply"},
+		{"attributes", pageOf("<div class=\"" + strings.Repeat("a ", 1<<20) + "\"><p>" + strings.Repeat("<i></i>", 9_000)), fields, "attributes are so long"},
+		{"searches", pageOf(strings.Repeat("<b>"+strings.Repeat(".", 1<<20-1)+"</b>", 5)), everywhere, "bytes to search"},
 		{"quotes", strings.Join(numbers(quotesOfDay+1), " "), plain, "more than 500 quotes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

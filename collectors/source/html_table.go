@@ -95,8 +95,9 @@ func readTable(node *html.Node, headings []string) *table {
 	t := &table{rows: map[*html.Node]int{}}
 	t.addRows(node, map[int]*spanned{})
 	t.above = make([]*headingRow, len(t.grid))
+	texts := map[*html.Node]string{} // a cell may stand in thousands of places
 	for row, index := range t.rows {
-		if columns, some := columnsOf(t.grid[index], headings); some {
+		if columns, some := columnsOf(t.grid[index], headings, texts); some {
 			t.above[index] = &headingRow{row, columns} // without columns: then nobody knows what stands below
 		}
 	}
@@ -173,10 +174,14 @@ func span(cell *html.Node, name string) int {
 
 // columnsOf finds every heading exactly once in a row; nil when one is missing or stands twice, because then nobody can say
 // which column is meant. It reports whether any heading stands there.
-func columnsOf(row []*html.Node, headings []string) (map[string]int, bool) {
+func columnsOf(row []*html.Node, headings []string, texts map[*html.Node]string) (map[string]int, bool) {
 	columns, twice := map[string]int{}, false
 	for i, cell := range row {
-		text := Normalise(visibleText(cell))
+		text, read := texts[cell]
+		if !read {
+			text = headingText(cell)
+			texts[cell] = text
+		}
 		if !slices.Contains(headings, text) {
 			continue
 		}
@@ -188,6 +193,16 @@ func columnsOf(row []*html.Node, headings []string) (map[string]int, bool) {
 		return nil, len(columns) > 0
 	}
 	return columns, true
+}
+
+// headingText is the text of a cell as headings are compared; "" when it is longer than any heading.
+func headingText(cell *html.Node) string {
+	var b strings.Builder
+	writeVisible(&b, cell, labelBytesMax)
+	if b.Len() >= labelBytesMax {
+		return ""
+	}
+	return Normalise(b.String())
 }
 
 // cells are the cells of a row by heading, and the row of headings; nil when the row is not below headings, or no row of a table.

@@ -6,10 +6,22 @@ import (
 	"strings"
 )
 
-// jsonDepthMax is more than any API nests.
-const jsonDepthMax = 64
+// Limits of JSON, more than any list of rates needs.
+const (
+	jsonDepthMax  = 64
+	jsonValuesMax = 100_000
+)
 
-var errTooDeep = errors.New("nested too deeply")
+var (
+	errTooDeep = errors.New("nested too deeply")
+	errTooMany = errors.New("more values than any list of rates has")
+)
+
+// jsonReader reads one text.
+type jsonReader struct {
+	*json.Decoder
+	values int // so far
+}
 
 // jsonKind is what a JSON value is.
 type jsonKind string
@@ -42,29 +54,32 @@ func parseJSON(text string) (*jsonValue, *Failure) {
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		return nil, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err}
 	}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	value, err := readJSON(decoder, jsonDepthMax)
+	reader := &jsonReader{Decoder: json.NewDecoder(strings.NewReader(text))}
+	reader.UseNumber()
+	value, err := reader.value(jsonDepthMax)
 	if err != nil {
 		return nil, &Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err}
 	}
 	return value, nil
 }
 
-func readJSON(decoder *json.Decoder, depth int) (*jsonValue, error) {
+func (r *jsonReader) value(depth int) (*jsonValue, error) {
 	if depth == 0 {
 		return nil, errTooDeep
 	}
-	token, err := decoder.Token()
+	if r.values++; r.values > jsonValuesMax {
+		return nil, errTooMany
+	}
+	token, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
 	switch token := token.(type) {
 	case json.Delim:
 		if token == '[' {
-			return readJSONList(decoder, depth)
+			return r.list(depth)
 		}
-		return readJSONObject(decoder, depth)
+		return r.object(depth)
 	case json.Number:
 		return &jsonValue{kind: jsonNumber, text: token.String()}, nil
 	case string:
@@ -78,37 +93,37 @@ func readJSON(decoder *json.Decoder, depth int) (*jsonValue, error) {
 	return &jsonValue{kind: jsonNull, text: "null"}, nil
 }
 
-func readJSONList(decoder *json.Decoder, depth int) (*jsonValue, error) {
+func (r *jsonReader) list(depth int) (*jsonValue, error) {
 	list := &jsonValue{kind: jsonList}
-	for decoder.More() {
-		item, err := readJSON(decoder, depth-1)
+	for r.More() {
+		item, err := r.value(depth - 1)
 		if err != nil {
 			return nil, err
 		}
 		list.items = append(list.items, item)
 	}
-	return list, endOf(decoder)
+	return list, r.end()
 }
 
-func readJSONObject(decoder *json.Decoder, depth int) (*jsonValue, error) {
+func (r *jsonReader) object(depth int) (*jsonValue, error) {
 	object := &jsonValue{kind: jsonObject}
-	for decoder.More() {
-		token, err := decoder.Token()
+	for r.More() {
+		token, err := r.Token()
 		if err != nil {
 			return nil, err
 		}
 		key, _ := token.(string)
-		value, err := readJSON(decoder, depth-1)
+		value, err := r.value(depth - 1)
 		if err != nil {
 			return nil, err
 		}
 		object.members = append(object.members, jsonMember{key: key, value: value})
 	}
-	return object, endOf(decoder)
+	return object, r.end()
 }
 
-// endOf takes the bracket at the end. The text is known to be valid, so it is there.
-func endOf(decoder *json.Decoder) error {
-	_, err := decoder.Token()
+// end takes the bracket at the end. The text is known to be valid, so it is there.
+func (r *jsonReader) end() error {
+	_, err := r.Token()
 	return err
 }

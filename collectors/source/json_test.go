@@ -118,6 +118,7 @@ func TestJSONRows_Codes(t *testing.T) {
 		{"a list without entries", `{"status":"OK","data":[]}`, nil, Empty, "no entries"},
 		{"no list", `{"status":"OK","data":{}}`, nil, Layout, "found an object"},
 		{"nothing", `{"status":"OK"}`, nil, Layout, "no list"},
+		{"more than rates", `{"status":"OK","data":[0` + strings.Repeat(",0", jsonValuesMax) + `]}`, nil, WrongContent, "more values"},
 		{"an error", `{"status":"ERROR","data":[]}`, nil, WrongContent, "ERROR"},
 		{"too few", `{"status":"OK","data":[{"coinCode":4,"purchaseValue":66.8}]}`, nil, Layout, "want at least 2"},
 		{"all codes new", `{"status":"OK","data":[{"coinCode":5,"saleValue":1},{"coinCode":6,"saleValue":1}]}`, nil, Layout, `unknown label "5"`},

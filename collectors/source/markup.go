@@ -11,12 +11,21 @@ import (
 // never closed again in each paragraph that follows: 400 of them and 5,000 paragraphs, 23 KB, become two million elements.
 const markupCostMax = 4 * nodesMax
 
+// nestingCostMax bounds the sum of the depths of all tags: the reader of HTML goes through what is open at each of them. 20,000
+// elements, each inside of forty, are less than a twentieth of it.
+const (
+	nestingCostMax = 20_000_000
+	nestingMax     = 512 // the reader of HTML refuses more
+)
+
 // markup follows the formatting elements that are open, as far as their number matters. It may count too many, which refuses a page
 // that no institution writes; it counts too few only for pages that are put together with care to deceive it.
 type markup struct {
 	open   []string // the start tags as written, the innermost last
 	names  []string // of open
 	scopes []markupScope
+	nested map[string]int // of each name, the elements that only an end tag closes
+	depth  int            // the sum of nested
 }
 
 // markupScope is an element whose inside can't close what was opened outside.
@@ -33,10 +42,13 @@ func isCostlyMarkup(text string) bool {
 
 // markupCost is about how many elements and texts a page becomes.
 func markupCost(text string, inScripts bool) int {
-	var m markup
-	cost := 0
+	m := markup{nested: map[string]int{}}
+	cost, nesting := 0, 0
 	for tokens := html.NewTokenizer(strings.NewReader(text)); cost <= markupCostMax; {
 		kind := tokens.Next()
+		if nesting += min(m.depth, nestingMax); nesting > nestingCostMax {
+			return markupCostMax + 1
+		}
 		switch kind {
 		case html.ErrorToken:
 			return cost
@@ -59,6 +71,10 @@ func markupCost(text string, inScripts bool) int {
 }
 
 func (m *markup) start(name, raw string) {
+	if !closesItself(name) && !isFormatting(name) { // those are counted in open
+		m.nested[name]++
+		m.depth++
+	}
 	last := len(m.scopes) - 1
 	if last >= 0 && (name == "tr" || isCell(name)) && isCell(m.scopes[last].name) {
 		m.leave(m.scopes[last].name) // a cell ends where the next begins
@@ -85,6 +101,10 @@ func (m *markup) push(name, raw string) {
 }
 
 func (m *markup) end(name string) {
+	if m.nested[name] > 0 {
+		m.nested[name]--
+		m.depth--
+	}
 	switch {
 	case isFormatting(name):
 		for i := len(m.open) - 1; i >= m.begin(); i-- {
@@ -138,6 +158,17 @@ func isScope(name string) bool {
 	switch name {
 	case "table", "td", "th", "caption", "applet", "marquee", "object", "template", "select",
 		"foreignobject", "desc", "mi", "mo", "mn", "ms", "mtext", "annotation-xml":
+		return true
+	}
+	return false
+}
+
+// closesItself lists the elements that have no inside, and those that end where the next of their kind begins: pages leave their end
+// tags out.
+func closesItself(name string) bool {
+	switch name {
+	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",
+		"p", "li", "dt", "dd", "td", "th", "tr", "tbody", "thead", "tfoot", "option", "optgroup", "colgroup":
 		return true
 	}
 	return false

@@ -39,6 +39,7 @@ type reading struct {
 	// unreadText is the first side that could not be read.
 	unreadText string
 	notes      notes
+	searched   int // bytes, by patterns
 	newest     []engine.Observation
 	history    []Day
 }
@@ -137,8 +138,11 @@ const (
 	cell                   // of a workbook: as a number, but may carry the noise of binary fractions
 )
 
-// patternBytesMax bounds what patterns search: their time grows with it.
-const patternBytesMax = 1 << 20
+// Limits of what patterns search: their time grows with it.
+const (
+	patternBytesMax = 1 << 20 // of one text
+	searchBytesMax  = 8 << 20 // of all texts of a document, each as often as it is searched
+)
 
 // at is what stands at a place, cut by its pattern: every match of it, so that a second one can contradict the first. What the
 // pattern does not fit is not there.
@@ -151,6 +155,9 @@ func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
 	for _, one := range texts {
 		if len(one.text) > patternBytesMax {
 			return nil, Fail(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.place(), len(one.text), patternBytesMax)
+		}
+		if r.searched += len(one.text); r.searched > searchBytesMax {
+			return nil, Fail(WrongContent, "%s and before, patterns have more than %d bytes to search", place.place(), searchBytesMax)
 		}
 		for _, match := range r.patterns[place.Pattern].FindAllStringSubmatch(plainBlanks(one.text), matchesMost) {
 			cut = append(cut, found{text: match[min(1, len(match)-1)], form: one.form})

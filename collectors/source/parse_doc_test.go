@@ -43,9 +43,9 @@ func TestDoc_Examples(t *testing.T) {
 			want:     []string{"banreservas USD unspecified [56.50] [59.50] 2026-09-17 2026-09-17T12:15:00Z"},
 		},
 		"banco-tabla": {
-			document: pageOf(`<table><tr><th>Tipo</th><th>Compra</th><th>Venta</th></tr><tr><td>Dólar (US) Sucursales</td><td>56.60</td><td>60.30</td></tr>
-				<tr><td>Euro (EU)*</td><td>64,20</td><td>71,10</td></tr><tr><td>Promedio</td><td>1</td><td>1</td></tr></table>`),
-			want: []string{"scotiabank USD branch [56.60] [60.30]", "scotiabank EUR unspecified [64.20] [71.10]"},
+			document: pageOf(`<h1>Tasas de Cambio</h1><table><tr><th>Tipo</th><th>Compra</th><th>Venta</th></tr><tr><td>Dólar (US) Sucursales</td><td>56.60</td><td>60.30</td></tr>
+				<tr><td>Euro (EU)*</td><td>64,20</td><td>71,10</td></tr><tr><td>Promedio</td><td>1</td><td>1</td></tr><tr><td>Euro (EU)</td><td>60.00</td><td>61.00</td><td>Tarjetas</td></tr></table>`),
+			want: []string{"scotiabank USD branch [56.60] [60.30]", "scotiabank EUR unspecified [64.20] [71.10]", `note: a row is left out, because it says "Tarjeta"`},
 		},
 		"banco-json": {
 			document: `{"success":true,"result":{"fecha":"2026-09-17","items":[{"compra":58.9582,"venta":"59.3318"}]}}`,
