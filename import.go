@@ -14,11 +14,11 @@ import (
 type importOptions struct {
 	node    nodeOptions
 	log     logOptions
-	format  string // "" = by name or first byte
-	refused string // file for the lines that were not taken in, "" = stderr
-	source  string // whose documents the files are, "" = they are files of observations
-	page    string // which page of that source, "" = the only one
-	saved   time.Time
+	format  string    // "" = by name or first byte
+	refused string    // file for the lines that were not taken in, "" = stderr
+	source  string    // whose documents the files are, "" = they are files of observations
+	page    string    // which page of that source, "" = the only one
+	saved   time.Time // when those documents were saved, zero = not told
 }
 
 func (p *process) newImport() *cobra.Command {

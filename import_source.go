@@ -11,6 +11,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
+// savedYearMin is the year of the oldest observations that a file, such as an export, can have.
+const savedYearMin = 1900
+
 // documents takes documents of one source into a node: workbooks, pages, JSON, as somebody saved them.
 type documents struct {
 	node       *node
@@ -35,8 +38,8 @@ func (p *process) importDocuments(ctx context.Context, o importOptions, names []
 	if err != nil {
 		return err
 	}
-	if o.saved.After(p.clock()) {
-		return fail(exitUsage, "--saved %s: is in the future", instant(o.saved))
+	if !o.saved.IsZero() && (o.saved.After(p.clock()) || o.saved.UTC().Year() < savedYearMin) {
+		return fail(exitUsage, "--saved %s: want an instant of the past, since %d", instant(o.saved), savedYearMin)
 	}
 	var answers []source.Answer
 	for _, name := range names {
