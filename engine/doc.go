@@ -34,7 +34,8 @@
 //   - X5: an implausible value (jump, off_market) is believed when the source's next answer, within seven days, repeats it within a
 //     fifth of the jump limit and another institution, by another source, stands within the jump limit of it, be it fresh or
 //     suspected as well.
-//   - X6: the last good value is a measure for seven days; the median needs five fresh commercial quotes of that side.
+//   - X6: the last good value is a measure for seven days; the median needs five fresh commercial quotes of that side. What others say
+//     of a quote counts before what the judged source says of it: a list is not its own measure.
 //   - X7: only a complete answer of a source can be thin (I3); a file of observations or a manual rate is none.
 //   - X8: a value that changes its text but not its number (59.30, 59.3) is published as written and keeps collectedAt (T4, S9).
 //   - X9: history keeps commercial rows for five years by default and reference rows for good; the newest day counts, not the

@@ -224,6 +224,20 @@ func TestX6_TheMedianCatchesTheFirstValueToo(t *testing.T) {
 	}
 }
 
+// TestX6_AListIsNotItsOwnMeasure wants a source that speaks for every institution, and is wrong for all of them alike, to be held
+// against what the institutions say themselves, also the first time it is heard.
+func TestX6_AListIsNotItsOwnMeasure(t *testing.T) {
+	f := newFixture(t)
+	wrong := []Observation{usd("abonap", "47", "50.5")}
+	for i, bank := range goodBanks() {
+		f.accept("site-"+string(rune('a'+i)), bank)
+		wrong = append(wrong, usd(bank.InstitutionID, "47", "50.5"))
+	}
+	if receipt := f.say("list", wrong...); len(receipt.Refused) != len(wrong) || receipt.Refused[0].Reason != OffMarket {
+		t.Errorf("a list that is wrong for all: %+v", receipt)
+	}
+}
+
 func TestI3_ReleaseAndReject(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))

@@ -131,6 +131,12 @@ func (j *judge) market() *consensus {
 			buys, sells = appendUnits(buys, buy), appendUnits(sells, sell)
 		}
 	}
+	j.state.eachQuote(func(q *quote) {
+		if offer, fresh := q.freshAt(j.refresh.ObservedAt); fresh && offer.SourceID != j.refresh.SourceID {
+			said[q.key] = true // by somebody else: a source that speaks for all institutions is not its own measure
+			add(q.key, offer.SourceID, offer.Buy, offer.Sell)
+		}
+	})
 	for i := range j.candidates {
 		if c := &j.candidates[i]; c.reason == "" && !said[c.key] {
 			said[c.key] = true
