@@ -52,7 +52,8 @@ race: ## every test, race detector on, in random order
 # The race detector makes sweeps ten times slower, so under it they take samples.
 .PHONY: whole
 whole: ## the sweeps that the race detector samples, whole: each byte, each bit, a million conversions
-	$(GO) test -shuffle=on -timeout 5m ./engine ./wal ./actors
+	$(GO) test -shuffle=on -timeout 5m ./engine ./wal ./actors ./collectors/...
+	$(GO) test -shuffle=on -timeout 5m -run 'TestW1|TestExport_RoundTrip|TestImport_' .
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)

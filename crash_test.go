@@ -11,7 +11,10 @@ import (
 	"time"
 )
 
-const killCycles = 20
+const (
+	killCycles       = 20
+	killCyclesSample = 5 // under the race detector
+)
 
 // witness remembers the newest word on each rate that a node ever answered.
 type witness struct {
@@ -68,7 +71,11 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	whole := importSpan(t)
 	var looked, partly int
-	for range killCycles {
+	cycles := killCycles
+	if raceDetector {
+		cycles = killCyclesSample
+	}
+	for range cycles {
 		data := t.TempDir()
 		seen := watchUntilKilled(t, data, time.Duration(chance.Int64N(int64(whole))))
 		looked += seen.answers
@@ -90,7 +97,7 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 			again.signal(os.Kill)
 		}
 	}
-	t.Logf("%d kills within %s, %d answers seen before them, %d times there was something to recover", killCycles, whole, looked, partly)
+	t.Logf("%d kills within %s, %d answers seen before them, %d times there was something to recover", cycles, whole, looked, partly)
 	if looked == 0 || partly == 0 {
 		t.Error("no kill fell into the import")
 	}
@@ -149,6 +156,7 @@ func TestW1_Control(t *testing.T) {
 
 // TestImport_AgainAfterAKill wants the same command to finish the work of a killed one, with the same answers.
 func TestImport_AgainAfterAKill(t *testing.T) {
+	leaveToWhole(t)
 	needReal(t)
 	whole, broken := t.TempDir(), t.TempDir()
 	mustRun(t, "import", "--data", whole, realFile)

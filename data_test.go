@@ -16,6 +16,7 @@ import (
 
 // TestExport_RoundTrip wants a directory into which an export was imported to answer as the exported one does.
 func TestExport_RoundTrip(t *testing.T) {
+	leaveToWhole(t)
 	needReal(t)
 	first, second, dir := t.TempDir(), t.TempDir(), t.TempDir()
 	mustRun(t, "import", "--data", first, realFile)

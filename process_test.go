@@ -89,6 +89,14 @@ func clockFrom(start string) func() time.Time {
 	return func() time.Time { return base.Add(time.Now().Sub(began)) } //nolint:staticcheck // S1012: time.Since is not allowed here
 }
 
+// leaveToWhole skips a test of whole files under the race detector; make whole runs it without.
+func leaveToWhole(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("whole files take long with the race detector: make whole reads them")
+	}
+}
+
 // needReal skips the test where the real observations are not at hand.
 func needReal(t *testing.T) {
 	t.Helper()
