@@ -258,7 +258,11 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 		"nobody": steady(0, "unheard-of USD 58.10 59.30"), "no side": steady(0, "popular USD N/A N/A"),
 	}
 	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
-		for name, site := range faults {
+		tried := 0
+		for name, site := range faults { // in an order of chance
+			if tried++; RaceDetector && tried > 5 {
+				break
+			}
 			w.sites[d.ID] = steady(0, oneQuote)
 			w.pass((engine.DateOf(w.now()) + 1).Start().Add(9 * time.Hour)) // the first slot of the day, for a source that rests
 			good := rates(t, s)["popular:USD:unspecified:commercial"]

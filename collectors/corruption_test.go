@@ -20,7 +20,7 @@ import (
 
 const (
 	corruptDocuments = 10_000 // the goal of D1
-	corruptSample    = 600    // of them under the race detector and with -short
+	corruptSample    = 240    // of them under the race detector and with -short
 	corruptMarkets   = 4      // that they are shared out to, each with its own seed
 	slotSpan         = 5 * time.Hour
 )
@@ -50,13 +50,13 @@ func TestD1_CorruptedDocuments(t *testing.T) {
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
-	if tally := newTown(t, 1, rules).spoil(corruptSample, 1); len(tally.wrong) == 0 {
+	if tally := newTown(t, 1, rules).spoil(min(documentsToSpoil(), corruptSample)/2, 1); len(tally.wrong) == 0 {
 		t.Errorf("no wrong value is served by an engine without limits, after %d documents", tally.documents)
 	}
 }
 
 func documentsToSpoil() int {
-	if testing.Short() || raceDetector {
+	if testing.Short() || collectors.RaceDetector {
 		return corruptSample
 	}
 	return corruptDocuments

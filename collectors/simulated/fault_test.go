@@ -218,6 +218,9 @@ func TestFaults_OfTheWay(t *testing.T) {
 
 // TestFaults_Sizes counts what is sent and what it unpacks to.
 func TestFaults_Sizes(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine makes hundreds of megabytes: without the race detector")
+	}
 	market := NewMarket(1)
 	market.Step(noon())
 	site := NewSite(SiteConfig{Market: market})

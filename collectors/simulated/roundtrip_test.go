@@ -15,8 +15,11 @@ func TestSite_RoundTrip(t *testing.T) {
 	market, at := NewMarket(1), noon()
 	market.History(day("2026-08-01"), day("2026-09-20"))
 	site := open(t, SiteConfig{Market: market})
-	read := 0
-	for step := range 50 {
+	read, steps := 0, 50
+	if raceDetector {
+		steps = 10
+	}
+	for step := range steps {
 		at = at.Add(7 * time.Minute)
 		market.Step(at)
 		for _, d := range enabled() {
@@ -24,7 +27,7 @@ func TestSite_RoundTrip(t *testing.T) {
 				continue
 			}
 			got, err := readings(d, func(page int) *source.Document {
-				if step%25 > 0 {
+				if step%(steps/2) > 0 {
 					return site.Document(d.ID, page)
 				}
 				return collect(t, site, d, page)
@@ -38,7 +41,7 @@ func TestSite_RoundTrip(t *testing.T) {
 			read += len(got)
 		}
 	}
-	t.Logf("%d quotes of %d sources read in 50 steps", read, len(enabled()))
+	t.Logf("%d quotes of %d sources read in %d steps", read, len(enabled()), steps)
 }
 
 // TestSite_DocumentIsWhatIsServed holds that tests without a network see the bytes that a client gets.

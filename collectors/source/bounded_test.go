@@ -139,7 +139,7 @@ func cost(d *source.Definition, body string) (time.Duration, uint64) {
 
 // Whatever a document holds, reading it takes a second and 64 MiB at most. The race detector makes both ten times as much.
 func TestHostileDocumentsAreBounded(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if source.RaceDetector || testing.Short() {
 		t.Skip("times are measured without the race detector")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(20))

@@ -61,6 +61,9 @@ func said(answer source.Answer) map[string]string {
 // valuesMax is how many values of one page are spoiled: rows of one table are all read in the same way.
 const valuesMax = 4
 
+// of all definitions every so many-th is taken under the race detector.
+const raceStep = 5
+
 // pages are the pages of every definition, as the simulated institutions publish them.
 func pages() *simulated.Site {
 	market := simulated.NewMarket(7)
@@ -73,7 +76,10 @@ func pages() *simulated.Site {
 // Whatever is done to a number on a page, what is read is that number or nothing: every definition, in turn.
 func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
 	site, spoiled, refused := pages(), 0, 0
-	for _, d := range source.DefaultSet().Definitions() {
+	for i, d := range source.DefaultSet().Definitions() {
+		if source.RaceDetector && i%raceStep > 0 {
+			continue
+		}
 		for page := range d.Pages {
 			if d.Pages[page].Extract.Method != source.XLSXRows {
 				made, without, wrong := spoilPage(d, page, site.Document(d.ID, page))
@@ -85,7 +91,7 @@ func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
 		}
 	}
 	t.Logf("%d spoiled documents, %d of them without the value", spoiled, refused)
-	if spoiled < 1000 || refused == 0 {
+	if spoiled < 1000 && !source.RaceDetector || refused == 0 {
 		t.Errorf("only %d spoiled documents, %d of them without the value: the test proves nothing", spoiled, refused)
 	}
 }

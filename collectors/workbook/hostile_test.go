@@ -131,7 +131,11 @@ func TestHostile_BitFlips(t *testing.T) {
 			}
 			var w watch
 			read := 0
-			for range tt.flips {
+			flips := tt.flips
+			if raceDetector {
+				flips /= 20
+			}
+			for range flips {
 				at, bit := chance.IntN(len(tt.body)), byte(1)<<chance.IntN(8)
 				flipped := slices.Clone(tt.body)
 				flipped[at] ^= bit
@@ -258,6 +262,9 @@ func TestHostile_Bombs(t *testing.T) {
 
 // TestHostile_Elements is a part with more elements than any table, though nothing else is wrong with it.
 func TestHostile_Elements(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine goes through millions of bytes: without the race detector")
+	}
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, p := range with(parts(""), "xl/worksheets/sheet1.xml", "<worksheet>"+strings.Repeat("<a/>", elementsMax)+"</worksheet>") {
@@ -277,6 +284,9 @@ func TestHostile_Elements(t *testing.T) {
 
 // TestControl_Memory shows that the measure sees a bomb that goes off.
 func TestControl_Memory(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine goes through millions of bytes: without the race detector")
+	}
 	blanks := deflated(t, " ", 64<<20)
 	used := allocated(func() {
 		if _, err := io.ReadAll(flate.NewReader(bytes.NewReader(blanks))); err != nil {
