@@ -54,7 +54,10 @@ func TestFaults_Show(t *testing.T) {
 func TestD1_FaultsNeverReadAsOtherRates(t *testing.T) {
 	site := open(t, SiteConfig{})
 	right, wrong := 0, 0
-	for _, d := range enabled() {
+	for i, d := range enabled() {
+		if raceDetector && i%5 > 0 {
+			continue
+		}
 		want := expected(site.market, d)
 		for _, fault := range []Fault{
 			Zeros, LostDecimal, DecimalComma, Footnote, NotAvailable, Reordered, Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage,

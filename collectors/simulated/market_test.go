@@ -116,6 +116,9 @@ func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time
 
 // TestI3_MarketIsBelieved feeds a year to the engine: the demo must never run into its own firewall.
 func TestI3_MarketIsBelieved(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine does it all: without the race detector")
+	}
 	refreshes := year(2)
 	now := refreshes[len(refreshes)-1].ObservedAt
 	for _, currency := range engine.DefaultCatalogue().Currencies() {
@@ -188,6 +191,9 @@ func TestMarketBounds(t *testing.T) {
 
 // TestMarketSteps holds the promise of 0.3 %: of levels exactly, of published prices up to the rounding to their tick.
 func TestMarketSteps(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine does it all: without the race detector")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMarket(rapid.Uint64().Draw(t, "seed"))
 		at := day("2026-09-20").Start()

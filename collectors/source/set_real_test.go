@@ -106,6 +106,9 @@ func TestI3_TheWholeHistoryOfTheOtherCurrenciesPasses(t *testing.T) {
 
 // Control: without the bounds of the definition, decades of good values would be held back.
 func TestI3_TheHistoryNeedsItsBounds(t *testing.T) {
+	if source.RaceDetector {
+		t.Skip("one goroutine does it all: without the race detector")
+	}
 	d, answer := realWorkbook(t, "bcrd-usd", "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
 	unbounded := *d
 	unbounded.ID = "bcrd-unbounded"

@@ -184,6 +184,9 @@ func TestXLSXRows_NoSuchSheet(t *testing.T) {
 
 // The real workbooks of the central bank, editions of 2020: all of their days.
 func TestXLSXRows_RealWorkbooks(t *testing.T) {
+	if RaceDetector {
+		t.Skip("one goroutine does it all: without the race detector")
+	}
 	dollar := sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
 	d := dollarSheet()
 	d.DecimalsMax = 8 // 38.0472112 stands there on 17 June 2011
