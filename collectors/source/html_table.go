@@ -47,7 +47,7 @@ func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
 		groups[number] = append(groups[number], row)
 	}
 	if len(groups) == 0 {
-		return nil, Fail(Layout, "no table with rows at %s has the headings %s once each and rows below them",
+		return nil, Fail(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
 			quoted(extract.At), strings.Join(headings, ", "))
 	}
 	return groups, nil

@@ -283,9 +283,12 @@ func (o *object) ignored(key string, known map[string]Target) []string {
 
 func (o *object) regex(s *speaker) *Text {
 	t := &Text{At: o.selector("at"), Min: int(o.number("min", 1, 1, minimumRowsMax))}
+	before := len(o.report.found)
 	pattern := o.pattern("pattern")
-	if pattern == nil {
+	if pattern == nil && len(o.report.found) == before {
 		o.wrong("pattern is missing or empty; write one with the groups (?P<buy>...) and (?P<sell>...)")
+	}
+	if pattern == nil {
 		return t
 	}
 	t.Pattern, t.Unless = pattern.String(), o.patternText("unless")

@@ -87,26 +87,15 @@ func page(title, body string) string {
 }
 
 // unwantedFields are pages with an element for each value.
-func unwantedFields() []unwanted {
+func unwantedFields() []unwanted { return slices.Concat(unwantedElements(), unwantedAttributes()) }
+
+func unwantedElements() []unwanted {
 	banreservas := func(buy, rest string) string {
 		return page("Banreservas", `<span class="tasacambio-compraUS">`+buy+`</span><span class="tasacambio-ventaUS">60.10</span>`+rest)
 	}
 	caribe := func(buy, rest string) string {
 		return page("Caribe", `<b id="us_buy_num">`+buy+`</b><b id="us_sell_num">RD$60.10</b>`+rest)
 	}
-	bdi := func(foot string) string {
-		return page("BDI", `<input id="rd-compra" value="58.10"><input id="rd-venta" value="60.10"><div class="modal-footer">`+foot+`</div>`)
-	}
-	banesco := func(attributes string) string {
-		return page("Banesco", `<div class="calculator" data-currency-usd-rate-buy="58.10" data-currency-usd-rate-sell="60.10" `+attributes+`></div>`)
-	}
-	apap := func(body string) string { return page("APAP", `<p id="currency-sell-USD">60.10 DOP</p>`+body) }
-	popular := func(desktop string) string {
-		return page("Popular", `<input id="compra_peso_dolar_modal" value="58.10"><input id="venta_peso_dolar_modal" value="60.10">`+
-			`<input id="compra_peso_dolar_desktop" value="`+desktop+`">`)
-	}
-	quezada := func(text string) string { return page("Quezada", `<li class="da-ef">`+text+`</li>`) }
-	only := func(institution string) string { return institution + " USD /60.1" }
 	return []unwanted{
 		{source: "banreservas-site", name: "as it is", body: banreservas("58.10", ""), want: "banreservas USD 58.1/60.1"},
 		{source: "banreservas-site", name: "an older twin", body: banreservas("58.10", `<b class="tasacambio-compraUS">Compra 57.90</b>`)},
@@ -139,7 +128,24 @@ func unwantedFields() []unwanted {
 		{source: "caribe-site", name: "per cent", body: caribe("58.10%", "")},
 		{source: "caribe-site", name: "thousands", body: caribe("RD$58,100.00", "")},
 		{source: "caribe-site", name: "a lost point", body: caribe("5810", "")},
+	}
+}
 
+// unwantedAttributes are pages whose values stand in attributes, or that say of which day they are.
+func unwantedAttributes() []unwanted {
+	bdi := func(foot string) string {
+		return page("BDI", `<input id="rd-compra" value="58.10"><input id="rd-venta" value="60.10"><div class="modal-footer">`+foot+`</div>`)
+	}
+	banesco := func(attributes string) string {
+		return page("Banesco", `<div class="calculator" data-currency-usd-rate-buy="58.10" data-currency-usd-rate-sell="60.10" `+attributes+`></div>`)
+	}
+	apap := func(body string) string { return page("APAP", `<p id="currency-sell-USD">60.10 DOP</p>`+body) }
+	popular := func(desktop string) string {
+		return page("Popular", `<input id="compra_peso_dolar_modal" value="58.10"><input id="venta_peso_dolar_modal" value="60.10">`+
+			`<input id="compra_peso_dolar_desktop" value="`+desktop+`">`)
+	}
+	quezada := func(text string) string { return page("Quezada", `<li class="da-ef">`+text+`</li>`) }
+	return []unwanted{
 		{source: "bdi-site", name: "as it is", body: bdi("<p>Actualizado: 17/09/2026 10:05</p>"), want: "bdi USD 58.1/60.1"},
 		{source: "bdi-site", name: "no date", body: bdi("<p>Tasas sujetas a cambio</p>")},
 		{source: "bdi-site", name: "two dates", body: bdi("<p>Actualizado: 17/09/2026 10:05</p><p>Actualizado: 16/09/2026 10:05</p>")},
@@ -174,3 +180,6 @@ func unwantedFields() []unwanted {
 			body: page("A", `<table class="table"><tr><td class="subtitulo-dolar">Dólar</td><td>60.10</td><td>58.10</td></tr></table>`)},
 	}
 }
+
+// only is what is left of a source whose buy can't be read.
+func only(institution string) string { return institution + " USD /60.1" }
