@@ -118,8 +118,10 @@ func spoil(ctx *fasthttp.RequestCtx, fault *Fault) {
 func split(target string) (path, query string) {
 	path, query, _ = strings.Cut(target, "?")
 	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {
-		at := strings.IndexByte(rest, '/')
-		path = rest[max(0, at):]
+		path = ""
+		if at := strings.IndexByte(rest, '/'); at >= 0 {
+			path = rest[at:]
+		}
 	}
 	return path, query
 }
