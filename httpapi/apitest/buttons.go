@@ -161,7 +161,7 @@ func (n *Node) Snapshot() (state *State, err error) {
 			return err
 		}
 		files, err := imageOf(n.life.dir)
-		state = &State{files, n.Clock.Now()}
+		state = &State{files, n.Clock.Now(), copied(n.accounts), n.random.place()}
 		return err
 	})
 	return state, err
@@ -171,8 +171,25 @@ func (n *Node) Snapshot() (state *State, err error) {
 func (n *Node) Restore(state *State) error {
 	return n.press(func() error {
 		n.Clock.Set(state.at)
-		return n.replace(state.files, false)
+		if err := n.replace(state.files, false); err != nil {
+			return err
+		}
+		return n.recall(state) // behind the start, which draws as well
 	})
+}
+
+// recall takes over what of a state lies beside the log.
+func (n *Node) recall(state *State) error {
+	n.accounts = copied(state.accounts)
+	return n.random.goTo(state.chance)
+}
+
+func copied(accounts map[string]*holder) map[string]*holder {
+	own := map[string]*holder{}
+	for email, h := range accounts {
+		own[email] = &holder{h.email, h.account, slices.Clone(h.keys)}
+	}
+	return own
 }
 
 // replace starts the node on other files.

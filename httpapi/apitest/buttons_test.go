@@ -282,3 +282,21 @@ func TestClock(t *testing.T) {
 		t.Errorf("%s, want %s", f.Now(), want)
 	}
 }
+
+// TestRestore_Chance: what a node draws after a return is what it drew then, and the accounts are those of then.
+func TestRestore_Chance(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits())
+	first := srv.Key()
+	state := srv.Snapshot()
+	second := srv.Key()
+	srv.Restore(state)
+	if again := srv.Key(); again != second {
+		t.Errorf("%s, then %s", second, again)
+	}
+	srv.SetQuota(first, 5, 5)
+	other := Start(t, From(state), Limits())
+	other.SetQuota(first, 1, 1)
+	if _, _, header := get(t, other.Client, other.URL+best, "Authorization", "Bearer "+first); header.Get("X-RateLimit-Limit") != "1" {
+		t.Errorf("%v", header)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -152,4 +153,17 @@ func (f *faults) take(method, path string) (Fault, bool) {
 		return a.Fault, true
 	}
 	return Fault{}, false
+}
+
+// String is the fault as ReadFault reads it: status, share and route.
+func (f *Fault) String() string {
+	text := strconv.Itoa(f.Status)
+	if f.PerMillion > 0 {
+		share := fmt.Sprintf("%d.%06d", f.PerMillion/million, f.PerMillion%million)
+		text += ":" + strings.TrimRight(strings.TrimRight(share, "0"), ".")
+	}
+	if f.Route != "" {
+		text += "@" + f.Route
+	}
+	return text
 }

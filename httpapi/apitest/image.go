@@ -13,8 +13,10 @@ import (
 
 // State is what a node had on disk at a moment, and its time. It is immutable, and may be given to any number of nodes.
 type State struct {
-	files map[string][]byte
-	at    time.Time
+	files    map[string][]byte
+	at       time.Time
+	accounts map[string]*holder // that the harness made
+	chance   []byte             // where the source of chance stood
 }
 
 // markFile is read first: it may be older than the log beside it, never newer (package wal).

@@ -110,9 +110,12 @@ func (n *Node) begin(seed *seed) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if n.config.state == nil {
-		if err := n.fill(seed); err != nil {
-			return err
-		}
+		err = n.fill(seed)
+	} else {
+		err = n.recall(n.config.state)
+	}
+	if err != nil {
+		return err
 	}
 	n.hall.resume(n.life.server)
 	return nil
@@ -235,6 +238,20 @@ func (n *Node) press(do func() error) error {
 type lockedRandom struct {
 	mu     sync.Mutex
 	source *rand.ChaCha8
+}
+
+// place is where it stands; from there it goes on the same way.
+func (r *lockedRandom) place() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	place, _ := r.source.MarshalBinary() // it has no error
+	return place
+}
+
+func (r *lockedRandom) goTo(place []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.UnmarshalBinary(place)
 }
 
 // Read is io.Reader.

@@ -55,6 +55,13 @@ type rateFile struct {
 	ExpiresAt     time.Time      `json:"expiresAt"`
 }
 
+func (r *rateFile) rate(source string) Rate {
+	return Rate{
+		Institution: r.Institution, Currency: r.Currency, Buy: r.Buy, Sell: r.Sell, Channel: r.Channel, Kind: r.Kind, Source: source,
+		EffectiveDate: r.EffectiveDate, PublishedAt: r.PublishedAt, ExpiresAt: r.ExpiresAt,
+	}
+}
+
 // readSeed finds a data set by its name.
 func readSeed(name string) (*seed, error) {
 	full := name
@@ -79,11 +86,8 @@ func readSeed(name string) (*seed, error) {
 	for i := range file.Said {
 		said := &file.Said[i]
 		var rates []Rate
-		for _, r := range said.Rates {
-			rates = append(rates, Rate{
-				Institution: r.Institution, Currency: r.Currency, Buy: r.Buy, Sell: r.Sell, Channel: r.Channel, Kind: r.Kind, Source: said.Source,
-				EffectiveDate: r.EffectiveDate, PublishedAt: r.PublishedAt, ExpiresAt: r.ExpiresAt,
-			})
+		for j := range said.Rates {
+			rates = append(rates, said.Rates[j].rate(said.Source))
 		}
 		list, err := refreshes(rates, said.At)
 		if err != nil {
