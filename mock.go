@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -110,7 +109,11 @@ func (p *process) mock(ctx context.Context, o *mockOptions) (err error) {
 
 // openMock starts the node; its errors are told in the names of the flags.
 func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
-	options := []apitest.Option{apitest.Seed(o.seed), apitest.OnAddress(o.front.listen)}
+	listener, err := listen(o.front.listen)
+	if err != nil {
+		return nil, err
+	}
+	options := []apitest.Option{apitest.Seed(o.seed), apitest.OnListener(listener)}
 	if !o.at.IsZero() {
 		options = append(options, apitest.At(o.at))
 	}
@@ -122,15 +125,9 @@ func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
 			options = append(options, wish.of)
 		}
 	}
-	probe, err := listen(o.front.listen) // its errors say what to do
-	if err != nil {
-		return nil, err
-	}
-	if err := probe.Close(); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", o.front.listen, err)
-	}
 	node, err := apitest.Open(options...)
 	if err != nil {
+		_ = listener.Close() // it may be closed
 		return nil, fail(exitUsage, "%w", err)
 	}
 	return node, nil

@@ -8,11 +8,17 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// now is the one door of these tests to the clock: the real one, and in a bubble the bubble's.
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // see above
+}
 
 const best = "/v1/rates/best?currency=USD&operation=buy"
 

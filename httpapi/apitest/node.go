@@ -77,14 +77,16 @@ func Open(options ...Option) (*Node, error) {
 
 // listen makes the listener, and the client that reaches it.
 func (n *Node) listen() (net.Listener, error) {
-	if n.config.address == "" {
+	if n.config.address == "" && n.config.listener == nil {
 		n.memory = newMemory()
 		n.URL, n.Client = "http://tasard.test", n.memory.client(home())
 		return n.memory, nil
 	}
-	listener, err := net.Listen("tcp", n.config.address)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+	listener, err := n.config.listener, error(nil)
+	if listener == nil {
+		if listener, err = net.Listen("tcp", n.config.address); err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
 	}
 	n.URL, n.Client = "http://"+listener.Addr().String(), &http.Client{Transport: &http.Transport{}}
 	return listener, nil

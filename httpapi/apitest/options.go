@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -17,6 +18,7 @@ type config struct {
 	at           time.Time // zero = the seed's, or Epoch
 	follow       func() time.Time
 	address      string // "" = in memory
+	listener     net.Listener
 	catalogue    *engine.Catalogue
 	rules        engine.Rules
 	limits       bool
@@ -54,6 +56,9 @@ func OnPort() Option { return OnAddress("127.0.0.1:0") }
 
 // OnAddress listens on an address. Danger: whoever reaches it can ask; faults and data are for nobody's eyes but yours.
 func OnAddress(address string) Option { return func(c *config) { c.address = address } }
+
+// OnListener answers what a listener accepts, and closes it in the end.
+func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
 // Catalogue says which institutions, currencies and sources there are. Without it, and without a seed: those of the program.
 func Catalogue(catalogue *engine.Catalogue) Option {

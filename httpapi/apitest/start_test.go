@@ -68,15 +68,15 @@ func TestStart_LeavesNothing(t *testing.T) {
 // TestStart_Bubble: everything works inside a bubble of testing/synctest, in the bubble's time.
 func TestStart_Bubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t, Follow(time.Now), Rates(standardRate), Limits())
+		srv := Start(t, Follow(now), Rates(standardRate), Limits())
 		_, body, header := get(t, srv.Client, srv.URL+best)
-		if len(ids(t, body)) != 1 || header.Get("Date") != time.Now().UTC().Format(http.TimeFormat) {
+		if len(ids(t, body)) != 1 || header.Get("Date") != now().UTC().Format(http.TimeFormat) {
 			t.Errorf("%s %s", header.Get("Date"), body)
 		}
 		srv.Fault(Fault{Route: "/v1/currencies", Delay: time.Hour, Times: 1})
-		began := time.Now()
-		if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK || time.Since(began) != time.Hour {
-			t.Errorf("delayed: %d after %s", status, time.Since(began))
+		began := now()
+		if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK || now().Sub(began) != time.Hour {
+			t.Errorf("delayed: %d after %s", status, now().Sub(began))
 		}
 		<-time.NewTimer(25 * time.Hour).C
 		if _, body, _ := get(t, srv.Client, srv.URL+best); len(ids(t, body)) != 0 {
@@ -94,7 +94,7 @@ func TestStart_Bubble(t *testing.T) {
 // TestStart_BubbleWithSeed: the seed's moment is where the bubble begins.
 func TestStart_BubbleWithSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t, Follow(time.Now), Seed("standard"))
+		srv := Start(t, Follow(now), Seed("standard"))
 		_, _, header := get(t, srv.Client, srv.URL+best)
 		if header.Get("Date") != "Mon, 02 Mar 2026 16:00:00 GMT" {
 			t.Error(header.Get("Date"))
@@ -113,7 +113,7 @@ const (
 // TestStart_Parallel: a hundred nodes side by side, each with its own state. What they may take is counted as work of two
 // cores: how long that lasts depends on what else the machine does.
 func TestStart_Parallel(t *testing.T) {
-	began, worked := time.Now(), work(t)
+	began, worked := now(), work(t)
 	nodes := make([]*Node, parallelNodes)
 	var all sync.WaitGroup
 	for i := range nodes {
@@ -130,7 +130,7 @@ func TestStart_Parallel(t *testing.T) {
 		})
 	}
 	all.Wait()
-	took, worked := time.Since(began), work(t)-worked
+	took, worked := now().Sub(began), work(t)-worked
 	for _, node := range nodes {
 		all.Go(func() {
 			if err := node.Close(); err != nil {
@@ -150,7 +150,7 @@ func TestStart_Parallel(t *testing.T) {
 func TestStart_Quick(t *testing.T) {
 	fastest, least := time.Hour, time.Hour
 	for range 40 {
-		began, worked := time.Now(), work(t)
+		began, worked := now(), work(t)
 		node, err := Open(Rates(standardRate))
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestStart_Quick(t *testing.T) {
 		if status, _, _ := get(t, node.Client, node.URL+best); status != http.StatusOK {
 			t.Fatal(status)
 		}
-		fastest, least = min(fastest, time.Since(began)), min(least, work(t)-worked)
+		fastest, least = min(fastest, now().Sub(began)), min(least, work(t)-worked)
 		if err := node.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -54,9 +54,9 @@ func replaced(path, pattern, with string) *breach {
 }
 
 // headed breaks a header of the answers that a test picks.
-func headed(pick func(*http.Request, *http.Response) bool, name, value string) *breach {
+func headed(pick func(*http.Request, int) bool, name, value string) *breach {
 	return &breach{answer: func(r *http.Request, res *http.Response, body []byte) []byte {
-		if pick(r, res) {
+		if pick(r, res.StatusCode) {
 			res.Header.Del(name)
 			if value != "" {
 				res.Header.Set(name, value)
@@ -88,10 +88,10 @@ func parameter(name, from, to string) func(*http.Request) {
 	}
 }
 
-func always(*http.Request, *http.Response) bool { return true }
+func always(*http.Request, int) bool { return true }
 
-func withStatus(status int) func(*http.Request, *http.Response) bool {
-	return func(_ *http.Request, res *http.Response) bool { return res.StatusCode == status }
+func withStatus(status int) func(*http.Request, int) bool {
+	return func(_ *http.Request, answered int) bool { return answered == status }
 }
 
 // answered breaks the status of some answers.
@@ -178,8 +178,8 @@ func breaches() map[string]map[string]*breach {
 
 // moreBreaches are those of requests, limits and headers.
 func moreBreaches() map[string]map[string]*breach {
-	data := func(r *http.Request, _ *http.Response) bool { return r.URL.Path == "/v1/rates" }
-	account := func(r *http.Request, _ *http.Response) bool { return strings.HasPrefix(r.URL.Path, "/v1/account/") }
+	data := func(r *http.Request, _ int) bool { return r.URL.Path == "/v1/rates" }
+	account := func(r *http.Request, _ int) bool { return strings.HasPrefix(r.URL.Path, "/v1/account/") }
 	return map[string]map[string]*breach{
 		"Q1": {"unknown ones are ignored": asked("/v1/rates", parameter("curency", "*", "")), "no hint": replaced("/v1/rates", `currency`, `something`)},
 		"Q2": {"the last one counts": asked("/v1/rates", func(r *http.Request) {
@@ -189,7 +189,7 @@ func moreBreaches() map[string]map[string]*breach {
 		})},
 		"Q3": {"small letters are as good": asked("/v1/rates", parameter("currency", "usd", "USD")), "201 is 200": asked("/v1/rates", parameter("limit", "201", "200"))},
 		"Q4": {"a key in the URL opens": asked("/v1/rates", parameter("api_key", "anything", ""))},
-		"Q5": {"HEAD has another tag": headed(func(r *http.Request, _ *http.Response) bool { return r.Method == "HEAD" }, "ETag", `W/"x"`), "OPTIONS is 200": answered(204, 200, "/v1/rates")},
+		"Q5": {"HEAD has another tag": headed(func(r *http.Request, _ int) bool { return r.Method == "HEAD" }, "ETag", `W/"x"`), "OPTIONS is 200": answered(204, 200, "/v1/rates")},
 		"Q6": {"POST is GET": {ask: func(r *http.Request) {
 			r.Method = map[bool]string{true: "GET", false: r.Method}[r.Method == "POST" && r.URL.Path == "/v1/rates"]
 		}}, "no Allow": headed(withStatus(405), "Allow", "")},
@@ -203,7 +203,7 @@ func moreBreaches() map[string]map[string]*breach {
 		"Q12": {"never 304": {ask: func(r *http.Request) { r.Header.Del("If-None-Match") }}, "strong": headed(withStatus(200), "ETag", `"x"`)},
 		"Q13": {"kept for an hour": headed(data, "Cache-Control", "private, max-age=3600"), "shared": headed(data, "Cache-Control", "public, max-age=1"), "errors are kept": headed(withStatus(404), "Cache-Control", "private, max-age=5")},
 		"Q14": {"no CORS on errors": headed(withStatus(400), "Access-Control-Allow-Origin", ""), "CORS on accounts": headed(account, "Access-Control-Allow-Origin", "*")},
-		"Q15": {"with credentials": headed(func(r *http.Request, _ *http.Response) bool { return r.Method == "OPTIONS" }, "Access-Control-Allow-Credentials", "true")},
+		"Q15": {"with credentials": headed(func(r *http.Request, _ int) bool { return r.Method == "OPTIONS" }, "Access-Control-Allow-Credentials", "true")},
 		"Q16": {"one id for all": headed(always, "X-Request-Id", "1"), "none on errors": headed(withStatus(405), "X-Request-Id", "")},
 		"E1": {"another code": {answer: func(_ *http.Request, _ *http.Response, body []byte) []byte {
 			return bytes.Replace(body, []byte(`"code":"method_not_allowed"`), []byte(`"code":"wrong_method"`), 1)
@@ -214,7 +214,7 @@ func moreBreaches() map[string]map[string]*breach {
 			}
 			return bytes.Replace(body, []byte(`}}`), []byte(`,"details":[{"path":["a"],"message":"b"}]}}`), 1)
 		}}},
-		"L2": {"one more is left than is granted": headed(func(r *http.Request, res *http.Response) bool { return res.StatusCode == 429 }, "X-RateLimit-Remaining", "1")},
+		"L2": {"one more is left than is granted": headed(withStatus(429), "X-RateLimit-Remaining", "1")},
 		"L3": {"the wider window": headed(withStatus(200), "X-RateLimit-Limit", "100000"), "milliseconds": headed(withStatus(200), "X-RateLimit-Reset", "1772467260000")},
 		"L5": {"not when to come again": headed(withStatus(429), "Retry-After", "0")},
 		"L6": {"an error costs nothing": {ask: func(r *http.Request) {
