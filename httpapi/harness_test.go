@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -26,7 +27,7 @@ func TestHarness(t *testing.T) {
 			}
 		}}
 	})
-	ask := func(target string) *http.Response {
+	ask := func(target string) (status int, dates string) {
 		client, server := net.Pipe()
 		served := make(chan error, 1)
 		go func() { served <- g.server.ServeConn(server) }()
@@ -37,10 +38,15 @@ func TestHarness(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res.Body.Close()
+		defer res.Body.Close()
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
 		client.Close()
-		<-served
-		return res
+		return res.StatusCode, strings.Join(res.Header.Values("Date"), "|")
 	}
 	for _, c := range []struct {
 		target string
@@ -52,9 +58,8 @@ func TestHarness(t *testing.T) {
 		{"/v1/account/keys", nil, 401},
 	} {
 		plant = c.plant
-		res := ask(c.target)
-		if dates := res.Header.Values("Date"); res.StatusCode != c.status || strings.Join(dates, "|") != fakeNow().UTC().Format(http.TimeFormat) {
-			t.Errorf("%s: %d, want %d; Date %q", c.target, res.StatusCode, c.status, dates)
+		if status, dates := ask(c.target); status != c.status || dates != fakeNow().UTC().Format(http.TimeFormat) {
+			t.Errorf("%s: %d, want %d; Date %q", c.target, status, c.status, dates)
 		}
 	}
 	if around != 6 {
