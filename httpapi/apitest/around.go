@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,6 +46,18 @@ func (r *record) all() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)
+}
+
+// lastRequests is how many requests are told when a test fails.
+const lastRequests = 10
+
+// last tells the newest requests, oldest first.
+func (r *record) last() []string {
+	all, told := r.all(), []string{}
+	for _, request := range all[max(0, len(all)-lastRequests):] {
+		told = append(told, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
+	}
+	return told
 }
 
 func (r *record) clear() {

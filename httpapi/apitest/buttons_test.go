@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -299,4 +302,62 @@ func TestRestore_Chance(t *testing.T) {
 	if _, _, header := get(t, other.Client, other.URL+best, "Authorization", "Bearer "+first); header.Get("X-RateLimit-Limit") != "1" {
 		t.Errorf("%v", header)
 	}
+}
+
+// TestRestart_UnderWay: who asks while the node restarts gets an answer all the same; who asks while it crashes, one or an
+// error, and the next one is right.
+func TestRestart_UnderWay(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	stop := make(chan struct{})
+	crashing := atomic.Bool{}
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				during := crashing.Load()
+				status, body, _, err := try(t, srv.Client, srv.URL+best)
+				if during || crashing.Load() {
+					continue
+				}
+				if err != nil || status != http.StatusOK {
+					t.Errorf("%d %s %v", status, body, err)
+				}
+			}
+		})
+	}
+	for range 10 {
+		srv.Restart()
+	}
+	crashing.Store(true)
+	for range 5 {
+		srv.Crash()
+	}
+	close(stop)
+	asking.Wait()
+	if status, _, _ := get(t, srv.Client, srv.URL+best); status != http.StatusOK {
+		t.Error(status)
+	}
+}
+
+// TestClose_Unread: a client that never reads its answer does not hold up the end of the test for long.
+func TestClose_Unread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t, Seed("standard"), Follow(now))
+		res, err := srv.Client.Get(srv.URL + "/v1/rates/history?limit=200&from=2026-02-21")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := now()
+		if err := srv.Close(); err != nil || now().Sub(began) > leaveMax {
+			t.Errorf("%v after %s", err, now().Sub(began))
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Log(err)
+		}
+	})
 }

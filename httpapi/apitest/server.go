@@ -35,6 +35,7 @@ func Start(t TB, options ...Option) *Server {
 		t.Helper()
 		if err := node.Close(); err != nil {
 			t.Errorf("apitest: end of %s: %v", t.Name(), err)
+			t.Logf("apitest: %s: its last requests were %s", t.Name(), node.requests.last())
 		}
 	})
 	return &Server{node, t}

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,4 +27,23 @@ func TestNode(t *testing.T) {
 func TestNode_WithoutLimits(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	conformance.Run(t, srv.URL, conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance})
+}
+
+// requestsTold is what doc.go says that the kit asks at most.
+const requestsTold = 700
+
+// TestNode_Requests: how often the kit asks is what it says.
+func TestNode_Requests(t *testing.T) {
+	srv := apitest.Start(t, apitest.Seed("standard"))
+	conformance.Check(t.Context(), srv.URL, conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance})
+	counted := 0
+	for _, r := range srv.Requests() {
+		if r.Status < 404 || r.Status == 429 || strings.HasPrefix(r.Path, "/v1/institutions/") {
+			counted++
+		}
+	}
+	t.Logf("%d requests, %d of them count", len(srv.Requests()), counted)
+	if counted > requestsTold {
+		t.Errorf("the kit asks %d times, and says %d at most", counted, requestsTold)
+	}
 }

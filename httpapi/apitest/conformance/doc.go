@@ -13,8 +13,9 @@
 // walk, a count against what is counted. A refresh in the middle of a rule looks like a breach; so a rule is broken only when
 // it fails twice.
 //
-// The kit asks about 400 times. Where limits stand in the way it waits for Retry-After, with Options.Wait. It changes
-// nothing, unless Options.Code lets it: then it makes two accounts and keys.
+// The kit asks some 650 times, with more currencies more often. Where limits stand in the way it waits for Retry-After, with
+// Options.Wait: at 60 requests a minute that is a quarter of an hour. It changes nothing, unless Options.Code lets it: then it
+// makes a few accounts and keys.
 //
 // # Where to change what
 //
