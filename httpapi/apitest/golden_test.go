@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -108,5 +109,41 @@ func TestSeed_Standard(t *testing.T) {
 	}
 	if _, err := Open(Seed("standard/v0")); err == nil || !strings.Contains(err.Error(), "standard/v1") {
 		t.Errorf("an unknown seed: %v", err)
+	}
+}
+
+// FuzzSeed: a file that is none is an error, whatever is in it.
+func FuzzSeed(f *testing.F) {
+	data, err := seeds.ReadFile("seeds/standard-v1.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"now":"2026-03-02T16:00:00Z","catalogue":{},"said":[{"source":"a","at":"2026-03-02T16:00:00Z","rates":[{"effectiveDate":"2026-02-30"}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := parseSeed("fuzz/v1", data); (s == nil) == (err == nil) {
+			t.Errorf("%v and %v", s, err)
+		}
+	})
+}
+
+// TestSeed_SideBySide: nodes with the same seed share what was read of it, and none changes it.
+func TestSeed_SideBySide(t *testing.T) {
+	var all sync.WaitGroup
+	answers := make([]string, 8)
+	for i := range answers {
+		srv := Start(t, Seed("standard"))
+		all.Go(func() {
+			for range 3 {
+				_, answers[i], _ = get(t, srv.Client, srv.URL+best)
+			}
+			srv.Expire("", "")
+		})
+	}
+	all.Wait()
+	for _, answer := range answers {
+		if answer != answers[0] {
+			t.Errorf("%s and %s", answer, answers[0])
+		}
 	}
 }

@@ -15,6 +15,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var (
+	_ TB = (*testing.T)(nil)
+	_ TB = (*testing.B)(nil)
+	_ TB = (*testing.F)(nil)
+)
+
 // now is the one door of these tests to the clock: the real one, and in a bubble the bubble's.
 func now() time.Time {
 	return time.Now() //nolint:forbidigo // see above

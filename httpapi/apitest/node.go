@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (n *Node) fill(seed *seed) error {
 		}
 	}
 	if seed != nil {
-		receipt, err := n.life.system.Observe(seed.refreshes)
+		receipt, err := n.life.system.Observe(slices.Clone(seed.refreshes))
 		if err = errors.Join(err, refused(&receipt)); err != nil {
 			return fmt.Errorf("seed %s: %w", seed.name, err)
 		}

@@ -5,8 +5,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -62,16 +62,38 @@ func (r *rateFile) rate(source string) Rate {
 	}
 }
 
+// known are all data sets, read once: they are immutable, and a hundred nodes may begin with the same.
+var known = sync.OnceValues(func() (map[string]*seed, error) {
+	all := map[string]*seed{}
+	for _, name := range seedNames() {
+		data, err := seeds.ReadFile("seeds/" + strings.ReplaceAll(name, "/", "-") + ".json")
+		if err != nil {
+			return nil, fmt.Errorf("seed %s: %w", name, err)
+		}
+		if all[name], err = parseSeed(name, data); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+})
+
 // readSeed finds a data set by its name.
 func readSeed(name string) (*seed, error) {
-	full := name
-	if version, known := newest()[name]; known {
-		full = version
+	all, err := known()
+	if err != nil {
+		return nil, err
 	}
-	data, err := seeds.ReadFile("seeds/" + strings.ReplaceAll(full, "/", "-") + ".json")
-	if err != nil || !fs.ValidPath(name) {
-		return nil, fmt.Errorf("there is no seed %q; there is %q", name, seedNames())
+	if version, is := newest()[name]; is {
+		name = version
 	}
+	if s := all[name]; s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("there is no seed %q; there is %q", name, seedNames())
+}
+
+// parseSeed reads a data set.
+func parseSeed(full string, data []byte) (*seed, error) {
 	var file seedFile
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

@@ -38,6 +38,10 @@ func TestStart(t *testing.T) {
 	if _, body, _ := get(t, srv.Client, srv.URL+"/v1/rates"); !strings.Contains(body, `"stale":true`) {
 		t.Error(body)
 	}
+	srv.Clock.Set(Epoch())
+	if _, body, _ := get(t, srv.Client, srv.URL+best); len(ids(t, body)) != 1 {
+		t.Errorf("back at the start: %s", body)
+	}
 }
 
 // TestStart_LeavesNothing: a node that was asked leaves no goroutine behind, and its Close says the same twice.
