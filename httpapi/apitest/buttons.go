@@ -143,14 +143,17 @@ func (n *Node) Restart() error {
 	})
 }
 
-// Crash ends the node as a kill does, and starts it on what was written by then. Connections break off.
+// Crash ends the node as a kill does, and starts it on what was written by then. Connections break off, and what was answered
+// before is kept.
 func (n *Node) Crash() error {
 	return n.press(func() error {
+		n.leave(true) // first: an answer after the copy would be one that the copy does not know
 		files, err := imageOf(n.life.dir)
 		if err != nil {
+			n.hall.resume(n.life.server)
 			return err
 		}
-		return n.replace(files, true)
+		return n.replace(files)
 	})
 }
 
@@ -171,7 +174,8 @@ func (n *Node) Snapshot() (state *State, err error) {
 func (n *Node) Restore(state *State) error {
 	return n.press(func() error {
 		n.Clock.Set(state.at)
-		if err := n.replace(state.files, false); err != nil {
+		n.leave(false)
+		if err := n.replace(state.files); err != nil {
 			return err
 		}
 		return n.recall(state) // behind the start, which draws as well
@@ -192,13 +196,13 @@ func copied(accounts map[string]*holder) map[string]*holder {
 	return own
 }
 
-// replace starts the node on other files.
-func (n *Node) replace(files map[string][]byte, abrupt bool) error {
+// replace starts the node, which everybody has left, on other files.
+func (n *Node) replace(files map[string][]byte) error {
 	dir, err := directory(files)
 	if err != nil {
+		n.hall.resume(n.life.server)
 		return err
 	}
-	n.leave(abrupt)
 	if err := n.abandon(); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

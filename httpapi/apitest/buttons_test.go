@@ -361,3 +361,55 @@ func TestClose_Unread(t *testing.T) {
 		}
 	})
 }
+
+// TestCrash_KeepsWhatWasAnswered: keys that are made while the node crashes are there afterwards if they were answered, and no
+// request is granted twice (L1).
+func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Quota(200, 1000))
+	key := "Bearer " + srv.Key()
+	var asking sync.WaitGroup
+	var granted atomic.Int64
+	stop := make(chan struct{})
+	for range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if status, _, _, err := try(t, srv.Client, srv.URL+best, "Authorization", key); err == nil && status == http.StatusOK {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	for range 8 {
+		srv.Crash()
+	}
+	close(stop)
+	asking.Wait()
+	for range 300 {
+		if status, _, _ := get(t, srv.Client, srv.URL+best, "Authorization", key); status == http.StatusOK {
+			granted.Add(1)
+		}
+	}
+	if got := granted.Load(); got > 200 {
+		t.Errorf("%d granted of 200", got)
+	}
+}
+
+// TestClock_Backwards: days that come again are no reason for the check at the end.
+func TestClock_Backwards(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits(), Follow(now))
+	key := "Bearer " + srv.Key()
+	for _, by := range []time.Duration{0, 48 * time.Hour, -48 * time.Hour, 30 * 24 * time.Hour, -90 * 24 * time.Hour, 90 * 24 * time.Hour} {
+		srv.Clock.Advance(by)
+		for range 20 {
+			get(t, srv.Client, srv.URL+"/v1/currencies", "Authorization", key)
+		}
+		if by > 0 {
+			srv.Crash()
+		}
+	}
+}

@@ -94,5 +94,6 @@ func WithChance(seed uint64) Option { return func(c *config) { c.chance = seed }
 // Logger gets what the node logs; without it, nobody does.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// From begins with the state that a Snapshot kept, clock included. A seed beside it gives the catalogue only.
+// From begins with the state that a Snapshot kept, clock included. Beside it a seed gives the catalogue only, and Rates and
+// KeysRequired nothing: what is published and required is in the state.
 func From(state *State) Option { return func(c *config) { c.state = state } }
