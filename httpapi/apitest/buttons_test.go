@@ -362,9 +362,8 @@ func TestClose_Unread(t *testing.T) {
 	})
 }
 
-// TestCrash_KeepsWhatWasAnswered: keys that are made while the node crashes are there afterwards if they were answered, and no
-// request is granted twice (L1).
-func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
+// TestCrash_GrantsNothingTwice: requests while the node crashes take nothing from what is counted (L1).
+func TestCrash_GrantsNothingTwice(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(200, 1000))
 	key := "Bearer " + srv.Key()
 	var asking sync.WaitGroup

@@ -37,8 +37,8 @@
 // # Failure
 //
 // Fail, Delay, Drop and Truncate, or a Fault with all its fields, spoil requests of a route: once, the next n, or a share of
-// them by a seed. A planted 429, 500 or 503 has body and headers of a real one. Restart is a stop and a start; Crash keeps
-// what was written and loses what was not.
+// them by a seed. A planted 429, 500 or 503 has body and headers of a real one, those about limits where
+// Limits are on. Restart is a stop and a start; Crash keeps what was written and loses what was not.
 //
 // # The check after each test
 //
@@ -52,9 +52,9 @@
 //
 // # Where to change what
 //
-//	a button          node.go (of a Node), server.go (the same, of a Server)
+//	a button          buttons.go (of a Node), server.go (the same, of a Server)
 //	an option         options.go
 //	a fault           fault.go, around.go; what it looks like on the wire: httpapi/harness.go
 //	a seed            seeds/NAME-vN.json; a new version is a new file, and a golden file in testdata
-//	the mock command  mock.go, control.go
+//	the mock command  control.go, and mock.go of package main
 package apitest
