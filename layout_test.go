@@ -32,14 +32,17 @@ type folder struct {
 func layout() map[string]folder {
 	return map[string]folder{
 		".": {ours: []string{"engine", "wal", "actors", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
-			"collectors/simulated"}},
+			"collectors/simulated",
+			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
 		"engine":          {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
 		"wal":             {never: []string{"net", "net/http"}},
 		"actors":          {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
 		"actors/mail":     {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
 		"httpapi":         {ours: []string{"engine"}},
-		"httpapi/apitest": {ours: []string{"actors", "httpapi", "collectors", "engine"}, never: []string{"testing"}},
-		"collectors":      {ours: []string{"engine", "collectors/source"}, never: []string{"net", "net/http", "os"}},
+		"httpapi/apitest": {ours: []string{"actors", "httpapi", "engine"}, never: []string{"testing"}},
+		// A test package that others run: it knows the contract, and nothing of this node.
+		"httpapi/apitest/conformance": {},
+		"collectors":                  {ours: []string{"engine", "collectors/source"}, never: []string{"net", "net/http", "os"}},
 
 		"collectors/source":    {ours: []string{"engine", "collectors/workbook"}, never: []string{"net/http", "net"}},
 		"collectors/fetch":     {ours: []string{"collectors/source"}},
@@ -135,7 +138,7 @@ func TestLayout_ControlImports(t *testing.T) {
 		pkg        goPackage
 	}{
 		{"ours", "engine imports wal", goPackage{ImportPath: module + "/engine", Imports: []string{module + "/wal"}}},
-		{"the harness in the root", ". imports httpapi/apitest", goPackage{ImportPath: module, Imports: []string{module + "/httpapi/apitest"}}},
+		{"the bench in the root", ". imports bench", goPackage{ImportPath: module, Imports: []string{module + "/bench"}}},
 		{"a library of another folder", "httpapi imports github.com/asynkron/protoactor-go/actor", goPackage{ImportPath: module + "/httpapi", Imports: []string{"github.com/asynkron/protoactor-go/actor"}}},
 		{"a library of nobody", "wal imports example.com/x", goPackage{ImportPath: module + "/wal", Imports: []string{"example.com/x"}}},
 		{"a test library in the program", "wal imports pgregory.net/rapid", goPackage{ImportPath: module + "/wal", Imports: []string{"pgregory.net/rapid"}}},

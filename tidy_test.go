@@ -40,9 +40,11 @@ func goroutineFiles() map[string]string {
 		"collectors/simulated/site.go": "Site.Close: waits for the accept loops and for every connection",
 		"sources_check.go":             "checkAll: waits for every check",
 		"demo_end.go":                  "demoEnd.release, at the end of the demo",
+		"httpapi/apitest/hall.go":      "hall.close: waits for the accept loop and for every connection",
 		"input.go":                     "the context of the command: only one that reads stdin may outlive it",
 		"main.go":                      "none is waited for: it gives the second signal its usual effect, then ends",
 		"management.go":                "management.stop: the server's accept loop",
+		"mock.go":                      "mockControl.stop: the control server's accept loop",
 		"node.go":                      "front.stop: the server's accept loop",
 		"serve.go":                     "takeInBeside: waits for the import",
 	}

@@ -138,6 +138,10 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 		s.refuseContent(ctx, op, request, content)
 		return
 	}
+	if err := s.plantedFor(ctx); err != nil {
+		s.failAccount(ctx, op, err)
+		return
+	}
 	if err := op.answer(s, ctx, request); err != nil {
 		s.failAccount(ctx, op, err)
 		return

@@ -49,6 +49,7 @@
 //	an error code          its status in errors.go
 //	a header               headers.go; then "go test -run Golden -update", and read the diff
 //	a limit of connections Limits in server.go
+//	what a test needs      harness.go: Date by the clock, planted errors, one connection at a time (apitest)
 //
 // # Decisions
 //

@@ -44,6 +44,9 @@ func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route) {
 		}
 		s.settle(ctx, &grant, now)
 	}()
+	if err := s.plantedFor(ctx); err != nil && s.refusePlanted(ctx, r, &grant, err) {
+		return
+	}
 	if grant.Admitted {
 		s.answerData(ctx, r, now)
 	} else {

@@ -112,6 +112,10 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route) {
 
 // answerData reads the parameters and answers.
 func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, now instant) {
+	if err := s.plantedFor(ctx); err != nil {
+		s.fail(ctx, err)
+		return
+	}
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
 	q, problems := s.params.read(r.operation, path, text, readOptions{
 		catalogue: s.catalogue, today: now.today, allowUnknown: s.allowUnknown,

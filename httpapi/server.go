@@ -51,6 +51,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits bound what one connection may cost.
 	Limits Limits
+	// Harness is for a server inside a test. Nil in every node.
+	Harness *Harness
 }
 
 // Limits bound what clients may cost. A zero field means its default.
@@ -133,6 +135,7 @@ type Server struct {
 
 	challenges challenges
 	noticeLink []byte
+	harness    *harness // nil: not in a test
 
 	mu        sync.Mutex
 	stopped   bool
@@ -166,6 +169,13 @@ func New(c Config) *Server {
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
+	if c.Harness != nil {
+		s.harness = &harness{}
+		s.http.NoDefaultDate = true
+		if c.Harness.Around != nil {
+			s.http.Handler = c.Harness.Around(s.serve)
+		}
+	}
 	return s
 }
 
@@ -242,9 +252,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 // begin puts the headers on that every answer has; what comes later changes them.
 func (s *Server) begin(ctx *fasthttp.RequestCtx, id string) {
 	header := &ctx.Response.Header
-	if s.accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
+	switch {
+	case s.harness != nil:
+		s.beginDated(ctx)
+	case s.accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
 		s.private.CopyTo(header)
-	} else {
+	default:
 		s.template.CopyTo(header)
 	}
 	header.SetCanonical(s.names.requestID, bytesOf(id))

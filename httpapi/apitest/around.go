@@ -1,0 +1,140 @@
+package apitest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi"
+)
+
+// Request is a request that the node was sent, as it arrived.
+type Request struct {
+	At     time.Time // on the node's clock
+	Method string
+	Path   string // as sent, still encoded
+	Query  string // as sent
+	Header http.Header
+	Body   []byte
+	Status int // of the answer
+}
+
+// requestsMax is how many requests are kept, the newest ones.
+const requestsMax = 10_000
+
+// record keeps requests.
+type record struct {
+	mu   sync.Mutex
+	list []Request
+}
+
+func (r *record) add(request Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.list) == requestsMax {
+		r.list = slices.Delete(r.list, 0, requestsMax/2)
+	}
+	r.list = append(r.list, request)
+}
+
+func (r *record) all() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+// lastRequests is how many requests are told when a test fails.
+const lastRequests = 10
+
+// last tells the newest requests, oldest first.
+func (r *record) last() []string {
+	all, told := r.all(), []string{}
+	for _, request := range all[max(0, len(all)-lastRequests):] {
+		told = append(told, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
+	}
+	return told
+}
+
+func (r *record) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = nil
+}
+
+// around goes around each request: it spoils the ones that a fault asks for, and keeps all.
+func (n *Node) around(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		request := read(ctx, n.Clock.Now())
+		fault, spoilt := n.faults.take(request.Method, request.Path)
+		if spoilt {
+			pause(ctx, fault.Delay)
+			if err := fault.error(); err != nil {
+				httpapi.Plant(ctx, err)
+			}
+		}
+		next(ctx)
+		request.Status = ctx.Response.StatusCode()
+		n.requests.add(request)
+		if spoilt {
+			spoil(ctx, &fault)
+		}
+	}
+}
+
+// read copies a request: its memory is used again.
+func read(ctx *fasthttp.RequestCtx, at time.Time) Request {
+	target, header := ctx.Request.Header.RequestURI(), http.Header{}
+	for name, value := range ctx.Request.Header.All() {
+		header.Add(string(name), string(value))
+	}
+	path, query := split(string(target))
+	return Request{
+		At: at, Method: string(ctx.Method()), Path: path, Query: query, Header: header, Body: slices.Clone(ctx.Request.Body()),
+	}
+}
+
+// pause waits, until the connection is to end.
+func pause(ctx *fasthttp.RequestCtx, wait time.Duration) {
+	c, ours := ctx.Conn().(*conn)
+	if wait == 0 || !ours {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.gone:
+	}
+}
+
+// spoil cuts the answer off.
+func spoil(ctx *fasthttp.RequestCtx, fault *Fault) {
+	c, ours := ctx.Conn().(*conn)
+	body := len(ctx.Response.Body())
+	switch {
+	case !ours:
+	case fault.Drop:
+		c.cut(0)
+	case fault.Truncate > 0 && fault.Truncate < body:
+		ctx.SetConnectionClose()
+		ctx.Response.Header.SetContentLength(body)
+		c.cut(len(ctx.Response.Header.Header()) + fault.Truncate)
+	}
+}
+
+// split is path and query of a target.
+func split(target string) (path, query string) {
+	path, query, _ = strings.Cut(target, "?")
+	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {
+		path = ""
+		if at := strings.IndexByte(rest, '/'); at >= 0 {
+			path = rest[at:]
+		}
+	}
+	return path, query
+}

@@ -1,0 +1,283 @@
+package conformance_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/httpapi/apitest"
+	"github.com/tasard/tasard/httpapi/apitest/conformance"
+)
+
+// breach is a server that is right but for one thing: what a proxy in front of it does to requests or answers.
+type breach struct {
+	next   http.RoundTripper
+	ask    func(*http.Request)
+	answer func(*http.Request, *http.Response, []byte) []byte // the body that goes on
+}
+
+// RoundTrip passes a request on.
+func (b *breach) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.ask != nil {
+		r = r.Clone(r.Context())
+		b.ask(r)
+	}
+	res, err := b.next.RoundTrip(r)
+	if err != nil || b.answer == nil {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := res.Body.Close(); err != nil {
+		return nil, err
+	}
+	body = b.answer(r, res, body)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return res, nil
+}
+
+// replaced breaks every answer on a path by a pattern in its body.
+func replaced(path, pattern, with string) *breach {
+	expression := regexp.MustCompile(pattern)
+	return &breach{answer: func(r *http.Request, _ *http.Response, body []byte) []byte {
+		if r.URL.Path != path {
+			return body
+		}
+		return expression.ReplaceAll(body, []byte(with))
+	}}
+}
+
+// headed breaks a header of the answers that a test picks.
+func headed(pick func(*http.Request, int) bool, name, value string) *breach {
+	return &breach{answer: func(r *http.Request, res *http.Response, body []byte) []byte {
+		if pick(r, res.StatusCode) {
+			res.Header.Del(name)
+			if value != "" {
+				res.Header.Set(name, value)
+			}
+		}
+		return body
+	}}
+}
+
+// asked breaks a request on a path.
+func asked(path string, change func(*http.Request)) *breach {
+	return &breach{ask: func(r *http.Request) {
+		if r.URL.Path == path {
+			change(r)
+		}
+	}}
+}
+
+func parameter(name, from, to string) func(*http.Request) {
+	return func(r *http.Request) {
+		query := r.URL.Query()
+		if from == "*" || query.Get(name) == from {
+			query.Set(name, to)
+			if to == "" {
+				query.Del(name)
+			}
+			r.URL.RawQuery = query.Encode()
+		}
+	}
+}
+
+func always(*http.Request, int) bool { return true }
+
+func withStatus(status int) func(*http.Request, int) bool {
+	return func(_ *http.Request, answered int) bool { return answered == status }
+}
+
+// answered breaks the status of some answers.
+func answered(from, to int, path string) *breach {
+	return &breach{answer: func(r *http.Request, res *http.Response, body []byte) []byte {
+		if res.StatusCode == from && strings.HasPrefix(r.URL.Path, path) {
+			res.StatusCode = to
+		}
+		return body
+	}}
+}
+
+// answeredFor breaks the status of the answers to some queries.
+func answeredFor(query string, to int) *breach {
+	return &breach{answer: func(r *http.Request, res *http.Response, body []byte) []byte {
+		if strings.Contains(r.URL.RawQuery, query) {
+			res.StatusCode = to
+		}
+		return body
+	}}
+}
+
+// reversed turns the items of a list around.
+func reversed(path string) *breach {
+	return &breach{answer: func(r *http.Request, _ *http.Response, body []byte) []byte {
+		start, end := bytes.Index(body, []byte(`"data":[{`)), bytes.LastIndex(body, []byte(`}],"meta"`))
+		if r.URL.Path != path || start < 0 || end < 0 {
+			return body
+		}
+		start += len(`"data":[{`)
+		items := strings.Split(string(body[start:end]), `},{"institutionId"`)
+		for i := range items[1:] {
+			items[i+1] = `"institutionId"` + items[i+1]
+		}
+		slices.Reverse(items)
+		return slices.Concat(body[:start], []byte(strings.Join(items, "},{")), body[end:])
+	}}
+}
+
+// breaches are one planted mistake each, with the rule that must tell it.
+func breaches() map[string]map[string]*breach {
+	return map[string]map[string]*breach{
+		"S1":  {"convert applies the other side": asked("/v1/convert", parameter("operation", "buy", "sell"))},
+		"S2":  {"worst first": reversed("/v1/rates/best")},
+		"S3":  {"priorities turned round": replaced("/v1/rates/best", `("institutionId":"ambar"[^}]*"priority":)100`, `${1}300`)},
+		"S4":  {"only the best three": replaced("/v1/rates/best", `(?s)("data":\[\{.*?\}).*\],"meta"`, `$1],"meta"`), "expired ones too": replaced("/v1/rates", `"stale":true`, `"stale":false`)},
+		"S5":  {"best of reference rates": asked("/v1/rates/best", parameter("kind", "reference", "commercial"))},
+		"S6":  {"no reference rates in convert": asked("/v1/convert", parameter("kind", "reference", "commercial"))},
+		"S8":  {"amounts are cut, not rounded": replaced("/v1/convert", `("amountDop":"\d+\.\d)\d"`, `${1}0"`)},
+		"S9":  {"amounts get decimals": replaced("/v1/convert", `("foreignAmount":"\d+)"`, `$1.00"`), "the operation is not told": replaced("/v1/rates/best", `"operation":"sell"`, `"operation":"buy"`)},
+		"S10": {"fees are included": replaced("/v1/convert", `"feesIncluded":false`, `"feesIncluded":true`), "no notice": replaced("/v1/convert", `"feeNotice":"[^"]*"`, `"feeNotice":""`)},
+		"P1":  {"pages overlap": replaced("/v1/rates", `"nextCursor":7,`, `"nextCursor":6,`), "the cursor is not looked at": asked("/v1/rates", parameter("cursor", "*", "0"))},
+		"P2":  {"one too many": replaced("/v1/institutions", `"total":1`, `"total":2`)},
+		"P4":  {"rates turned round": reversed("/v1/rates"), "history turned round": replaced("/v1/rates/history", `"date":"2026-02-2`, `"date":"2026-03-2`)},
+		"P5":  {"parts of seconds": replaced("/v1/rates", `("generatedAt":"[^"]*)Z"`, `$1.5Z"`), "another zone": replaced("/v1/institutions", `("generatedAt":"[^"]*)Z"`, `$1+00:00"`)},
+		"P6":  {"counts without expired ones": replaced("/v1/currencies", `"quoteCount":2,`, `"quoteCount":1,`), "institutions count all": replaced("/v1/institutions", `"currentQuoteCount":0`, `"currentQuoteCount":2`)},
+		"P7":  {"an unknown institution is 200": answered(404, 200, "/v1/institutions/"), "one is not listed": replaced("/v1/institutions", `"id":"ambar"`, `"id":"ambre"`)},
+		"P8":  {"the currency is not looked at": asked("/v1/institutions", parameter("currency", "*", ""))},
+		"P9": {"nothing is 404": {answer: func(_ *http.Request, res *http.Response, body []byte) []byte {
+			if bytes.Contains(body, []byte(`"total":0`)) {
+				res.StatusCode = 404
+			}
+			return body
+		}}},
+		"P10": {"ids without the kind": replaced("/v1/rates", `:commercial"`, `"`)},
+		"T1":  {"never stale": replaced("/v1/rates", `"stale":true`, `"stale":false`), "always stale": replaced("/v1/rates", `"stale":false`, `"stale":true`)},
+		"T4":  {"never checked": replaced("/v1/rates", `"lastCheckedAt":"2026`, `"lastCheckedAt":"2025`)},
+		"T5":  {"rows twice": replaced("/v1/rates/history", `("data":\[)(\{[^}]*\})`, `$1$2,$2`)},
+		"T6": {"the default is another week": asked("/v1/rates/history", func(r *http.Request) {
+			if r.URL.Query().Get("from") == "" && r.URL.Query().Get("to") == "" {
+				parameter("from", "*", "2026-03-01")(r)
+			}
+		})},
+		"T7": {"a range is turned round": asked("/v1/rates/history", func(r *http.Request) {
+			if q := r.URL.Query(); q.Get("from") > q.Get("to") && q.Get("to") != "" {
+				parameter("from", "*", q.Get("to"))(r)
+			}
+		})},
+		"T8":  {"a range is cut": asked("/v1/rates/history", parameter("from", "2024-01-01", "2024-06-01"))},
+		"T9":  {"days ahead are an error": answeredFor("from=2027", 400)},
+		"T10": {"a day that there is not": asked("/v1/rates/history", parameter("from", "2025-02-29", "2025-03-01"))},
+	}
+}
+
+// moreBreaches are those of requests, limits and headers.
+func moreBreaches() map[string]map[string]*breach {
+	data := func(r *http.Request, _ int) bool { return r.URL.Path == "/v1/rates" }
+	account := func(r *http.Request, _ int) bool { return strings.HasPrefix(r.URL.Path, "/v1/account/") }
+	return map[string]map[string]*breach{
+		"Q1": {"unknown ones are ignored": asked("/v1/rates", parameter("curency", "*", "")), "no hint": replaced("/v1/rates", `currency`, `something`)},
+		"Q2": {"the last one counts": asked("/v1/rates", func(r *http.Request) {
+			if len(r.URL.Query()["currency"]) > 1 {
+				parameter("currency", "*", "USD")(r)
+			}
+		})},
+		"Q3": {"small letters are as good": asked("/v1/rates", parameter("currency", "usd", "USD")), "201 is 200": asked("/v1/rates", parameter("limit", "201", "200"))},
+		"Q4": {"a key in the URL opens": asked("/v1/rates", parameter("api_key", "anything", ""))},
+		"Q5": {"HEAD has another tag": headed(func(r *http.Request, _ int) bool { return r.Method == "HEAD" }, "ETag", `W/"x"`), "OPTIONS is 200": answered(204, 200, "/v1/rates")},
+		"Q6": {"POST is GET": {ask: func(r *http.Request) {
+			r.Method = map[bool]string{true: "GET", false: r.Method}[r.Method == "POST" && r.URL.Path == "/v1/rates"]
+		}}, "no Allow": headed(withStatus(405), "Allow", "")},
+		"Q7": {"an unknown path is 400": answered(404, 400, "/v1/nothing")},
+		"Q8": {"a slash at the end is forgiven": {ask: func(r *http.Request) {
+			r.URL.Path = map[bool]string{true: "/v1/rates", false: r.URL.Path}[r.URL.Path == "/v1/rates/"]
+		}}},
+		"Q9":  {"long ids are 404": answered(400, 404, "/v1/institutions/")},
+		"Q10": {"plain text": headed(withStatus(404), "Content-Type", "text/plain"), "sniffing": headed(withStatus(200), "X-Content-Type-Options", "")},
+		"Q11": {"never compressed": {ask: func(r *http.Request) { r.Header.Set("Accept-Encoding", "identity") }}},
+		"Q12": {"never 304": {ask: func(r *http.Request) { r.Header.Del("If-None-Match") }}, "strong": headed(withStatus(200), "ETag", `"x"`)},
+		"Q13": {"kept for an hour": headed(data, "Cache-Control", "private, max-age=3600"), "shared": headed(data, "Cache-Control", "public, max-age=1"), "errors are kept": headed(withStatus(404), "Cache-Control", "private, max-age=5")},
+		"Q14": {"no CORS on errors": headed(withStatus(400), "Access-Control-Allow-Origin", ""), "CORS on accounts": headed(account, "Access-Control-Allow-Origin", "*")},
+		"Q15": {"with credentials": headed(func(r *http.Request, _ int) bool { return r.Method == "OPTIONS" }, "Access-Control-Allow-Credentials", "true")},
+		"Q16": {"one id for all": headed(always, "X-Request-Id", "1"), "none on errors": headed(withStatus(405), "X-Request-Id", "")},
+		"E1": {"another code": {answer: func(_ *http.Request, _ *http.Response, body []byte) []byte {
+			return bytes.Replace(body, []byte(`"code":"method_not_allowed"`), []byte(`"code":"wrong_method"`), 1)
+		}}},
+		"E2": {"details on 404": {answer: func(_ *http.Request, res *http.Response, body []byte) []byte {
+			if res.StatusCode != 404 {
+				return body
+			}
+			return bytes.Replace(body, []byte(`}}`), []byte(`,"details":[{"path":["a"],"message":"b"}]}}`), 1)
+		}}},
+		"L2": {"one more is left than is granted": headed(withStatus(429), "X-RateLimit-Remaining", "1")},
+		"L3": {"the wider window": headed(withStatus(200), "X-RateLimit-Limit", "100000"), "milliseconds": headed(withStatus(200), "X-RateLimit-Reset", "1772467260000")},
+		"L5": {"not when to come again": headed(withStatus(429), "Retry-After", "0")},
+		"L6": {"an error costs nothing": {ask: func(r *http.Request) {
+			if r.URL.RawQuery == "limit=0" {
+				r.URL.Path, r.URL.RawQuery = "/v1/nothing", ""
+			}
+		}}},
+		"L7": {"parameters before the method": answered(405, 400, "/v1/rates")},
+		"L9": {"no limits on 304": headed(withStatus(304), "RateLimit", "")},
+		"K1": {"a key opens the account": answered(401, 200, "/v1/account/keys"), "no Location": headed(withStatus(201), "Location", "")},
+		"K2": {"wrong codes are told apart": {answer: func(_ *http.Request, _ *http.Response, body []byte) []byte {
+			return bytes.Replace(body, []byte("invalid_code"), []byte("invalid_key"), 1)
+		}}},
+		"K3": {"a second code at once": {answer: func(r *http.Request, res *http.Response, body []byte) []byte {
+			if strings.HasSuffix(r.URL.Path, "/codes") && res.StatusCode == 429 {
+				res.StatusCode = 202
+			}
+			return body
+		}}},
+		"K5": {"a third key": answered(409, 201, "/v1/account/keys")},
+		"K8": {"a field more": replaced("/v1/rates", `"stale":`, `"fresh":true,"stale":`), "a field less": replaced("/v1/convert", `,"feesIncluded":false`, ``), "a meta on currencies": replaced("/v1/currencies", `\]\}$`, `],"meta":{}}`)},
+		"K9": {"there are events": answered(404, 200, "/v1/events")},
+	}
+}
+
+// TestControls: each planted breach is told by its rule, and by that rule when nothing is planted it is not.
+func TestControls(t *testing.T) {
+	planted, told := 0, map[string]bool{}
+	for _, table := range []map[string]map[string]*breach{breaches(), moreBreaches()} {
+		for rule, mistakes := range table {
+			for name, mistake := range mistakes {
+				planted++
+				told[rule] = true
+				t.Run(rule+" "+name, func(t *testing.T) {
+					srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 0))
+					options := optionsOf(srv)
+					mistake.next = srv.Client.Transport
+					options.Client = &http.Client{Transport: mistake}
+					if !seesAll(rule) {
+						options.Rules = []string{rule}
+					}
+					findings := conformance.Check(t.Context(), srv.URL, options)
+					at := slices.IndexFunc(findings, func(f conformance.Finding) bool { return f.Rule == rule })
+					if at < 0 || len(findings[at].Problems) == 0 {
+						t.Errorf("nobody tells it: %+v", findings)
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%d breaches of %d rules", planted, len(told))
+	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 0))
+	for _, finding := range conformance.Check(t.Context(), srv.URL, optionsOf(srv)) {
+		if !told[finding.Rule] {
+			t.Errorf("no breach is planted for %s", finding.Rule)
+		}
+		if len(finding.Problems) > 0 {
+			t.Errorf("%s without a breach: %q", finding.Rule, finding.Problems)
+		}
+	}
+}
+
+// seesAll tells the rules that look at the answers to all others.
+func seesAll(rule string) bool {
+	return slices.Contains([]string{"Q10", "Q14", "Q16", "E1", "E2", "L5", "L9", "K8"}, rule)
+}

@@ -1,0 +1,140 @@
+package conformance
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// remaining is what a caller has left; false when the server sends no limit headers.
+func (k *trial) remaining(a *answer) (windows map[string]window, limited bool) {
+	state := a.header.Get("RateLimit")
+	if state == "" {
+		return nil, false
+	}
+	windows = map[string]window{}
+	for part := range strings.SplitSeq(state, ", ") {
+		var w window
+		name, rest, _ := strings.Cut(part, ";")
+		if _, err := fmt.Sscanf(rest, "r=%d;t=%d", &w.remaining, &w.reset); err != nil {
+			k.fatalf("%s: RateLimit is %q", a, state)
+		}
+		windows[strings.Trim(name, `"`)] = w
+	}
+	for part := range strings.SplitSeq(a.header.Get("RateLimit-Policy"), ", ") {
+		var quota, seconds int
+		name, rest, _ := strings.Cut(part, ";")
+		name = strings.Trim(name, `"`)
+		w, known := windows[name]
+		if _, err := fmt.Sscanf(rest, "q=%d;w=%d", &quota, &seconds); err != nil || !known {
+			k.fatalf("%s: RateLimit-Policy is %q, RateLimit %q", a, a.header.Get("RateLimit-Policy"), state)
+		}
+		w.limit = quota
+		windows[name] = w
+	}
+	return windows, true
+}
+
+// window is a limit as it stands.
+type window struct{ limit, remaining, reset int }
+
+func (k *trial) whole(a *answer, name string) int {
+	n, err := strconv.Atoi(a.header.Get(name))
+	if err != nil {
+		k.fatalf("%s: %s is %q, no whole number", a, name, a.header.Get(name))
+	}
+	return n
+}
+
+func checkWindows(k *trial) {
+	for range 3 {
+		a := k.ok("/v1/rates?limit=1")
+		windows, limited := k.remaining(a)
+		if !limited {
+			k.notef("the server sends no limit headers")
+			return
+		}
+		limit, left, reset := k.whole(a, "X-RateLimit-Limit"), k.whole(a, "X-RateLimit-Remaining"), k.whole(a, "X-RateLimit-Reset")
+		tighter := windows["minute"]
+		if day := windows["day"]; day.remaining < tighter.remaining || day.remaining == tighter.remaining && day.reset > tighter.reset {
+			tighter = day
+		}
+		if limit != tighter.limit || left != tighter.remaining {
+			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, left, limit, tighter.remaining, tighter.limit)
+		}
+		at := k.moment(read[list[rate]](k, a).Meta.GeneratedAt).Unix()
+		if ahead := int64(reset) - at; ahead < int64(tighter.reset)-1 || ahead > int64(tighter.reset)+2 {
+			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, ahead, tighter.reset)
+		}
+	}
+}
+
+func checkCharges(k *trial) {
+	tag := k.ok("/v1/rates").header.Get("ETag")
+	for _, c := range []struct {
+		method, target, header string
+		status, cost           int
+	}{
+		{http.MethodGet, "/v1/rates", "", 200, 1}, {http.MethodHead, "/v1/rates", "", 200, 1}, {http.MethodGet, "/v1/rates", tag, 304, 1},
+		{http.MethodGet, "/v1/rates?limit=0", "", 400, 1}, {http.MethodGet, "/v1/institutions/no-such-bank", "", 404, 1},
+		{http.MethodGet, "/v1/nothing", "", 404, 0}, {http.MethodPost, "/v1/rates", "", 405, 0}, {http.MethodOptions, "/v1/rates", "", 204, 0},
+	} {
+		before, limited := k.remaining(k.ok("/v1/currencies"))
+		if !limited {
+			k.notef("the server sends no limit headers")
+			return
+		}
+		r := request{method: c.method, target: c.target, patient: true}
+		if c.header != "" {
+			r.header = []string{"If-None-Match", c.header}
+		}
+		if a := k.send(r); a.status != c.status {
+			k.errorf("%s, want %d", a, c.status)
+			continue
+		}
+		after, _ := k.remaining(k.ok("/v1/currencies"))
+		if spent := before["day"].remaining - after["day"].remaining; spent != c.cost+1 {
+			k.errorf("%s %s (%d) costs %d requests, want %d", c.method, c.target, c.status, spent-1, c.cost)
+		}
+	}
+}
+
+func checkTurns(k *trial) {
+	k.refused("/v1/nothing?limit=0", http.StatusNotFound, "not_found")
+	k.mustRefuse(k.send(request{method: http.MethodPost, target: "/v1/nothing"}), http.StatusNotFound, "not_found")
+	k.mustRefuse(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
+}
+
+// exhaustMax is how many requests the kit sends to see a limit.
+const exhaustMax = 1000
+
+func checkExhaust(k *trial) {
+	windows, limited := k.remaining(k.ok("/v1/currencies"))
+	if !limited {
+		k.fatalf("Exhaust is set, and the server sends no limit headers")
+	}
+	left := min(windows["minute"].remaining, windows["day"].remaining)
+	for sent := 0; ; sent++ {
+		a := k.send(request{method: http.MethodGet, target: "/v1/currencies"})
+		if a.status == http.StatusTooManyRequests {
+			if sent < left {
+				k.errorf("%d requests were left, the server refuses after %d", left, sent)
+			}
+			code := read[fault](k, a).Error.Code
+			if code != "rate_limited" && code != "quota_exceeded" {
+				k.errorf("%s: error.code is %q", a, code)
+			}
+			if k.whole(a, "X-RateLimit-Remaining") != 0 || k.whole(a, "Retry-After") < 1 {
+				k.errorf("%s: %s left, Retry-After %s", a, a.header.Get("X-RateLimit-Remaining"), a.header.Get("Retry-After"))
+			}
+			break
+		}
+		if sent > left && sent > exhaustMax || sent >= left+windows["minute"].limit {
+			k.fatalf("%d requests were left, the server answers %d", left, sent+1)
+		}
+	}
+	if after := k.get("/v1/currencies"); after.status != http.StatusOK {
+		k.errorf("%s after Retry-After", after)
+	}
+}

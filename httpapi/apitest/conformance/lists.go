@@ -1,0 +1,224 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// currency and institution are items of their lists.
+type (
+	currency struct {
+		Code                          string
+		QuoteCount, CurrentQuoteCount int
+	}
+	institution struct {
+		ID                string
+		Currencies        []string
+		CurrentQuoteCount int
+		Active            bool
+	}
+)
+
+// paged are the lists that have pages.
+func (k *trial) paged() []string {
+	first := k.currencies()[0]
+	return []string{
+		"/v1/institutions", "/v1/rates", "/v1/rates?currency=" + first, "/v1/rates/best?operation=buy&currency=" + first,
+		"/v1/convert?operation=sell&amount=1&currency=" + first, "/v1/rates/history",
+	}
+}
+
+func checkWalks(k *trial) {
+	for _, target := range k.paged() {
+		whole := walk[any](k, target, 200)
+		for _, limit := range []int{7, max(1, len(whole)/2)} {
+			if got := walk[any](k, target, limit); !reflect.DeepEqual(got, whole) {
+				k.errorf("GET %s: a walk in steps of %d has %d items, in one of 200 %d, or they differ", target, limit, len(got), len(whole))
+			}
+		}
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		for _, beyond := range []int{len(whole), len(whole) + 1, 100_000} {
+			page := listOf[any](k, fmt.Sprintf("%s%scursor=%d", target, separator, beyond))
+			if len(page.Data) != 0 || page.Meta.NextCursor != nil || page.Meta.Total != len(whole) {
+				k.errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, beyond, len(page.Data), page.Meta.Total, len(whole), page.Meta.NextCursor)
+			}
+		}
+	}
+}
+
+func checkTotals(k *trial) {
+	for _, target := range k.paged() {
+		want := len(walk[any](k, target, 200))
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		for _, cut := range []string{"limit=1", "limit=200", "limit=1&cursor=1"} {
+			if got := listOf[any](k, target+separator+cut).Meta.Total; got != want {
+				k.errorf("GET %s%s%s: total is %d, the walk has %d", target, separator, cut, got, want)
+			}
+		}
+	}
+}
+
+// sorted tells that every item comes after the one before.
+func sorted[T any](k *trial, what string, items []T, order func(a, b T) int) {
+	for i := 1; i < len(items); i++ {
+		if order(items[i-1], items[i]) >= 0 {
+			k.errorf("%s: %v before %v", what, items[i-1], items[i])
+		}
+	}
+}
+
+func checkListOrders(k *trial) {
+	sorted(k, "currencies", listOf[currency](k, "/v1/currencies").Data, func(a, b currency) int { return cmp.Compare(a.Code, b.Code) })
+	sorted(k, "institutions", walk[institution](k, "/v1/institutions", 200), func(a, b institution) int { return cmp.Compare(a.ID, b.ID) })
+	sorted(k, "rates", k.rates(""), func(a, b rate) int {
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
+	})
+	sorted(k, "history", walk[row](k, "/v1/rates/history", 200), func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Date, b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
+			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.SourceID, b.SourceID))
+	})
+}
+
+// wholeSecond is the form of generatedAt.
+const wholeSecond = "2006-01-02T15:04:05Z"
+
+func checkGeneratedAt(k *trial) {
+	for _, target := range k.paged() {
+		if at := listOf[any](k, target).Meta.GeneratedAt; !isMoment(at) {
+			k.errorf("GET %s: generatedAt is %q", target, at)
+		}
+	}
+}
+
+func isMoment(text string) bool {
+	_, err := time.Parse(wholeSecond, text)
+	return err == nil && len(text) == len(wholeSecond)
+}
+
+// tally counts the rates of a currency or institution.
+type tally struct {
+	all, current int
+	currencies   map[string]bool
+}
+
+func tallies(rates []rate, of func(*rate) string) map[string]*tally {
+	counted := map[string]*tally{}
+	for i := range rates {
+		t := counted[of(&rates[i])]
+		if t == nil {
+			t = &tally{currencies: map[string]bool{}}
+			counted[of(&rates[i])] = t
+		}
+		t.all++
+		t.currencies[rates[i].Currency] = true
+		if !rates[i].Stale {
+			t.current++
+		}
+	}
+	return counted
+}
+
+func checkCounts(k *trial) {
+	rates := k.rates("")
+	byCurrency := tallies(rates, func(r *rate) string { return r.Currency })
+	for _, c := range listOf[currency](k, "/v1/currencies").Data {
+		want := byCurrency[c.Code]
+		if want == nil {
+			want = &tally{}
+		}
+		if c.QuoteCount != want.all || c.CurrentQuoteCount != want.current {
+			k.errorf("currency %s: %d rates, %d current; counted %d, %d", c.Code, c.QuoteCount, c.CurrentQuoteCount, want.all, want.current)
+		}
+		delete(byCurrency, c.Code)
+	}
+	for code := range byCurrency {
+		k.errorf("currency %s has rates and is not listed", code)
+	}
+	byInstitution := tallies(rates, func(r *rate) string { return r.InstitutionID })
+	for _, i := range walk[institution](k, "/v1/institutions", 200) {
+		want := byInstitution[i.ID]
+		if want == nil {
+			want = &tally{}
+		}
+		if i.CurrentQuoteCount != want.current || len(i.Currencies) != len(want.currencies) {
+			k.errorf("institution %s: %d current rates in %q; counted %d in %d currencies", i.ID, i.CurrentQuoteCount, i.Currencies, want.current, len(want.currencies))
+		}
+	}
+}
+
+func checkListedInstitutions(k *trial) {
+	listed := map[string]bool{}
+	for _, i := range walk[institution](k, "/v1/institutions", 200) {
+		listed[i.ID] = true
+		if !i.Active {
+			k.errorf("institution %s is listed and inactive", i.ID)
+		}
+	}
+	for _, r := range k.rates("") {
+		if !listed[r.InstitutionID] {
+			k.errorf("%s is of an institution that is not listed", r.ID)
+		}
+	}
+	for id := range listed {
+		detail := read[struct{ Data struct{ Rates []rate } }](k, k.ok("/v1/institutions/"+url.PathEscape(id)))
+		if got, want := idsOf(detail.Data.Rates), idsOf(k.rates("institution="+id)); !slices.Equal(got, want) {
+			k.errorf("institution %s has the rates %q, the list %q", id, got, want)
+		}
+		break // each costs three requests; one tells
+	}
+	k.refused("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
+}
+
+func checkInstitutionsOfCurrency(k *trial) {
+	all := k.rates("")
+	for _, code := range k.currencies() {
+		var want []string
+		for i := range all {
+			if all[i].Currency == code && !slices.Contains(want, all[i].InstitutionID) {
+				want = append(want, all[i].InstitutionID)
+			}
+		}
+		slices.Sort(want)
+		var got []string
+		for _, i := range walk[institution](k, "/v1/institutions?currency="+code, 200) {
+			got = append(got, i.ID)
+			if !slices.IsSorted(i.Currencies) || !slices.Contains(i.Currencies, code) {
+				k.errorf("institution %s, listed for %s, has the currencies %q", i.ID, code, i.Currencies)
+			}
+		}
+		if !slices.Equal(got, want) {
+			k.errorf("institutions of %s: %q, want %q", code, got, want)
+		}
+	}
+}
+
+func checkNothingMatches(k *trial) {
+	for _, target := range []string{
+		"/v1/rates?currency=XXX", "/v1/rates?institution=no-such-bank", "/v1/institutions?currency=XXX", "/v1/rates/best?currency=XXX&operation=buy",
+		"/v1/rates/history?institution=no-such-bank", "/v1/convert?currency=XXX&operation=sell&amount=1",
+	} {
+		if page := listOf[any](k, target); len(page.Data) != 0 || page.Meta.Total != 0 || page.Meta.NextCursor != nil {
+			k.errorf("GET %s: %d items, total %d", target, len(page.Data), page.Meta.Total)
+		}
+	}
+}
+
+func checkIDs(k *trial) {
+	for _, r := range k.rates("") {
+		if want := strings.Join([]string{r.InstitutionID, r.Currency, r.Channel, r.Kind}, ":"); r.ID != want {
+			k.errorf("a rate is called %q, want %q", r.ID, want)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package conformance
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func checkUnknownParameter(k *trial) {
+	for target, near := range map[string][2]string{
+		"/v1/rates?curency=USD": {"curency", "currency"}, "/v1/rates/best?currency=USD&operation=buy&limt=1": {"limt", "limit"},
+		"/v1/rates/history?form=2026-01-01": {"form", "from"},
+	} {
+		k.badParameter(target, near[0])
+		told := false
+		for _, d := range read[fault](k, k.get(target)).Error.Details {
+			told = told || strings.Contains(d.Message, near[1])
+		}
+		if !told {
+			k.errorf("GET %s: no message names %q", target, near[1])
+		}
+	}
+	k.badParameter("/v1/currencies?limit=1", "limit")
+	k.badParameter("/v1/rates?amount=1", "amount")
+}
+
+func checkRepeated(k *trial) {
+	f := k.refused("/v1/rates?currency=USD&currency=USD", http.StatusBadRequest, "invalid_parameters")
+	for _, d := range f.Error.Details {
+		if len(d.Path) == 2 && d.Path[0] == "currency" && reflect.DeepEqual(d.Path[1], float64(1)) {
+			return
+		}
+	}
+	k.errorf("a repeated currency: no detail with the path [\"currency\",1]: %+v", f.Error.Details)
+}
+
+func checkValues(k *trial) {
+	bad := map[string][]string{
+		"currency":    {"usd", "", "US", "USDD", "%20USD", "USD%20", "U$D"},
+		"institution": {"", "Popular", "a_b", "a%20b"},
+		"channel":     {"", "Branch", "web"},
+		"kind":        {"", "Reference", "all"},
+		"limit":       {"0", "201", "+5", "010", "5.0", "", "x", "-1", "1e2"},
+		"cursor":      {"-1", "100001", "00", "", "1.0"},
+	}
+	for name, values := range bad {
+		for _, value := range values {
+			k.badParameter("/v1/rates?"+name+"="+value, name)
+		}
+	}
+	first := k.currencies()[0]
+	for _, amount := range []string{"", "-1", "1.", ".5", "1.234", "1e3", "1234567890123", "1,000", "%201"} {
+		k.badParameter("/v1/convert?currency="+first+"&operation=buy&amount="+amount, "amount")
+	}
+	for _, operation := range []string{"", "Buy", "hold"} {
+		k.badParameter("/v1/rates/best?currency="+first+"&operation="+operation, "operation")
+	}
+	for target, names := range map[string][]string{
+		"/v1/convert": {"currency", "operation", "amount"}, "/v1/rates/best?limit=0": {"currency", "operation", "limit"},
+	} {
+		for _, name := range names {
+			k.badParameter(target, name)
+		}
+	}
+	k.ok("/v1/rates?limit=200&cursor=100000")
+}
+
+func checkKeyInURL(k *trial) {
+	for _, name := range []string{"api_key", "apikey", "access_key", "key", "token"} {
+		k.badParameter("/v1/rates?"+name+"=anything", name)
+	}
+}
+
+// operationPaths are one path of every data operation.
+func (k *trial) operationPaths() []string {
+	first := k.rates("")
+	if len(first) == 0 {
+		k.fatalf("the server publishes no rates")
+	}
+	return []string{
+		"/v1/currencies", "/v1/institutions", "/v1/institutions/" + first[0].InstitutionID, "/v1/rates",
+		"/v1/rates/best?operation=buy&currency=" + first[0].Currency, "/v1/rates/history", "/v1/convert?operation=buy&amount=1&currency=" + first[0].Currency,
+	}
+}
+
+func checkHeadAndOptions(k *trial) {
+	for _, target := range k.operationPaths() {
+		whole := k.ok(target)
+		head := k.send(request{method: http.MethodHead, target: target, patient: true})
+		if head.status != http.StatusOK || len(head.body) > 0 || head.header.Get("ETag") != whole.header.Get("ETag") ||
+			head.header.Get("Content-Length") != strconv.Itoa(len(whole.body)) {
+			k.errorf("%s: %d bytes, ETag %s, Content-Length %s; GET has %s, %d", head, len(head.body), head.header.Get("ETag"),
+				head.header.Get("Content-Length"), whole.header.Get("ETag"), len(whole.body))
+		}
+		options := k.send(request{method: http.MethodOptions, target: target})
+		if options.status != http.StatusNoContent || !allows(options, "GET", "HEAD", "OPTIONS") || options.header.Get("Access-Control-Allow-Methods") == "" {
+			k.errorf("%s: Allow %q, Access-Control-Allow-Methods %q", options, options.header.Get("Allow"), options.header.Get("Access-Control-Allow-Methods"))
+		}
+	}
+}
+
+func allows(a *answer, methods ...string) bool {
+	allowed := strings.Split(a.header.Get("Allow"), ", ")
+	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(allowed, m) })
+}
+
+func checkMethods(k *trial) {
+	for _, target := range k.operationPaths() {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
+			a := k.send(request{method: method, target: target})
+			k.mustRefuse(a, http.StatusMethodNotAllowed, "method_not_allowed")
+			if !allows(a, "GET", "HEAD") {
+				k.errorf("%s: Allow is %q", a, a.header.Get("Allow"))
+			}
+		}
+	}
+}
+
+func checkPaths(k *trial) {
+	for _, target := range []string{"/v1", "/v1/", "/v1/nothing", "/v2/rates", "/v1/rates/worst", "/v1/institutions/a/b"} {
+		k.refused(target, http.StatusNotFound, "not_found")
+	}
+}
+
+func checkExactPaths(k *trial) {
+	for _, target := range []string{"/v1/rates/", "/V1/rates", "/v1//rates", "/v1/Rates", "/v1/currencies/", "/v1/institutions/", "/v1/rates/../rates"} {
+		k.refused(target, http.StatusNotFound, "not_found")
+	}
+}
+
+func checkPathIDs(k *trial) {
+	for _, id := range []string{"no-such-bank", "Popular", "a%20b", "%C3%A9", strings.Repeat("x", 80)} {
+		k.refused("/v1/institutions/"+id, http.StatusNotFound, "institution_not_found")
+	}
+	k.badParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
+}
+
+// packedMin is from which size on answers are compressed.
+const packedMin = 1 << 10
+
+func checkGzip(k *trial) {
+	for _, target := range k.operationPaths() {
+		plain, packed := k.ok(target), k.ok(target, "Accept-Encoding", "gzip")
+		if !strings.Contains(plain.header.Get("Vary"), "Accept-Encoding") {
+			k.errorf("%s: Vary is %q", plain, plain.header.Get("Vary"))
+		}
+		if plain.header.Get("Content-Encoding") != "" {
+			k.errorf("%s: compressed, although nobody accepts it", plain)
+		}
+		if is := packed.header.Get("Content-Encoding") == "gzip"; is != (len(plain.body) >= packedMin) {
+			k.errorf("%s: %d bytes, Content-Encoding %q", packed, len(plain.body), packed.header.Get("Content-Encoding"))
+			continue
+		} else if !is {
+			continue
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(packed.body))
+		if err != nil {
+			k.errorf("%s: %v", packed, err)
+			continue
+		}
+		body, err := io.ReadAll(reader)
+		packed.body = body
+		if err != nil || !sameBut(plain.body, body) {
+			k.errorf("%s: unpacked it is something else: %v", packed, err)
+		}
+	}
+}
+
+// sameBut tells that two bodies are the same but for the moment of their making.
+func sameBut(a, b []byte) bool { return bytes.Equal(withoutMoment(a), withoutMoment(b)) }
+
+func withoutMoment(body []byte) []byte {
+	const field = `"generatedAt":"`
+	at := bytes.Index(body, []byte(field))
+	if at < 0 || at+len(field)+len(wholeSecond) > len(body) {
+		return body
+	}
+	return slices.Concat(body[:at], body[at+len(field)+len(wholeSecond):])
+}
+
+func checkETags(k *trial) {
+	for _, target := range k.operationPaths() {
+		first := k.ok(target)
+		tag := first.header.Get("ETag")
+		if !strings.HasPrefix(tag, `W/"`) || !strings.HasSuffix(tag, `"`) {
+			k.errorf("%s: ETag is %q, no weak one", first, tag)
+			continue
+		}
+		for _, condition := range []string{tag, `"other", ` + tag, strings.TrimPrefix(tag, "W/"), "*"} {
+			again := k.get(target, "If-None-Match", condition)
+			if again.status != http.StatusNotModified || len(again.body) > 0 || again.header.Get("ETag") != tag || again.header.Get("Cache-Control") == "" {
+				k.errorf("%s with If-None-Match %s: ETag %s, %d bytes", again, condition, again.header.Get("ETag"), len(again.body))
+			}
+		}
+		if other := k.get(target, "If-None-Match", `W/"other"`); other.status != http.StatusOK {
+			k.errorf("%s with the tag of something else", other)
+		}
+	}
+	// Two seconds later it is another body with the same tag.
+	first := k.ok("/v1/rates")
+	k.options.Wait(2 * time.Second)
+	if second := k.ok("/v1/rates"); sameBut(first.body, second.body) && first.header.Get("ETag") != second.header.Get("ETag") {
+		k.errorf("the ETag of the same data changed from %s to %s", first.header.Get("ETag"), second.header.Get("ETag"))
+	} else if !sameBut(first.body, second.body) && first.header.Get("ETag") == second.header.Get("ETag") {
+		k.errorf("the ETag %s stands for two different answers", first.header.Get("ETag"))
+	}
+}
+
+// maxAgeMost is the longest that an answer may be kept.
+const maxAgeMost = 60
+
+func checkMaxAge(k *trial) {
+	for _, target := range k.operationPaths() {
+		a := k.ok(target)
+		value, private := strings.CutPrefix(a.header.Get("Cache-Control"), "private, max-age=")
+		age, err := strconv.Atoi(value)
+		if !private || err != nil || age < 0 || age > maxAgeMost {
+			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
+			continue
+		}
+		var body list[json.RawMessage]
+		if json.Unmarshal(a.body, &body) != nil || body.Meta.GeneratedAt == "" {
+			continue // a currency list or an institution has no moment
+		}
+		until := k.moment(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
+		for _, raw := range body.Data {
+			var r rate
+			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && until.After(r.ExpiresAt.Add(time.Second)) {
+				k.errorf("%s: it may be kept until %s, and %s expires %s", a, until, r.ID, r.ExpiresAt)
+			}
+		}
+	}
+	if a := k.get("/v1/nothing"); a.header.Get("Cache-Control") != "no-store" {
+		k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
+	}
+}
+
+func checkPreflight(k *trial) {
+	a := k.send(request{method: http.MethodOptions, target: "/v1/rates", header: []string{
+		"Origin", "https://page.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization",
+	}})
+	if strings.Contains(strings.ToLower(a.header.Get("Access-Control-Allow-Headers")), "authorization") {
+		k.notef("Authorization is allowed: the switch of Q15 is on")
+	}
+	if a.header.Get("Access-Control-Allow-Credentials") != "" {
+		k.errorf("%s: Access-Control-Allow-Credentials is %q", a, a.header.Get("Access-Control-Allow-Credentials"))
+	}
+}

@@ -1,0 +1,112 @@
+package apitest_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tasard/tasard/httpapi/apitest"
+)
+
+const bestForBuyers = "/v1/rates/best?currency=USD&operation=buy"
+
+// ask tells what an answer is about.
+func ask(client *http.Client, url string) (summary string, err error) {
+	res, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	var body struct {
+		Data  []struct{ InstitutionName, Sell string }
+		Error struct{ Code string }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&body); err != nil {
+		return "", err
+	}
+	switch {
+	case body.Error.Code != "":
+		return fmt.Sprintf("%d %s, Retry-After %q", res.StatusCode, body.Error.Code, res.Header.Get("Retry-After")), nil
+	case len(body.Data) == 0:
+		return "nothing", nil
+	}
+	return fmt.Sprintf("%s at %s", body.Data[0].InstitutionName, body.Data[0].Sell), nil
+}
+
+// A program opens a node, and closes it; in a test Start(t, ...) does both.
+func Example() {
+	node, err := apitest.Open(apitest.Seed("standard"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	best, err := ask(node.Client, node.URL+bestForBuyers)
+	fmt.Println(best, err)
+
+	node.Clock.Advance(26 * time.Hour) // now every rate has expired
+	best, err = ask(node.Client, node.URL+bestForBuyers)
+	fmt.Println(best, err)
+
+	fmt.Println(node.Close()) // nil: the log gives what the node knew
+	// Output:
+	// Cooperativa del Sur at 58.90 <nil>
+	// nothing <nil>
+	// <nil>
+}
+
+// An institution publishes a better rate.
+func ExampleNode_Publish() {
+	node, err := apitest.Open(apitest.Rates(
+		apitest.Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "59.40"},
+	))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
+	fmt.Println(node.Publish(apitest.Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}))
+	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
+	fmt.Println(node.Close())
+	// Output:
+	// Banco Popular Dominicano at 59.40 <nil>
+	// <nil>
+	// Banco Múltiple BHD at 59.30 <nil>
+	// <nil>
+}
+
+// The next request is answered 503, as a node does that has no data; the one after it is answered as ever.
+func ExampleNode_Fault() {
+	node, err := apitest.Open(apitest.Seed("standard"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(node.Fault(apitest.Fault{Route: "/v1/rates/best", Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Times: 1}))
+	for range 2 {
+		fmt.Println(ask(node.Client, node.URL+bestForBuyers))
+	}
+	fmt.Println(node.Close())
+	// Output:
+	// <nil>
+	// 503 data_unavailable, Retry-After "5" <nil>
+	// Cooperativa del Sur at 58.90 <nil>
+	// <nil>
+}
+
+// A crash keeps what was written.
+func ExampleNode_Crash() {
+	node, err := apitest.Open(apitest.Seed("standard"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(node.Crash())
+	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
+	fmt.Println(node.Close())
+	// Output:
+	// <nil>
+	// Cooperativa del Sur at 58.90 <nil>
+	// <nil>
+}

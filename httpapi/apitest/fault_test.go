@@ -1,0 +1,189 @@
+package apitest
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestFail: each status and code has the body and the headers of a real one, and costs nothing (E1, L5, L6).
+func TestFail(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits())
+	key := srv.Key()
+	remaining := ""
+	for status, answers := range plantable() {
+		for _, answer := range answers {
+			srv.Fault(Fault{Route: "/v1/rates/best", Status: status, Code: answer.Code, RetryAfter: 7 * time.Second, Times: 1})
+			got, body, header := get(t, srv.Client, srv.URL+best, "Authorization", "Bearer "+key)
+			if got != status || code(t, body) != string(answer.Code) || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
+				t.Errorf("%d %s: %d %s %v", status, answer.Code, got, body, header)
+			}
+			if want := map[bool]string{true: "7"}[status != 500]; header.Get("Retry-After") != want {
+				t.Errorf("%s: Retry-After %q, want %q", answer.Code, header.Get("Retry-After"), want)
+			}
+			if zero := header.Get("X-RateLimit-Remaining") == "0"; zero != (status == 429) {
+				t.Errorf("%s: %s remaining", answer.Code, header.Get("X-RateLimit-Remaining"))
+			}
+			if got, _, header = get(t, srv.Client, srv.URL+"/v1/rates?limit=1", "Authorization", "Bearer "+key); got != http.StatusOK {
+				t.Errorf("another route: %d", got)
+			}
+			if remaining != "" && len(remaining) == len(header.Get("X-RateLimit-Remaining")) && remaining <= header.Get("X-RateLimit-Remaining") {
+				t.Errorf("%s then %s remaining", remaining, header.Get("X-RateLimit-Remaining"))
+			}
+			remaining = header.Get("X-RateLimit-Remaining")
+		}
+	}
+	if remaining != "53" { // seven requests that were answered
+		t.Errorf("%s remaining", remaining)
+	}
+}
+
+// TestFail_Times: once, the next n, all until they are cleared, a share by its seed.
+func TestFail_Times(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	failures := func(requests int) (failed int) {
+		for range requests {
+			if status, _, _ := get(t, srv.Client, srv.URL+best); status != http.StatusOK {
+				failed++
+			}
+		}
+		return failed
+	}
+	srv.Fail("/v1/rates/best", 503, 3)
+	if got := failures(10); got != 3 {
+		t.Errorf("three: %d", got)
+	}
+	srv.Fail("", 500, 0)
+	if got := failures(10); got != 10 {
+		t.Errorf("all: %d", got)
+	}
+	srv.ClearFaults()
+	var shares []int
+	for _, seed := range []uint64{1, 1, 2} {
+		srv.Fault(Fault{Status: 503, PerMillion: 250_000, Seed: seed})
+		shares = append(shares, failures(200))
+		srv.ClearFaults()
+	}
+	if shares[0] != shares[1] || shares[0] < 25 || shares[0] > 75 {
+		t.Errorf("a quarter of 200: %v", shares)
+	}
+}
+
+// TestFail_Account: the way to a key fails as well.
+func TestFail_Account(t *testing.T) {
+	srv := Start(t, Limits())
+	post := func(path, body string) (int, string) {
+		res, err := srv.Client.Post(srv.URL+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var text strings.Builder
+		if _, err := io.Copy(&text, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, text.String()
+	}
+	srv.Fault(Fault{Route: "POST /v1/account/codes", Status: 429, Code: engine.CodeRequestedTooSoon, Times: 1})
+	if status, body := post("/v1/account/codes", `{"email":"ana@example.do"}`); status != 429 || code(t, body) != "code_requested_too_soon" {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := post("/v1/account/codes", `{"email":"ana@example.do"}`); status != 202 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := post("/v1/account/sessions", `{"email":"ana@example.do","code":"`+srv.Code("ana@example.do")+`"}`); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestDropAndTruncate: what breaks off is an error of the client, and the next request is answered.
+func TestDropAndTruncate(t *testing.T) {
+	srv := Start(t, Seed("standard"))
+	_, whole, _ := get(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
+	srv.Truncate("/v1/rates/best", 100, 1)
+	status, body, _, err := try(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
+	if err == nil || status != http.StatusOK || body != whole[:100] {
+		t.Errorf("truncated: %d %v %q", status, err, body)
+	}
+	srv.Drop("/v1/rates/best", 0)
+	if status, body, _, err := try(t, srv.Client, srv.URL+best); err == nil {
+		t.Errorf("dropped: %d %q", status, body)
+	}
+	srv.ClearFaults()
+	if status, body, _ := get(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity"); status != http.StatusOK || body != whole {
+		t.Errorf("afterwards: %d %q", status, body)
+	}
+}
+
+// TestDelay: a client with less patience gives up; the end of the test does not wait.
+func TestDelay(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	srv.Delay("/v1/rates/best", time.Hour, 0)
+	impatient := *srv.Client
+	impatient.Timeout = 20 * time.Millisecond
+	if _, _, _, err := try(t, &impatient, srv.URL+best); err == nil {
+		t.Error("nothing was delayed")
+	}
+	if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK {
+		t.Error(status)
+	}
+}
+
+// TestFault_Check: a fault that means nothing is an error.
+func TestFault_Check(t *testing.T) {
+	srv := Start(t)
+	for _, fault := range []Fault{
+		{}, {Status: 404}, {Status: 429, Code: engine.CodeOverloaded}, {Code: engine.CodeOverloaded}, {Status: 503, Times: -1},
+		{Status: 503, PerMillion: million + 1}, {Delay: -1}, {Status: 500, RetryAfter: -1}, {Truncate: -1},
+	} {
+		if err := srv.Node.Fault(fault); err == nil {
+			t.Errorf("%+v is taken", fault)
+		}
+	}
+	for _, c := range []struct {
+		route, method, path string
+		want                bool
+	}{
+		{"/v1/institutions/{id}", "GET", "/v1/institutions/bhd", true}, {"/v1/institutions/{id}", "GET", "/v1/institutions/", false},
+		{"/v1/institutions", "GET", "/v1/institutions/bhd", false}, {"POST /v1/account/codes", "GET", "/v1/account/codes", false},
+		{"POST ", "POST", "/v1/account/codes", true}, {"", "GET", "/", true}, {"/v1/rates", "GET", "/v1/rates/best", false},
+	} {
+		if f := (Fault{Route: c.route}); f.matches(c.method, c.path) != c.want {
+			t.Errorf("%q of %s %s: want %v", c.route, c.method, c.path, c.want)
+		}
+	}
+}
+
+// TestRequests: what was asked is kept as it was asked.
+func TestRequests(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	srv.Fail("/v1/rates", 503, 1)
+	get(t, srv.Client, srv.URL+best, "X-Mine", "yes")
+	get(t, srv.Client, srv.URL+"/v1/rates?limit=2")
+	got := srv.Requests()
+	if len(got) != 2 || got[0].Path != "/v1/rates/best" || got[0].Query != "currency=USD&operation=buy" || got[0].Header.Get("X-Mine") != "yes" ||
+		got[0].Status != 200 || got[1].Status != 503 || got[1].Method != http.MethodGet || !got[0].At.Equal(Epoch()) {
+		t.Errorf("%+v", got)
+	}
+	srv.ClearRequests()
+	if len(srv.Requests()) != 0 {
+		t.Error("they are still there")
+	}
+	for range requestsMax + 1 {
+		srv.requests.add(Request{})
+	}
+	if got := len(srv.Requests()); got != requestsMax/2+1 {
+		t.Errorf("%d are kept", got)
+	}
+	for target, want := range map[string][2]string{
+		"/a?b?c": {"/a", "b?c"}, "http://x/a?b": {"/a", "b"}, "/a?u=http://x/": {"/a", "u=http://x/"}, "http://x?b": {"", "b"}, "*": {"*", ""},
+	} {
+		if path, query := split(target); path != want[0] || query != want[1] {
+			t.Errorf("%s: %q %q", target, path, query)
+		}
+	}
+}

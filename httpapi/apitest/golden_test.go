@@ -1,0 +1,149 @@
+package apitest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// goldenRequests see all of a seed: every operation, every kind of item, and the errors.
+func goldenRequests() []string {
+	return []string{
+		"/v1/currencies", "/v1/institutions", "/v1/institutions?currency=EUR", "/v1/institutions/larimar", "/v1/institutions/ceiba",
+		"/v1/rates", "/v1/rates?kind=reference", "/v1/rates?channel=cash&limit=2", best, "/v1/rates/best?currency=USD&operation=sell",
+		"/v1/rates/best?currency=CNY&operation=buy", "/v1/rates/best?currency=EUR&operation=buy&kind=reference",
+		"/v1/rates/history?currency=USD&institution=ambar", "/v1/rates/history?from=2026-02-21&to=2026-02-22", "/v1/rates/history?limit=200&from=2026-02-21",
+		"/v1/convert?currency=JPY&operation=buy&amount=100000.55", "/v1/convert?currency=USD&operation=sell&amount=2.05&limit=2",
+		"/v1/rates?currency=usd&limt=5", "/v1/nothing",
+	}
+}
+
+// play asks for everything and writes down what goes over the wire.
+func play(t *testing.T, srv *Server) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	key := srv.Key()
+	fmt.Fprintf(&out, "key %s\n", key)
+	for _, target := range goldenRequests() {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+target, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		request.Header.Set("Accept-Encoding", "identity")
+		res, err := srv.Client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := httputil.DumpResponse(res, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		fmt.Fprintf(&out, "\nGET %s\n%s\n", target, strings.ReplaceAll(string(answer), "\r\n", "\n"))
+	}
+	return out.Bytes()
+}
+
+// TestGolden_Seeds: a version of a seed never changes, and every answer of it is the same everywhere.
+func TestGolden_Seeds(t *testing.T) {
+	for _, name := range seedNames() {
+		t.Run(name, func(t *testing.T) {
+			srv := Start(t, Seed(name), Limits())
+			got := play(t, srv)
+			file := filepath.Join("testdata", strings.ReplaceAll(name, "/", "-")+".golden")
+			if *update {
+				if err := os.WriteFile(file, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if difference := differ(string(want), string(got)); difference != "" {
+				t.Errorf("%s: a version of a seed is for ever; make a new one: %s", file, difference)
+			}
+		})
+	}
+}
+
+// TestSeed_Standard: what the standard data set promises to have.
+func TestSeed_Standard(t *testing.T) {
+	s, err := readSeed("standard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inactive, types := 0, map[any]bool{}
+	for _, institution := range s.catalogue.Institutions() {
+		types[institution.Type] = true
+		if !institution.Active {
+			inactive++
+		}
+	}
+	if len(s.catalogue.Institutions()) != 12 || len(s.catalogue.Currencies()) != 8 || len(types) != 5 || inactive != 1 {
+		t.Errorf("%d institutions of %d types, %d inactive; %d currencies", len(s.catalogue.Institutions()), len(types), inactive, len(s.catalogue.Currencies()))
+	}
+	srv := Start(t, Seed("standard"))
+	_, body, _ := get(t, srv.Client, srv.URL+"/v1/rates?limit=200")
+	for _, part := range []string{
+		`"channel":"unspecified"`, `"channel":"branch"`, `"channel":"digital"`, `"channel":"cash"`, `"channel":"transfer"`,
+		`"kind":"commercial"`, `"kind":"reference"`, `"buy":null`, `"sell":null`, `"stale":true`, `"stale":false`, `"manual":true`,
+		`"datePrecision":"datetime"`, `"datePrecision":"day"`, `"datePrecision":"unknown"`, `"upstreamSource":"A`, `"website":""`,
+	} {
+		if !strings.Contains(body, part) {
+			t.Errorf("no rate has %s", part)
+		}
+	}
+	if strings.Contains(body, "ceiba") {
+		t.Error("an inactive institution has rates")
+	}
+	if _, err := Open(Seed("standard/v0")); err == nil || !strings.Contains(err.Error(), "standard/v1") {
+		t.Errorf("an unknown seed: %v", err)
+	}
+}
+
+// FuzzSeed: a file that is none is an error, whatever is in it.
+func FuzzSeed(f *testing.F) {
+	data, err := seeds.ReadFile("seeds/standard-v1.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"now":"2026-03-02T16:00:00Z","catalogue":{},"said":[{"source":"a","at":"2026-03-02T16:00:00Z","rates":[{"effectiveDate":"2026-02-30"}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := parseSeed("fuzz/v1", data); (s == nil) == (err == nil) {
+			t.Errorf("%v and %v", s, err)
+		}
+	})
+}
+
+// TestSeed_SideBySide: nodes with the same seed share what was read of it, and none changes it.
+func TestSeed_SideBySide(t *testing.T) {
+	var all sync.WaitGroup
+	answers := make([]string, 8)
+	for i := range answers {
+		srv := Start(t, Seed("standard"))
+		all.Go(func() {
+			for range 3 {
+				_, answers[i], _ = get(t, srv.Client, srv.URL+best)
+			}
+			srv.Expire("", "")
+		})
+	}
+	all.Wait()
+	for _, answer := range answers {
+		if answer != answers[0] {
+			t.Errorf("%s and %s", answer, answers[0])
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
+)
+
+// Node is a whole node with its buttons. Its methods may be called from several goroutines; one button is pressed at a time.
+type Node struct {
+	// URL is where the node answers, without a slash at the end.
+	URL string
+	// Client reaches the node. In memory every host name leads to it.
+	Client *http.Client
+	// Clock is the node's time.
+	Clock *Clock
+
+	config   *config
+	hall     *hall
+	memory   *memory // nil: on a port
+	faults   faults
+	requests record
+	letters  letters
+	random   *lockedRandom
+	clients  []*http.Client // of ClientFrom
+
+	mu       sync.Mutex // a button is being pressed
+	life     *life
+	accounts map[string]*holder // by address
+	closed   bool
+	closeErr error
+}
+
+// life is the part of a node that a restart replaces.
+type life struct {
+	dir    string
+	system *actors.System
+	server *httpapi.Server
+}
+
+// Open starts a node. Close ends it.
+func Open(options ...Option) (*Node, error) {
+	c := newConfig(options)
+	seed, err := c.resolve()
+	if err != nil {
+		return nil, err
+	}
+	var source [32]byte
+	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.chance))
+	n := &Node{
+		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)}, accounts: map[string]*holder{},
+	}
+	if c.follow != nil && (seed != nil || c.state != nil) {
+		n.Clock.Set(c.at)
+	}
+	listener, err := n.listen()
+	if err != nil {
+		return nil, err
+	}
+	n.hall = openHall(listener)
+	if err := n.begin(seed); err != nil {
+		return nil, errors.Join(err, n.hall.close(), n.abandon())
+	}
+	return n, nil
+}
+
+// listen makes the listener, and the client that reaches it.
+func (n *Node) listen() (net.Listener, error) {
+	if n.config.address == "" && n.config.listener == nil {
+		n.memory = newMemory()
+		n.URL, n.Client = "http://tasard.test", n.memory.client(home())
+		return n.memory, nil
+	}
+	listener, err := n.config.listener, error(nil)
+	if listener == nil {
+		if listener, err = net.Listen("tcp", n.config.address); err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+	}
+	n.URL, n.Client = "http://"+listener.Addr().String(), &http.Client{Transport: &http.Transport{}}
+	return listener, nil
+}
+
+// client reaches the listener as a caller with an address does. A https URL is taken, and means no encryption.
+func (m *memory) client(from netip.Addr) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, from) }
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
+}
+
+// begin gives the node its state and lets callers in.
+func (n *Node) begin(seed *seed) error {
+	var files map[string][]byte
+	if n.config.state != nil {
+		files = n.config.state.files
+	}
+	dir, err := directory(files)
+	if err != nil {
+		return err
+	}
+	if err := n.live(dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if n.config.state == nil {
+		err = n.fill(seed)
+	} else {
+		err = n.recall(n.config.state)
+	}
+	if err != nil {
+		return err
+	}
+	n.hall.resume(n.life.server)
+	return nil
+}
+
+// fill publishes what the options say.
+func (n *Node) fill(seed *seed) error {
+	if n.config.keysRequired {
+		if err := n.requireKeys(); err != nil {
+			return err
+		}
+	}
+	if seed != nil {
+		receipt, err := n.life.system.Observe(slices.Clone(seed.refreshes))
+		if err = errors.Join(err, refused(&receipt)); err != nil {
+			return fmt.Errorf("seed %s: %w", seed.name, err)
+		}
+	}
+	if len(n.config.rates) > 0 {
+		return n.publish(n.config.rates)
+	}
+	return nil
+}
+
+// requireKeys has the notice given and run out.
+func (n *Node) requireKeys() error {
+	at := n.Clock.Now().Truncate(time.Second)
+	n.Clock.Advance(-engine.NoticeMin - time.Second)
+	_, err := n.life.system.Announce(at, operator)
+	n.Clock.Advance(engine.NoticeMin + time.Second)
+	if err != nil {
+		return fmt.Errorf("require keys: %w", err)
+	}
+	return nil
+}
+
+// live starts a system on a directory, and its front end.
+func (n *Node) live(dir string) error {
+	system, err := n.openSystem(dir)
+	if err != nil {
+		return err
+	}
+	server := httpapi.New(httpapi.Config{
+		Service: system, Gate: system, Accounts: system, Catalogue: n.config.catalogue, Clock: n.Clock.Now, Logger: n.config.logger,
+		RequestID: httpapi.RequestIDs(n.config.chance), Harness: &httpapi.Harness{Around: n.around},
+	})
+	n.life = &life{dir, system, server}
+	return nil
+}
+
+// Small tables: a node in a test has few callers, and a hundred of them may run side by side.
+const (
+	strangersMax  = 256
+	accountShards = 2
+)
+
+// openSystem starts the actors on a directory and waits until its log is replayed.
+func (n *Node) openSystem(dir string) (*actors.System, error) {
+	system, err := actors.Open(actors.Config{
+		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
+		Terms: engine.Terms{Allowance: n.config.allowance}, LimitsOff: !n.config.limits, KeyPrefix: engine.KeyPrefixTest,
+		Random: n.random, Mailer: &n.letters, StrangersMax: strangersMax, AccountShards: accountShards,
+		Log: actors.LogConfig{ReserveBytes: -1},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	select {
+	case <-system.Ready():
+		return system, nil
+	case <-system.Done():
+		return nil, errors.Join(fmt.Errorf("start: %w", system.Err()), system.Close())
+	}
+}
+
+// Close ends the node and holds its log against what it knew: the error says where they differ. Nothing is left behind.
+// Closing again returns the same.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return n.closeErr
+	}
+	n.closed = true
+	for _, client := range append(n.clients, n.Client) {
+		client.CloseIdleConnections()
+	}
+	err := n.hall.close()
+	if n.life != nil {
+		err = errors.Join(err, n.agree())
+	}
+	n.closeErr = errors.Join(err, n.abandon())
+	return n.closeErr
+}
+
+// abandon stops the system and removes its log.
+func (n *Node) abandon() error {
+	if n.life == nil {
+		return nil
+	}
+	err := errors.Join(n.life.system.Close(), os.RemoveAll(n.life.dir))
+	n.life = nil
+	return err
+}
+
+// errClosed is what a button of a node that has ended says.
+var errClosed = errors.New("the node is closed")
+
+// press does what a button is for, alone.
+func (n *Node) press(do func() error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life == nil {
+		return errClosed
+	}
+	return do()
+}
+
+// lockedRandom is chance with a seed, for several goroutines.
+type lockedRandom struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+// place is where it stands; from there it goes on the same way.
+func (r *lockedRandom) place() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	place, _ := r.source.MarshalBinary() // it has no error
+	return place
+}
+
+func (r *lockedRandom) goTo(place []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.UnmarshalBinary(place)
+}
+
+// Read is io.Reader.
+func (r *lockedRandom) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
+}

@@ -1,0 +1,120 @@
+package apitest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+)
+
+// knowledge is all that a node knows and its log must know as well.
+type knowledge struct {
+	books      []engine.BookState
+	accounts   []engine.AccountSummary
+	records    []engine.AccountRecord
+	transition engine.Transition
+}
+
+func knowledgeOf(system *actors.System) (*knowledge, error) {
+	k := &knowledge{transition: system.Transition()}
+	var err error
+	if k.books, err = system.States(); err != nil {
+		return nil, fmt.Errorf("read the rates: %w", err)
+	}
+	if k.accounts, err = system.ListAccounts(); err != nil {
+		return nil, fmt.Errorf("read the accounts: %w", err)
+	}
+	for _, account := range k.accounts {
+		record, _, err := system.ShowAccount(account.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
+		}
+		for i := range record.Keys {
+			record.Keys[i].LastUsed = time.Time{} // kept with leases and snapshots alone
+		}
+		k.records = append(k.records, record)
+	}
+	return k, nil
+}
+
+// errReplay is what the check at a node's end finds.
+var errReplay = errors.New("the log, replayed into a fresh node, does not give what the node knows")
+
+// checkReplay holds a node against what its log says. lease is how much more an account may have spent after a crash.
+func checkReplay(live, replayed *knowledge, lease int) error {
+	for _, part := range []struct {
+		name       string
+		want, have any
+	}{
+		{"rates", live.books, replayed.books},
+		{"accounts", live.records, replayed.records},
+		{"announcement", live.transition, replayed.transition},
+	} {
+		if difference := differ(part.want, part.have); difference != "" {
+			return fmt.Errorf("%w: %s: %s", errReplay, part.name, difference)
+		}
+	}
+	for i, account := range live.accounts {
+		// Of leases, one is being spent and the next may be there already.
+		if spent := replayed.accounts[i].SpentToday; spent < account.SpentToday || spent > account.SpentToday+2*lease {
+			return fmt.Errorf("%w: account %d: it has spent %d requests, replayed %d", errReplay, account.ID, account.SpentToday, spent)
+		}
+	}
+	return nil
+}
+
+// aroundDifference is how much is shown to both sides of a difference.
+const aroundDifference = 200
+
+// differ shows the first place where two things are not the same, "" when they are.
+func differ(want, have any) string {
+	wanted, found := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
+	if wanted == found {
+		return ""
+	}
+	at := 0
+	for at < min(len(wanted), len(found)) && wanted[at] == found[at] {
+		at++
+	}
+	show := func(text string) string {
+		return text[min(len(text), max(0, at-aroundDifference)):min(len(text), at+aroundDifference)]
+	}
+	return fmt.Sprintf("live ...%s... replayed ...%s...", show(wanted), show(found))
+}
+
+// replay is what a log amounts to. It opens a copy: nothing of the directory changes.
+func (n *Node) replay(dir string) (*knowledge, error) {
+	files, err := imageOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := directory(files)
+	if err != nil {
+		return nil, err
+	}
+	system, err := n.openSystem(scratch)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errReplay, err), os.RemoveAll(scratch))
+	}
+	replayed, err := knowledgeOf(system)
+	return replayed, errors.Join(err, system.Close(), os.RemoveAll(scratch))
+}
+
+// agree replays the log and holds it against the node.
+func (n *Node) agree() error {
+	if err := n.life.system.Err(); err != nil {
+		return fmt.Errorf("the node stopped by itself: %w", err)
+	}
+	live, err := knowledgeOf(n.life.system)
+	if err != nil {
+		return err
+	}
+	replayed, err := n.replay(n.life.dir)
+	if err != nil {
+		return err
+	}
+	return checkReplay(live, replayed, engine.LeaseDefault)
+}
