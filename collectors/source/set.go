@@ -130,7 +130,11 @@ func readDirEntry(files fs.FS, dir, name string) (*entry, error) {
 }
 
 // readFile reads at most one byte more than a definition file may have, whatever the name leads to.
+// A pipe or a device is refused: it may never end, or never begin.
 func readFile(files fs.FS, name string) ([]byte, error) {
+	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("want a file, found %s; take it out of the directory", info.Mode().Type())
+	}
 	file, err := files.Open(name)
 	if err != nil {
 		return nil, err

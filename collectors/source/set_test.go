@@ -218,6 +218,10 @@ func TestABrokenDirectoryIsRefusedAsAWhole(t *testing.T) {
 	if _, err := source.DefaultSet().Extend(fstest.MapFS{}, "nowhere"); err == nil {
 		t.Error("a directory that is not there is no error")
 	}
+	pipe := fstest.MapFS{"own/a.json": {Data: []byte(textFile), Mode: fs.ModeNamedPipe}} // a real one would be waited for
+	if _, err := source.DefaultSet().Extend(pipe, "own"); err == nil || !strings.Contains(err.Error(), "a.json: want a file, found p") {
+		t.Errorf("a pipe: %v", err)
+	}
 }
 
 func TestDefinitionsAreCheckedAgainstTheCatalogue(t *testing.T) {
