@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,9 +16,8 @@ type problems struct {
 	found []error
 }
 
-// entry is one JSON object whose keys are taken out one by one; what is left at the end is unknown. encoding/json alone
-// would let a doubled key, a key in other letters and a null pass. fields is nil when there is no object at all: then every
-// key counts as not given, and nothing more is reported.
+// entry is one JSON object whose keys are taken out one by one; what is left at the end is unknown. fields is nil
+// when there is no object at all: then every key counts as not given, and nothing more is reported.
 type entry struct {
 	where  string
 	report *problems
@@ -30,25 +28,7 @@ type entry struct {
 // object reads the keys of an object; raw is known to be valid JSON.
 func (p *problems) object(where string, raw []byte) *entry {
 	e := &entry{where: where, report: p}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		e.wrong("is no JSON object; write { ... }")
-		return e
-	}
-	e.fields = map[string]json.RawMessage{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		key, isText := token.(string)
-		var value json.RawMessage
-		if err != nil || !isText || decoder.Decode(&value) != nil {
-			e.wrong("cannot be read; check its commas and quotes")
-			return e
-		}
-		if _, twice := e.fields[key]; twice {
-			e.wrong("the key %.40q stands twice; keep one", key)
-		}
-		e.fields[key] = value
-	}
+	e.fields = ReadObject(raw, e.wrong)
 	return e
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Limits of a catalogue file.
@@ -37,7 +35,7 @@ func readCatalogueFile(r io.Reader, name string) (*catalogueFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read catalogue %s: %w", name, err)
 	}
-	if err := checkCatalogueText(data); err != nil {
+	if err := CheckJSON(data, catalogueBytesMax, "split it"); err != nil {
 		return nil, fmt.Errorf("read catalogue %s: %w", name, err)
 	}
 	file, report := new(catalogueFile), &problems{name: name}
@@ -50,25 +48,6 @@ func readCatalogueFile(r io.Reader, name string) (*catalogueFile, error) {
 		return nil, err
 	}
 	return file, nil
-}
-
-// checkCatalogueText refuses what cannot be read as one JSON text at all; what it lets pass can be walked without errors.
-func checkCatalogueText(data []byte) error {
-	switch {
-	case len(data) > catalogueBytesMax:
-		return fmt.Errorf("the file is longer than %d bytes; split it", catalogueBytesMax)
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
-	case !utf8.Valid(data):
-		return errors.New("the file is not UTF-8; save it as UTF-8")
-	}
-	var whole json.RawMessage
-	err := json.Unmarshal(data, &whole)
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-		return fmt.Errorf("line %d: the file is not one JSON object: %w; mend it there", line, err)
-	}
-	return err
 }
 
 // eachEntry visits the objects of one list of the file. It is an error when two of them carry the same key text.

@@ -1,13 +1,10 @@
 package source
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -63,7 +60,7 @@ func (c *change) empty() bool {
 }
 
 func readEntry(name string, data []byte) (*entry, error) {
-	if err := checkText(data); err != nil {
+	if err := engine.CheckJSON(data, fileBytesMax, "shorten its notes and lists"); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	report := &problems{name: name}
@@ -84,25 +81,6 @@ func readEntry(name string, data []byte) (*entry, error) {
 		return nil, err
 	}
 	return read, nil
-}
-
-// checkText refuses what can't be read as one JSON text at all; what it lets pass can be walked without errors.
-func checkText(data []byte) error {
-	switch {
-	case len(data) > fileBytesMax:
-		return fmt.Errorf("the file is longer than %d bytes; shorten its notes and lists", fileBytesMax)
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
-	case !utf8.Valid(data):
-		return errors.New("the file is not UTF-8; save it as UTF-8")
-	}
-	var whole json.RawMessage
-	err := json.Unmarshal(data, &whole)
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-		return fmt.Errorf("line %d: the file is not one JSON object: %w; mend it there", line, err)
-	}
-	return err
 }
 
 // change reads what a file without pages may say.

@@ -1,12 +1,13 @@
 package source
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // problems collects everything that is wrong with one file.
@@ -15,9 +16,8 @@ type problems struct {
 	found []error
 }
 
-// object is one JSON object whose keys are taken out one by one; what is left at the end is unknown. encoding/json alone
-// would let a doubled key, a key in other letters and a null pass. fields is nil when there is no object at all: then every
-// key counts as not given.
+// object is one JSON object whose keys are taken out one by one; what is left at the end is unknown. fields is nil
+// when there is no object at all: then every key counts as not given.
 type object struct {
 	where  string
 	report *problems
@@ -28,25 +28,7 @@ type object struct {
 // object reads the keys of an object; raw is known to be valid JSON.
 func (p *problems) object(where string, raw []byte) *object {
 	o := &object{where: where, report: p}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		o.wrong("is no JSON object; write { ... }")
-		return o
-	}
-	o.fields = map[string]json.RawMessage{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		key, isText := token.(string)
-		var value json.RawMessage
-		if err != nil || !isText || decoder.Decode(&value) != nil {
-			o.wrong("cannot be read; check its commas and quotes")
-			return o
-		}
-		if _, twice := o.fields[key]; twice {
-			o.wrong("the key %.40q stands twice; keep one", key)
-		}
-		o.fields[key] = value
-	}
+	o.fields = engine.ReadObject(raw, o.wrong)
 	return o
 }
 
