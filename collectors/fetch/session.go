@@ -223,6 +223,9 @@ func (s *session) receive(ctx context.Context, c call, response *http.Response, 
 		return nil, a.fault(source.WrongContent, "packed as "+shown(packing)+", though only gzip was offered")
 	}
 	body, err := readBody(response.Body, response.ContentLength, limit, cut)
+	if err == nil {
+		err = ctx.Err() // a server that notices the end of time may still send an empty answer, which is none
+	}
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, a.fault(source.WrongContent, fmt.Sprintf("larger than %d bytes", limit))

@@ -37,6 +37,7 @@ func (s *Site) misbehave(w http.ResponseWriter, r *http.Request, at *route, v *v
 		http.Redirect(w, r, "https://"+at.host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 	case Hang:
 		s.wait(r)
+		panic(http.ErrAbortHandler) // to return would be an empty answer
 	case HangBody, Trickle:
 		s.dawdle(w, r, v.document(at), v.fault == Trickle)
 	case Huge:
