@@ -55,6 +55,10 @@ type measure struct {
 	Free    bool    `json:"free,omitempty"`
 	// Absolute are the sides' own medians, by name: requests a second, or nanoseconds.
 	Absolute map[string]float64 `json:"absolute,omitempty"`
+	// AbsoluteUnit is the unit of Absolute and Sides: "/s", "ns", "B", ...
+	AbsoluteUnit string `json:"absoluteUnit,omitempty"`
+	// Sides are the figures behind Absolute round by round, for those who compare two reports; may be left out.
+	Sides map[string][]float64 `json:"sides,omitempty"`
 	// Limit says what limits it, where it falls short of the bound.
 	Limit string `json:"limit,omitempty"`
 }
