@@ -62,6 +62,9 @@ type load struct {
 	rate float64
 	// warmup is not counted.
 	warmup, measure time.Duration
+	// begins is called just before the measured time begins, and ends when the last answer of it is there: the moments to read
+	// the target's CPU time and its counters. The load stands still meanwhile, and no request is charged for that. Both may be nil.
+	begins, ends func() error
 }
 
 // tally is what came back within the measured time.
@@ -73,6 +76,8 @@ type tally struct {
 	elapsed  time.Duration
 	// latency is in nanoseconds: from the sending, at a rate from the intended moment.
 	latency *hdrhistogram.Histogram
+	// generator is the CPU time of the thread that asked. Without a rate: near to elapsed, the load is what limits, not the target.
+	generator time.Duration
 }
 
 // sample is a tally with what it cost the target.
