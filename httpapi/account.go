@@ -107,6 +107,7 @@ func isAccountTarget(target []byte) bool {
 // answerAccount takes an account request through the checks that follow the route: method, origin, credential, content (L7). It is
 // never charged.
 func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
+	s.begin(ctx)
 	method := string(ctx.Method())
 	if method == fasthttp.MethodOptions {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)

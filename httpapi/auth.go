@@ -38,12 +38,16 @@ func bearerToken(lines [][]byte) ([]byte, bool) {
 	if len(lines) != 1 {
 		return nil, false
 	}
-	line := lines[0]
+	token, ok := bearerText(lines[0])
+	return token, ok && isToken68(token)
+}
+
+// bearerText is what follows the scheme and its blank, whatever it is.
+func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !equalFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
 	}
-	token := line[len(bearerScheme)+1:]
-	return token, isToken68(token)
+	return line[len(bearerScheme)+1:], true
 }
 
 // isToken68: letters, digits and -._~+/ at least once, then any number of '='.
@@ -64,12 +68,13 @@ func isToken68(text []byte) bool {
 }
 
 // caller tells in whose name a data operation is asked for. It keeps nothing of the request.
-func (s *Server) caller(ctx *fasthttp.RequestCtx) engine.Caller {
+func (s *Server) caller(ctx *fasthttp.RequestCtx, f *framing) engine.Caller {
 	c := engine.Caller{Address: s.clientAddress(ctx)}
-	if ctx.Request.Header.PeekCanonical(s.names.authorization) == nil {
+	if f.seen&seenAuthorization == 0 {
 		return c
 	}
-	if token, ok := bearerToken(ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)); ok {
+	// What is not a token68 is no key either.
+	if token, ok := bearerText(f.authorization); ok {
 		c.Key, c.HasKey = engine.ReadKey(token)
 	}
 	c.Refused = !c.HasKey
@@ -104,7 +109,7 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 // challenge puts WWW-Authenticate on a 401. A login code is not a token: where it is refused, none was.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := s.challenges.plain
-	if code != engine.CodeInvalidCode && ctx.Request.Header.PeekCanonical(s.names.authorization) != nil {
+	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
 		value = s.challenges.refused
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)

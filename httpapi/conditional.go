@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/tasard/tasard/engine"
 )
 
@@ -52,12 +54,12 @@ func newMoment(now time.Time) *moment {
 	return m
 }
 
-// newMaxAges are the values of Cache-Control for 0 to 60 seconds.
-func newMaxAges() (values [maxAgeSeconds + 1][]byte) {
-	for seconds := range values {
-		values[seconds] = strconv.AppendInt([]byte("private, max-age="), int64(seconds), 10)
+// newMaxAges are the lines of Cache-Control for 0 to 60 seconds.
+func newMaxAges() (lines [maxAgeSeconds + 1][]byte) {
+	for seconds := range lines {
+		lines[seconds] = appendLine(nil, fasthttp.HeaderCacheControl, strconv.AppendInt([]byte("private, max-age="), int64(seconds), 10))
 	}
-	return values
+	return lines
 }
 
 // maxAge is for how many whole seconds an answer stays right by itself (Q13): rounded down, so that no cache shows it after

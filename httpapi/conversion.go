@@ -19,7 +19,7 @@ type sheet struct {
 // sheetLine is where the holes of one item are, as places in sheet.text.
 type sheetLine struct{ foreignAmount, amountDOP int }
 
-func newSheet(page *engine.Page[*engine.Rate], q query, feeNotice string, now instant) *sheet {
+func newSheet(page *engine.Page[*engine.Rate], q *query, feeNotice string, now instant) *sheet {
 	s := &sheet{lines: make([]sheetLine, 0, len(page.Items))}
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
@@ -47,7 +47,7 @@ func newSheet(page *engine.Page[*engine.Rate], q query, feeNotice string, now in
 }
 
 // appendBody appends the answer for an amount, with the time of now.
-func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q query, now instant) []byte {
+func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *query, now instant) []byte {
 	from := 0
 	for i, line := range s.lines {
 		dst = append(dst, s.text[from:line.foreignAmount]...)

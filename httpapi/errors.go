@@ -59,6 +59,7 @@ func status(code engine.Code) (int, bool) {
 
 // fail answers what the service gave instead of a page. Its cause goes to the log only (E5).
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
+	s.begin(ctx)
 	var named *engine.Error
 	if !errors.As(err, &named) {
 		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
@@ -100,14 +101,15 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
+	s.begin(ctx)
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
 	body := ctx.Response.SwapBody(nil)[:0]
 	ctx.Response.SwapBody(appendError(body, code, message, string(s.idOf(ctx)), details))
-	s.packOnce(ctx)
+	s.packError(ctx)
 }
 
-// idOf is the id that begin gave the request.
+// idOf is the id that begin gave the request, nil before it.
 func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(s.names.requestID)
 }
@@ -136,7 +138,7 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 
 // refuseUnread answers a request that the library could not read to its end, and closes the connection.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	s.begin(ctx, s.requestID())
+	s.beginAnew(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()
 	var small *fasthttp.ErrSmallBuffer

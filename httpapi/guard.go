@@ -45,8 +45,9 @@ const (
 // It has one effect: where the request asks for the connection to be closed in
 // words that the library misses ("Close", "te, close"), it marks the answer so.
 //
-// It runs on every request: one pass, no allocation.
-func malformed(ctx *fasthttp.RequestCtx) string {
+// It runs on every request: one pass, no allocation. What it saw on the way is
+// left in f, so that nobody has to look for those headers again.
+func malformed(ctx *fasthttp.RequestCtx, f *framing) string {
 	header := &ctx.Request.Header
 	modern := header.IsHTTP11()
 	if !modern && string(header.Protocol()) != "HTTP/1.0" {
@@ -55,7 +56,6 @@ func malformed(ctx *fasthttp.RequestCtx) string {
 	if refused := refusedByTarget(header.Method(), header.RequestURI()); refused != "" {
 		return refused
 	}
-	var f framing
 	if refused := f.scan(header.RawHeaders()); refused != "" {
 		return refused
 	}
@@ -142,14 +142,17 @@ const (
 	seenCoding
 )
 
-// framing is what the raw header lines say about where a request goes and how
-// long it is. The slices are borrowed from the request.
+// framing is what the raw header lines say about where a request goes, how long
+// it is and what else it brings. The slices are borrowed from the request.
 type framing struct {
-	host   []byte
-	length []byte
-	coding []byte
-	seen   uint8
-	closes bool
+	host          []byte
+	length        []byte
+	coding        []byte
+	authorization []byte // nil without the header
+	seen          uint8
+	closes        bool
+	conditional   bool // there is an If-None-Match
+	encoding      bool // there is an Accept-Encoding
 }
 
 // scan walks the header lines once. The library keeps them as they came in,
@@ -202,9 +205,15 @@ func (f *framing) note(name, value []byte) string {
 		if equalFold(name, "content-type") {
 			bit = seenContentType
 		}
-	case len("authorization"):
+	case len("authorization"): // and that of the other
 		if equalFold(name, "authorization") {
-			bit = seenAuthorization
+			bit, f.authorization = seenAuthorization, trimBlanks(value)
+		} else if equalFold(name, "if-none-match") {
+			f.conditional = true
+		}
+	case len("accept-encoding"):
+		if equalFold(name, "accept-encoding") {
+			f.encoding = true
 		}
 	case len("content-length"):
 		if equalFold(name, "content-length") {

@@ -58,7 +58,7 @@ func TestE1_GuardReasons(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := malformed(parseGuarded(t, test.request)); got != test.want {
+			if got := malformed(parseGuarded(t, test.request), new(framing)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -137,7 +137,7 @@ func TestF4_GuardAllocatesNothing(t *testing.T) {
 	}
 	for _, request := range requests {
 		ctx := parseGuarded(t, request)
-		if n := testing.AllocsPerRun(100, func() { malformed(ctx) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { var f framing; malformed(ctx, &f) }); n != 0 {
 			t.Errorf("%v allocations for %q", n, request)
 		}
 	}
@@ -157,7 +157,7 @@ func FuzzGuard(f *testing.F) {
 	for _, c := range readRawCorpus(f) {
 		f.Add(c.request)
 	}
-	server := recordingServer(malformed)
+	server := recordingServer(guarded)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		whole := &rawConn{in: request, step: rawBufferBytes}
 		wholeErr := server.ServeConn(whole)
@@ -206,7 +206,7 @@ func compareWithNetHTTP(request []byte, seen []rawVerdict) (compared int, differ
 // TestO6_SameRequestAsNetHTTP: both readers see the same requests in the
 // corpus. Control: a reader that loses a byte of each body is found out.
 func TestO6_SameRequestAsNetHTTP(t *testing.T) {
-	server := recordingServer(malformed)
+	server := recordingServer(guarded)
 	compared, bodies, found := 0, 0, 0
 	for _, c := range readRawCorpus(t) {
 		conn := &rawConn{in: c.request, step: rawBufferBytes}
@@ -256,7 +256,7 @@ func BenchmarkGuard(b *testing.B) {
 	ctx := parseGuarded(b, guardRequest)
 	b.ReportAllocs()
 	for b.Loop() {
-		if refused := malformed(ctx); refused != "" {
+		if refused := malformed(ctx, new(framing)); refused != "" {
 			b.Fatal(refused)
 		}
 	}
@@ -277,3 +277,6 @@ func BenchmarkGuardParse(b *testing.B) {
 		}
 	}
 }
+
+// guarded is malformed for those who want nothing of what it saw.
+func guarded(ctx *fasthttp.RequestCtx) string { return malformed(ctx, new(framing)) }

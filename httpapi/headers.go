@@ -8,10 +8,13 @@ import (
 
 // Values of headers that never change.
 const (
-	contentTypeJSON = "application/json; charset=utf-8"
-	noStore         = "no-store"
-	gzipCoding      = "gzip"
-	methodsAllowed  = "GET, HEAD, OPTIONS"
+	headerRequestID   = "X-Request-Id"
+	contentTypeJSON   = "application/json; charset=utf-8"
+	headerDeprecation = "Deprecation"
+	headerSunset      = "Sunset"
+	noStore           = "no-store"
+	gzipCoding        = "gzip"
+	methodsAllowed    = "GET, HEAD, OPTIONS"
 	// contentPolicy lets a browser that is tricked into showing an answer as a page do nothing with it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	// exposedHeaders are those that a page of another origin may read (Q14).
@@ -24,46 +27,29 @@ const (
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// headerNames are the names that are set on each answer, in the form in which the library compares them.
+// headerNames are names in the form in which the library compares them.
 type headerNames struct {
-	requestID, cacheControl, etag, contentEncoding, ifNoneMatch, acceptEncoding []byte
-
-	authorization, deprecation, sunset, link, limit, remaining, reset, policy, state []byte
+	requestID, deprecation, sunset, link []byte
 }
 
 func newHeaderNames() headerNames {
 	return headerNames{
-		requestID:       []byte("X-Request-Id"),
-		cacheControl:    []byte(fasthttp.HeaderCacheControl),
-		etag:            []byte(fasthttp.HeaderETag),
-		contentEncoding: []byte(fasthttp.HeaderContentEncoding),
-		ifNoneMatch:     []byte(fasthttp.HeaderIfNoneMatch),
-		acceptEncoding:  []byte(fasthttp.HeaderAcceptEncoding),
-
-		authorization: []byte(fasthttp.HeaderAuthorization),
-		deprecation:   []byte("Deprecation"),
-		sunset:        []byte("Sunset"),
-		link:          []byte(fasthttp.HeaderLink),
-		limit:         []byte("X-RateLimit-Limit"),
-		remaining:     []byte("X-RateLimit-Remaining"),
-		reset:         []byte("X-RateLimit-Reset"),
-		policy:        []byte("RateLimit-Policy"),
-		state:         []byte("RateLimit"),
+		requestID:   []byte(headerRequestID),
+		deprecation: []byte(headerDeprecation),
+		sunset:      []byte(headerSunset),
+		link:        []byte(fasthttp.HeaderLink),
 	}
 }
 
-// fillTemplate makes the headers that every answer begins with: those of an error. The two that each answer replaces come
-// first, because the library searches from the front.
-// With a gate an answer depends on the key as well.
-func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
+// templateLines are the headers that every answer has besides Content-Type, with the values of an error. With a gate an answer depends
+// on the key as well.
+func templateLines(gated bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if gated {
 		vary += ", " + fasthttp.HeaderAuthorization
 	}
-	header.SetNoDefaultContentType(true)
-	header.SetContentType(contentTypeJSON)
-	for _, line := range [][2]string{
-		{"X-Request-Id", ""},
+	return [][2]string{
+		{headerRequestID, ""},
 		{fasthttp.HeaderCacheControl, noStore},
 		{fasthttp.HeaderVary, vary},
 		{fasthttp.HeaderAccessControlAllowOrigin, "*"},
@@ -72,7 +58,14 @@ func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
 		{fasthttp.HeaderContentSecurityPolicy, contentPolicy},
 		{fasthttp.HeaderReferrerPolicy, "no-referrer"},
 		{"Cross-Origin-Resource-Policy", "cross-origin"},
-	} {
+	}
+}
+
+// fillTemplate makes the headers that errors and all other answers but the good ones of data operations begin with (see head.go).
+func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
+	header.SetNoDefaultContentType(true)
+	header.SetContentType(contentTypeJSON)
+	for _, line := range templateLines(gated) {
 		header.SetCanonical([]byte(line[0]), []byte(line[1]))
 	}
 }

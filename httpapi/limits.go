@@ -21,36 +21,31 @@ const (
 //
 // The gate authenticates and charges in one step, so readiness is looked at behind it: a request that turns out to cost
 // nothing (L6) gets its charge back.
-func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route) {
+func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	enforced := s.gate.Enforced()
+	a.now = s.instant()
 	if !enforced && !s.gate.Transition().Required(s.clock()) {
-		s.answerData(ctx, r, s.instant())
+		s.answerData(ctx, r, a)
 		return
 	}
-	caller := s.caller(ctx)
-	grant, err := s.gate.Admit(caller)
-	if err != nil {
+	var err error
+	if a.grant, err = s.gate.Admit(s.caller(ctx, &a.framing)); err != nil {
 		s.refuseCaller(ctx, err)
 		return
 	}
 	if !enforced {
-		s.answerData(ctx, r, s.instant())
+		s.answerData(ctx, r, a)
 		return
 	}
-	now := s.instant()
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.refusePanic(ctx, string(s.idOf(ctx)), cause)
-		}
-		s.settle(ctx, &grant, now)
-	}()
-	if err := s.plantedFor(ctx); err != nil && s.refusePlanted(ctx, r, &grant, err) {
+	defer s.settle(ctx, a)
+	a.limited = true
+	if err := s.plantedFor(ctx); err != nil && s.refusePlanted(ctx, r, &a.grant, err) {
 		return
 	}
-	if grant.Admitted {
-		s.answerData(ctx, r, now)
+	if a.grant.Admitted {
+		s.answerData(ctx, r, a)
 	} else {
-		s.refuseForNow(ctx, r, &grant.Verdict)
+		s.refuseForNow(ctx, r, &a.grant.Verdict)
 	}
 }
 
@@ -75,31 +70,53 @@ func (s *Server) refuseForNow(ctx *fasthttp.RequestCtx, r *route, v *engine.Verd
 	s.fail(ctx, &engine.Error{Code: v.Violated, Message: message, RetryAfter: v.RetryAfter})
 }
 
-// settle ends a request that was asked for in turn: 5xx costs nothing (L6), and every answer says where its caller stands (L9).
-func (s *Server) settle(ctx *fasthttp.RequestCtx, grant *engine.Grant, now instant) {
+// settle ends a request that was asked for in turn: 5xx costs nothing (L6), and every answer says where its caller stands (L9). It is
+// deferred: a panic is a 5xx too.
+func (s *Server) settle(ctx *fasthttp.RequestCtx, a *asked) {
+	if cause := recover(); cause != nil {
+		s.refusePanic(ctx, cause)
+	} else if a.headed {
+		return
+	}
+	grant := &a.grant
 	if grant.Admitted && ctx.Response.StatusCode() >= fasthttp.StatusInternalServerError {
 		s.gate.Refund(*grant)
 		grant.Day.Remaining = min(grant.Day.Limit, grant.Day.Remaining+1)
 		grant.Minute.Remaining = min(grant.Minute.Limit, grant.Minute.Remaining+1)
 	}
-	s.writeLimits(&ctx.Response.Header, &grant.Verdict, now.at)
+	var room [headRoom]byte
+	setLines(&ctx.Response.Header, s.appendLimits(room[:0], &grant.Verdict, a.now.at))
 }
 
-// writeLimits puts both windows on an answer: the tighter one as X-RateLimit (L3, L4), both as RateLimit-Policy and RateLimit of
-// draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of strings with the parameters q, w and r, t).
-func (s *Server) writeLimits(header *fasthttp.ResponseHeader, v *engine.Verdict, now int64) {
-	var room [96]byte
-	names := &s.names
+// policy is the value of RateLimit-Policy for callers of one allowance, made once for each change of it.
+type policy struct {
+	day, minute int
+	line        []byte
+}
+
+// policyOf is the line for an allowance: nearly all callers have the same.
+func (s *Server) policyOf(day, minute int) []byte {
+	p := s.policy.Load()
+	if p == nil || p.day != day || p.minute != minute {
+		value := appendWindow(nil, dayWindow, "q", int64(day), "w", daySeconds)
+		value = appendWindow(append(value, ", "...), minuteWindow, "q", int64(minute), "w", minuteSeconds)
+		p = &policy{day, minute, appendLine(nil, "RateLimit-Policy", value)}
+		s.policy.Store(p)
+	}
+	return p.line
+}
+
+// appendLimits appends both windows as lines of a head: the tighter one as X-RateLimit (L3, L4), both as RateLimit-Policy and RateLimit
+// of draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of strings with the parameters q, w and r, t).
+func (s *Server) appendLimits(dst []byte, v *engine.Verdict, now int64) []byte {
 	tighter := v.Tighter()
-	header.SetCanonical(names.limit, strconv.AppendInt(room[:0], int64(tighter.Limit), 10))
-	header.SetCanonical(names.remaining, strconv.AppendInt(room[:0], int64(tighter.Remaining), 10))
-	header.SetCanonical(names.reset, strconv.AppendInt(room[:0], epochSeconds(tighter.Reset), 10))
-	policy := appendWindow(room[:0], dayWindow, "q", int64(v.Day.Limit), "w", daySeconds)
-	policy = appendWindow(append(policy, ", "...), minuteWindow, "q", int64(v.Minute.Limit), "w", minuteSeconds)
-	header.SetCanonical(names.policy, policy)
-	state := appendWindow(room[:0], dayWindow, "r", int64(v.Day.Remaining), "t", secondsUntil(v.Day.Reset, now))
-	state = appendWindow(append(state, ", "...), minuteWindow, "r", int64(v.Minute.Remaining), "t", secondsUntil(v.Minute.Reset, now))
-	header.SetCanonical(names.state, state)
+	dst = strconv.AppendInt(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit), 10)
+	dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining), 10)
+	dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), epochSeconds(tighter.Reset), 10)
+	dst = append(append(dst, "\r\n"...), s.policyOf(v.Day.Limit, v.Minute.Limit)...)
+	dst = appendWindow(append(dst, "RateLimit: "...), dayWindow, "r", int64(v.Day.Remaining), "t", secondsUntil(v.Day.Reset, now))
+	dst = appendWindow(append(dst, ", "...), minuteWindow, "r", int64(v.Minute.Remaining), "t", secondsUntil(v.Minute.Reset, now))
+	return append(dst, "\r\n"...)
 }
 
 // appendWindow appends an item with two whole parameters: "day";q=1000;w=86400.

@@ -541,7 +541,7 @@ func TestStarvedServer(t *testing.T) {
 	if listener == "patient" {
 		ln = Patient(ln, Patience{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	}
-	server := rawServer(malformed)
+	server := rawServer(guarded)
 	go func() {
 		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			t.Errorf("wait for the end of the input: %v", err)

@@ -10,62 +10,62 @@ import (
 
 // The seven data operations: ask the service, take the page's rendering or make it, write it.
 
-func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ query, now instant) {
+func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *query, a *asked) {
 	page, err := s.service.Currencies()
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return currenciesBody(page) })
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return currenciesBody(page) })
 }
 
-func (s *Server) institutions(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	page, err := s.service.Institutions(engine.InstitutionsQuery{Currency: q.currency, Cut: q.cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return institutionsBody(page, now) })
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return institutionsBody(page, a.now) })
 }
 
-func (s *Server) institution(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) institution(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	detail, err := s.service.Institution(q.id)
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&detail.Memo), formList, detail.ChangesAt, now, func() draft { return institutionBody(detail) })
+	s.render(ctx, memoOf(&detail.Memo), formList, detail.ChangesAt, a, func() draft { return institutionBody(detail) })
 }
 
-func (s *Server) rates(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) rates(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	page, err := s.service.Rates(engine.RatesQuery{Filter: q.filter(), Cut: q.cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return ratesBody(page, "", now) })
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return ratesBody(page, "", a.now) })
 }
 
-func (s *Server) best(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) best(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	page, err := s.service.Ranking(q.ranking(false))
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), bestForm(q.operation), page.ChangesAt, now, func() draft { return ratesBody(page, q.operation, now) })
+	s.render(ctx, memoOf(&page.Memo), bestForm(q.operation), page.ChangesAt, a, func() draft { return ratesBody(page, q.operation, a.now) })
 }
 
-func (s *Server) history(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) history(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	page, err := s.service.History(engine.HistoryQuery{Filter: q.filter(), Cut: q.cut(), From: q.from, To: q.to})
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, now, func() draft { return historyBody(page, now) })
+	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return historyBody(page, a.now) })
 }
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, q query, now instant) {
+func (s *Server) convert(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	page, err := s.service.Ranking(q.ranking(true))
 	if err != nil {
 		s.fail(ctx, err)
@@ -74,72 +74,62 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q query, now instant) {
 	kept := &memoOf(&page.Memo).sheets[operationIndex(q.operation)]
 	prepared := kept.Load()
 	if prepared == nil {
-		prepared = newSheet(page, q, s.feeNotice, now)
+		prepared = newSheet(page, q, s.feeNotice, a.now)
 		kept.Store(prepared)
 	}
 	var room [len(`W/""`) + 2*tagBytes]byte
-	if s.writeHead(ctx, prepared.etag(room[:0], q.amount), now.maxAge(page.ChangesAt)) {
+	etag, maxAge := prepared.etag(room[:0], q.amount), a.now.maxAge(page.ChangesAt)
+	if s.notModified(ctx, a, etag, maxAge) {
 		return
 	}
 	body := ctx.Response.SwapBody(nil)[:0]
-	ctx.Response.SwapBody(prepared.appendBody(body, page.Items, q, now))
-	s.packOnce(ctx)
+	ctx.Response.SwapBody(prepared.appendBody(body, page.Items, q, a.now))
+	coding := a.coding(ctx, len(ctx.Response.Body()))
+	if coding != "" {
+		s.pack(ctx)
+	}
+	s.writeHead(ctx, a, etag, maxAge, coding)
 }
 
 // render answers with the page's kept rendering, or makes it. body is called for a page that has none in this form.
-func (s *Server) render(ctx *fasthttp.RequestCtx, m *memo, f form, changesAt time.Time, now instant, body func() draft) {
+func (s *Server) render(ctx *fasthttp.RequestCtx, m *memo, f form, changesAt time.Time, a *asked, body func() draft) {
 	r := m.renderings[f].Load()
 	if r == nil {
-		r = newRendering(body(), now)
+		r = newRendering(body(), a.now)
 		m.renderings[f].Store(r)
 	}
-	s.write(ctx, r, changesAt, now)
+	s.write(ctx, r, changesAt, a)
 }
 
 // write answers 200 with a kept rendering, or 304.
-func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Time, now instant) {
-	if s.writeHead(ctx, r.etag, now.maxAge(changesAt)) {
+func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Time, a *asked) {
+	maxAge := a.now.maxAge(changesAt)
+	if s.notModified(ctx, a, r.etag, maxAge) {
 		return
 	}
-	body := r.plainBody(now)
-	if len(body) >= gzipBytesMin && s.wantsGzip(ctx) {
-		ctx.Response.Header.SetCanonical(s.names.contentEncoding, bytesOf(gzipCoding))
-		body = r.gzipBody(now)
+	body := r.plainBody(a.now)
+	coding := a.coding(ctx, len(body))
+	if coding != "" {
+		body = r.gzipBody(a.now)
 	}
 	ctx.Response.SetBodyRaw(body)
+	s.writeHead(ctx, a, r.etag, maxAge, coding)
 }
 
-// writeHead sets ETag and Cache-Control, and ends the answer with 304 when the caller has it already (Q12).
-func (s *Server) writeHead(ctx *fasthttp.RequestCtx, etag []byte, maxAge int) (done bool) {
-	header := &ctx.Response.Header
-	header.SetCanonical(s.names.cacheControl, s.maxAges[maxAge])
-	header.SetCanonical(s.names.etag, etag)
-	if ctx.Request.Header.PeekCanonical(s.names.ifNoneMatch) == nil {
-		return false
-	}
-	if !noneMatches(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
-		return false
-	}
-	s.answerEmpty(ctx, fasthttp.StatusNotModified)
-	return true
-}
-
-func (s *Server) wantsGzip(ctx *fasthttp.RequestCtx) bool {
-	if ctx.Request.Header.PeekCanonical(s.names.acceptEncoding) == nil {
-		return false
-	}
-	return acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
-}
-
-// packOnce compresses a body that was made for this request, when it is long enough and the caller takes it (Q11).
-func (s *Server) packOnce(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < gzipBytesMin || !s.wantsGzip(ctx) {
+// packError compresses the body of an error, when it is long enough and the caller takes it (Q11).
+func (s *Server) packError(ctx *fasthttp.RequestCtx) {
+	if len(ctx.Response.Body()) < gzipBytesMin || !acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
+	s.pack(ctx)
+	ctx.Response.Header.SetContentEncoding(gzipCoding)
+}
+
+// pack compresses a body that was made for this request.
+func (s *Server) pack(ctx *fasthttp.RequestCtx) {
 	p := s.packers.Get().(*packer)
 	plain := ctx.Response.SwapBody(nil)
 	ctx.Response.SwapBody(p.appendGzip(p.spare[:0], plain))
 	p.spare = plain
 	s.packers.Put(p)
-	ctx.Response.Header.SetCanonical(s.names.contentEncoding, bytesOf(gzipCoding))
 }

@@ -60,7 +60,7 @@ const (
 // TestO6_RawCorpus sends every case to a server behind the guard, over TCP.
 func TestO6_RawCorpus(t *testing.T) {
 	cases := readRawCorpus(t)
-	address := startRawServer(t, rawServer(malformed))
+	address := startRawServer(t, rawServer(guarded))
 	refused := 0
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestO6_RawCorpus(t *testing.T) {
 
 // TestO6_RawCorpusByteByByte: how the bytes arrive makes no difference.
 func TestO6_RawCorpusByteByByte(t *testing.T) {
-	server := rawServer(malformed)
+	server := rawServer(guarded)
 	for _, c := range readRawCorpus(t) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, step := range []int{1, 7, rawBufferBytes} {

@@ -16,7 +16,7 @@ const institutionPrefix = "/v1/institutions/"
 type route struct {
 	pattern   string
 	operation operation
-	answer    func(s *Server, ctx *fasthttp.RequestCtx, q query, now instant)
+	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *query, a *asked)
 	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
 	fromCatalogue bool
 }
@@ -40,7 +40,7 @@ func routes() []route {
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
 	for _, route := range routes() {
-		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) { s.answer(ctx, &route) })
+		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) { s.answer(ctx, &route, ctx.UserValue(askedValue).(*asked)) })
 	}
 	if s.accounts != nil {
 		s.addAccountRoutes(r)
@@ -48,9 +48,18 @@ func (s *Server) newRouter() *router.Router {
 	return r
 }
 
+// askedValue is the user value under which a route finds what is asked: the router hands on the context alone. Strings are the keys
+// that the library copies nothing for.
+const askedValue = "asked"
+
 // dispatch finds the route of a request, byte for byte (Q8).
-func (s *Server) dispatch(ctx *fasthttp.RequestCtx) {
-	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
+	target := ctx.Request.Header.RequestURI()
+	if a.plan, a.hash = s.plans.find(target); a.plan != nil {
+		s.answer(ctx, a.plan.route, a)
+		return
+	}
+	path, _ := splitTarget(target)
 	if string(path) == "*" {
 		s.answerOptions(ctx)
 		return
@@ -61,6 +70,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 		return
 	}
+	ctx.SetUserValue(askedValue, a)
 	handler(ctx)
 }
 
@@ -92,43 +102,53 @@ func splitTarget(target []byte) (path, query []byte) {
 
 // answer takes a request through the checks that follow the route (L7): method, then authentication, readiness and limits where
 // there is a gate, and parameters.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route) {
+func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
 		s.answerOptions(ctx)
 		return
 	default:
+		s.begin(ctx)
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsAllowed)
 		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+methodsAllowed+".")
 		return
 	}
 	if s.gate == nil {
-		s.answerData(ctx, r, s.instant())
+		a.now = s.instant()
+		s.answerData(ctx, r, a)
 		return
 	}
-	s.answerInTurn(ctx, r)
+	s.answerInTurn(ctx, r, a)
 }
 
-// answerData reads the parameters and answers.
-func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, now instant) {
+// answerData reads the parameters, unless somebody asked the same before, and answers.
+func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	if err := s.plantedFor(ctx); err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	q, problems := s.params.read(r.operation, path, text, readOptions{
-		catalogue: s.catalogue, today: now.today, allowUnknown: s.allowUnknown,
+	if a.plan != nil && a.plan.today == a.now.today {
+		r.answer(s, ctx, &a.plan.query, a)
+		return
+	}
+	target := ctx.Request.Header.RequestURI()
+	path, text := splitTarget(target)
+	var problems []detail
+	a.query, problems = s.params.read(r.operation, path, text, readOptions{
+		catalogue: s.catalogue, today: a.now.today, allowUnknown: s.allowUnknown,
 	})
 	if len(problems) > 0 {
 		s.refuseParameters(ctx, r, problems)
 		return
 	}
-	r.answer(s, ctx, q, now)
+	s.plans.keep(target, a.hash, r, a)
+	r.answer(s, ctx, &a.query, a)
 }
 
 // answerOptions answers 204 with what is allowed (Q5).
 func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
+	s.begin(ctx)
 	header := &ctx.Response.Header
 	header.Set(fasthttp.HeaderAllow, methodsAllowed)
 	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)

@@ -124,7 +124,10 @@ type Server struct {
 	http      *fasthttp.Server
 	router    *router.Router
 	params    parameterTable
-	template  fasthttp.ResponseHeader // the headers of every answer; read only
+	template  fasthttp.ResponseHeader // the headers of an error; read only
+	constants constants
+	plans     *plans
+	policy    atomic.Pointer[policy]
 	names     headerNames
 	private   fasthttp.ResponseHeader // the same for account routes
 	noticed   atomic.Pointer[notice]
@@ -132,6 +135,7 @@ type Server struct {
 	maxAges   [maxAgeSeconds + 1][]byte
 	present   atomic.Pointer[moment]
 	packers   sync.Pool
+	asking    sync.Pool // of *asked
 
 	challenges challenges
 	noticeLink []byte
@@ -159,13 +163,14 @@ func New(c Config) *Server {
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
 		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink),
 		params:     parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
-		preflight: preflightHeaders,
+		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
 	if c.AllowAuthorizationHeader {
 		s.preflight = preflightHeadersWithAuth
 	}
 	fillTemplate(&s.template, c.Gate != nil)
 	fillPrivateTemplate(&s.private, &s.template)
+	s.asking.New = func() any { return new(asked) }
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
@@ -232,26 +237,36 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
 func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
-// serve is the outermost handler: it names the request, survives panics, refuses malformed requests and finds the route.
+// serve is the outermost handler: it survives panics, refuses malformed requests and finds the route.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	id := s.requestID()
-	s.begin(ctx, id)
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.refusePanic(ctx, id, cause)
+			s.refusePanic(ctx, cause)
 		}
 	}()
-	if reason := malformed(ctx); reason != "" {
+	a := s.asking.Get().(*asked)
+	*a = asked{}
+	if reason := malformed(ctx, &a.framing); reason != "" {
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, reason)
 		return
 	}
-	s.dispatch(ctx)
+	s.dispatch(ctx, a)
+	s.asking.Put(a)
 }
 
-// begin puts the headers on that every answer has; what comes later changes them.
-func (s *Server) begin(ctx *fasthttp.RequestCtx, id string) {
+// begin names the request and puts the headers on that every answer has, but for good ones of data operations (see head.go); what comes
+// later changes them. Where it has begun already it does nothing.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) {
+	if s.idOf(ctx) == nil {
+		s.beginAnew(ctx)
+	}
+}
+
+// beginAnew is begin for an answer that takes the place of another.
+func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
+	closes := header.ConnectionClose()
 	switch {
 	case s.harness != nil:
 		s.beginDated(ctx)
@@ -260,21 +275,18 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx, id string) {
 	default:
 		s.template.CopyTo(header)
 	}
-	header.SetCanonical(s.names.requestID, bytesOf(id))
-	if s.gate != nil {
-		s.announce(header)
+	if closes {
+		header.SetConnectionClose()
 	}
+	header.SetCanonical(s.names.requestID, bytesOf(s.requestID()))
+	s.announce(header)
 }
 
 // refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5).
-func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, id string, cause any) {
-	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic",
-		slog.String("requestId", id), slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
-	closes := ctx.Response.Header.ConnectionClose()
-	s.begin(ctx, id)
-	if closes {
-		ctx.SetConnectionClose()
-	}
+func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
+	s.beginAnew(ctx)
+	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
+		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
 

@@ -12,15 +12,21 @@ import (
 type notice struct {
 	of                  engine.Transition
 	deprecation, sunset []byte
+	lines               []byte // all of it, for the head of a good answer
 }
 
-func newNotice(t engine.Transition) *notice {
-	return &notice{
+func newNotice(t engine.Transition, link []byte) *notice {
+	n := &notice{
 		of: t,
 		// RFC 9745: a structured field of type Date. RFC 8594: an HTTP date.
 		deprecation: strconv.AppendInt([]byte("@"), t.AnnouncedAt.Unix(), 10),
 		sunset:      fasthttp.AppendHTTPDate(nil, t.RequiredAt),
 	}
+	n.lines = appendLine(appendLine(nil, headerDeprecation, n.deprecation), headerSunset, n.sunset)
+	if len(link) > 0 {
+		n.lines = appendLine(n.lines, fasthttp.HeaderLink, link)
+	}
+	return n
 }
 
 // newNoticeLink is the value of Link beside it; "" without a page to link to.
@@ -40,16 +46,28 @@ func newNoticeLink(deprecation, sunset string) []byte {
 	return link
 }
 
-// announce puts the announcement on an answer, whatever it will be, from the moment it is made until the instant it names.
-func (s *Server) announce(header *fasthttp.ResponseHeader) {
+// notice is the announcement in force, from the moment it is made until the instant it names; nil without one.
+func (s *Server) notice() *notice {
+	if s.gate == nil {
+		return nil
+	}
 	t := s.gate.Transition()
 	if t.RequiredAt.IsZero() || !t.Pending(s.clock()) {
-		return
+		return nil
 	}
 	n := s.noticed.Load()
 	if n == nil || n.of != t {
-		n = newNotice(t)
+		n = newNotice(t, s.noticeLink)
 		s.noticed.Store(n)
+	}
+	return n
+}
+
+// announce puts the announcement on an answer, whatever it will be.
+func (s *Server) announce(header *fasthttp.ResponseHeader) {
+	n := s.notice()
+	if n == nil {
+		return
 	}
 	header.SetCanonical(s.names.deprecation, n.deprecation)
 	header.SetCanonical(s.names.sunset, n.sunset)
