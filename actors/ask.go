@@ -18,7 +18,7 @@ const (
 )
 
 // question is a message with room for its own answer: query goes in, answer or err comes out. It is
-// completed exactly once: by the actor's reply, or by settle on overflow, panic, stop or dead letter; or
+// completed exactly once: by the actor's reply, or by settle on overflow, panic or stop; or
 // the asker abandons it at its deadline. Whoever comes second frees it.
 type question[Q, A any] struct {
 	query  Q
@@ -60,9 +60,6 @@ func (q *question[Q, A]) settle(why *engine.Error) {
 func (q *question[Q, A]) question() bool { return true }
 
 func (q *question[Q, A]) abandoned() bool { return q.state.Load() == abandoned }
-
-// IgnoreDeadLetterLogging marks the message for the library.
-func (q *question[Q, A]) IgnoreDeadLetterLogging() {}
 
 // free returns the question to its pool without what it carried.
 func (q *question[Q, A]) free() {

@@ -28,13 +28,13 @@ type ref struct {
 	mailbox *mailbox
 }
 
-// send is the only way to an actor. A nil letter, which would keep the library busy for ever, is a
-// mistake of the caller's.
+// send is the only way to an actor: straight into its mailbox, which is where the library would bring the
+// letter, and which settles it when the actor has stopped. A nil letter is a mistake of the caller's.
 func (r *ref) send(l letter) {
 	if l == nil {
 		panic("actors: send of a nil letter")
 	}
-	r.root.Send(r.pid, l)
+	r.mailbox.PostUserMessage(l)
 }
 
 // stop ends the actor and waits until all its letters are settled.
@@ -109,18 +109,8 @@ type stage struct {
 func newStage(limit, workers int, fail func(error)) *stage {
 	quiet := slog.New(slog.DiscardHandler)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	system.EventStream.Subscribe(settleDeadLetter)
 	return &stage{
 		system: system, root: system.Root, relief: startRelief(workers), fail: fail, guardian: &failStop{fail}, limit: limit,
-	}
-}
-
-// settleDeadLetter answers what was sent to an actor that is no more.
-func settleDeadLetter(event any) {
-	if dead, ok := event.(*actor.DeadLetterEvent); ok {
-		if l, ok := dead.Message.(letter); ok {
-			l.settle(errStopped)
-		}
 	}
 }
 

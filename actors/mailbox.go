@@ -22,8 +22,6 @@ type letter interface {
 	abandoned() bool
 	// settle answers whoever waits, in place of the actor: overflow, stop, panic, no such actor.
 	settle(*engine.Error)
-	// IgnoreDeadLetterLogging keeps the library from logging (and from a goroutine that it does not end).
-	IgnoreDeadLetterLogging()
 }
 
 // fact is what every fact has in common: nobody waits for it.
@@ -32,9 +30,6 @@ type fact struct{}
 func (fact) question() bool       { return false }
 func (fact) abandoned() bool      { return false }
 func (fact) settle(*engine.Error) {}
-
-// IgnoreDeadLetterLogging marks the message for the library.
-func (fact) IgnoreDeadLetterLogging() {}
 
 const (
 	factsMax       = 1024 // places kept for facts beside the questions: more than there are owners of state

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"time"
 	_ "time/tzdata" // every day is a Dominican day, also on a machine without zone files (T2)
 )
@@ -19,6 +20,18 @@ func mustZone() *time.Location {
 	}
 	return zone
 }
+
+// settled is since when, in seconds of Unix time, the zone has kept one offset from UTC, in seconds, and how the zone data goes on for
+// ever. Every request asks what day it is: from then on two additions tell.
+var settled = func() (s struct{ since, offset int64 }) {
+	at := time.Unix(math.MaxInt32, 0).In(santoDomingo)
+	since, until := at.ZoneBounds()
+	if s.since = math.MaxInt64; until.IsZero() {
+		_, offset := at.Zone()
+		s.since, s.offset = since.Unix(), int64(offset)
+	}
+	return s
+}()
 
 // Location is the zone of Santo Domingo.
 func Location() *time.Location { return santoDomingo }
@@ -55,8 +68,12 @@ func ParseDate(text string) (Date, error) {
 
 // DateOf is the Dominican calendar date at an instant; no date for an instant outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
-	_, offset := t.In(santoDomingo).Zone()
-	seconds := t.Unix() + int64(offset) + secondsBeforeUnix
+	offset := settled.offset
+	if t.Unix() < settled.since {
+		_, past := t.In(santoDomingo).Zone()
+		offset = int64(past)
+	}
+	seconds := t.Unix() + offset + secondsBeforeUnix
 	if seconds < 0 || seconds >= dateMax*secondsOfDay {
 		return 0
 	}
@@ -96,6 +113,9 @@ func (d Date) utc() time.Time {
 
 // Start is the instant at which the day begins in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
+	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - settled.offset; start >= settled.since {
+		return time.Unix(start, 0).UTC()
+	}
 	midnight := d.at(0)
 	if DateOf(midnight) < d { // summer time began at midnight (1966–1974): the day begins with the change
 		_, midnight = midnight.ZoneBounds()

@@ -41,11 +41,11 @@ func appendLine(dst []byte, name string, value []byte) []byte {
 	return append(append(dst, value...), "\r\n"...)
 }
 
-// setLines puts whole lines, each with its CR LF, on an answer. The value of the last one must not hold ": ". Header.Peek finds none of
-// them.
+// setLines puts whole lines, each with its CR LF, on an answer. The value of the last one must not hold a colon. Header.Peek finds none
+// of them.
 func setLines(header *fasthttp.ResponseHeader, lines []byte) {
 	lines = lines[:len(lines)-len("\r\n")]
-	colon := bytes.LastIndex(lines, bytesOf(": "))
+	colon := bytes.LastIndexByte(lines, ':')
 	header.SetCanonical(lines[:colon], lines[colon+len(": "):])
 }
 

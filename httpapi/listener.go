@@ -55,8 +55,9 @@ type Patience struct {
 // It also caps the open connections.
 //
 // Close ends every Accept, waiting ones too, with net.ErrClosed. There is no
-// goroutine behind it. The connections keep the methods of *net.TCPConn where
-// they are one, and may be closed more than once.
+// goroutine behind it. The connections can be kept alive where they are of TCP,
+// may be closed more than once, and arm their deadlines only when they matter:
+// those must be set by the goroutine that reads and writes.
 func Patient(ln net.Listener, p Patience) net.Listener {
 	if p.MaxConns <= 0 {
 		p.MaxConns = connsDefault
@@ -111,9 +112,9 @@ func (l *patient) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		return &slottedTCP{TCPConn: tcp, slot: slot{slots: l.slots}}, nil
+		return &slottedTCP{slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, tcp}, nil
 	}
-	return &slottedConn{Conn: conn, slot: slot{slots: l.slots}}, nil
+	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
 }
 
 // acceptPatiently accepts until it has a connection, an error that patience
@@ -215,30 +216,30 @@ func (s *slot) free() {
 	}
 }
 
-// slottedTCP gives its slot back on Close and is a *net.TCPConn otherwise: the
-// server looks for SetKeepAlive and SetKeepAlivePeriod.
-type slottedTCP struct {
-	*net.TCPConn
+// slotted is a connection that gives its slot back on Close.
+type slotted struct {
+	lazyDeadlines
 	slot slot
 }
 
 // Close closes the descriptor first, so that there are never more of them
 // than slots.
-func (c *slottedTCP) Close() error {
-	err := c.TCPConn.Close()
-	c.slot.free()
-	return err
-}
-
-// slottedConn is slottedTCP for connections of another kind.
-type slottedConn struct {
-	net.Conn
-	slot slot
-}
-
-// Close closes the connection, then gives its slot back.
-func (c *slottedConn) Close() error {
+func (c *slotted) Close() error {
 	err := c.Conn.Close()
 	c.slot.free()
 	return err
+}
+
+// slottedTCP has what the server looks for in a *net.TCPConn.
+type slottedTCP struct {
+	slotted
+	tcp *net.TCPConn
+}
+
+// SetKeepAlive is that of *net.TCPConn.
+func (c *slottedTCP) SetKeepAlive(on bool) error { return c.tcp.SetKeepAlive(on) }
+
+// SetKeepAlivePeriod is that of *net.TCPConn.
+func (c *slottedTCP) SetKeepAlivePeriod(period time.Duration) error {
+	return c.tcp.SetKeepAlivePeriod(period)
 }

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"sync/atomic"
 )
 
@@ -42,13 +44,11 @@ func (r *requestIDs) next() string {
 }
 
 func (r *requestIDs) newBlock(number uint64) *idBlock {
-	const digits = "0123456789abcdef"
+	var id [requestIDBytes / 2]byte
 	text := make([]byte, 0, requestIDsBlock*requestIDBytes)
 	for i := range uint64(requestIDsBlock) {
-		id := mix(r.seed + number*requestIDsBlock + i)
-		for shift := 60; shift >= 0; shift -= 4 {
-			text = append(text, digits[id>>shift&15])
-		}
+		binary.BigEndian.PutUint64(id[:], mix(r.seed+number*requestIDsBlock+i))
+		text = hex.AppendEncode(text, id[:])
 	}
 	return &idBlock{number: number, text: string(text)}
 }
