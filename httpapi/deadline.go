@@ -20,20 +20,22 @@ type lazyDeadlines struct {
 // lazyDeadline is the deadline of one direction. Zero times are none.
 type lazyDeadline struct{ wanted, armed time.Time }
 
-// late reports that what is armed would not end a call at the wanted time, or would end it although it may go on for ever.
-func (d *lazyDeadline) late() bool {
-	return d.armed.IsZero() != d.wanted.IsZero() || d.armed.After(d.wanted)
-}
-
-// early reports that an error is that of an armed deadline which is not the wanted one.
-func (d *lazyDeadline) early(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) && !d.armed.Equal(d.wanted)
-}
-
-// arm sets the wanted deadline with the connection's own method.
-func (d *lazyDeadline) arm(set func(time.Time) error) error {
+// prepare arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on for ever.
+func (d *lazyDeadline) prepare(set func(time.Time) error) error {
+	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
+		return nil
+	}
 	d.armed = d.wanted
 	return set(d.wanted)
+}
+
+// again arms the wanted deadline after one that was armed before has ended a call with err: true when the call is to go on.
+func (d *lazyDeadline) again(err error, set func(time.Time) error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || d.armed.Equal(d.wanted) {
+		return false
+	}
+	d.armed = d.wanted
+	return set(d.wanted) == nil
 }
 
 // SetReadDeadline is net.Conn's.
@@ -56,37 +58,27 @@ func (c *lazyDeadlines) SetDeadline(t time.Time) error {
 
 // Read is net.Conn's.
 func (c *lazyDeadlines) Read(b []byte) (int, error) {
-	if c.read.late() {
-		if err := c.read.arm(c.Conn.SetReadDeadline); err != nil {
-			return 0, err
-		}
+	if err := c.read.prepare(c.Conn.SetReadDeadline); err != nil {
+		return 0, err
 	}
 	for {
 		n, err := c.Conn.Read(b)
-		if err == nil || n > 0 || !c.read.early(err) {
+		if err == nil || n > 0 || !c.read.again(err, c.Conn.SetReadDeadline) {
 			return n, err
-		}
-		if err := c.read.arm(c.Conn.SetReadDeadline); err != nil {
-			return 0, err
 		}
 	}
 }
 
 // Write is net.Conn's.
 func (c *lazyDeadlines) Write(b []byte) (int, error) {
-	if c.write.late() {
-		if err := c.write.arm(c.Conn.SetWriteDeadline); err != nil {
-			return 0, err
-		}
+	if err := c.write.prepare(c.Conn.SetWriteDeadline); err != nil {
+		return 0, err
 	}
 	written := 0
 	for {
 		n, err := c.Conn.Write(b[written:])
 		written += n
-		if err == nil || !c.write.early(err) {
-			return written, err
-		}
-		if err := c.write.arm(c.Conn.SetWriteDeadline); err != nil {
+		if err == nil || !c.write.again(err, c.Conn.SetWriteDeadline) {
 			return written, err
 		}
 	}

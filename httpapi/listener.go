@@ -112,7 +112,7 @@ func (l *patient) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		return &slottedTCP{slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, tcp}, nil
+		return &slottedTCP{gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp}, slot{slots: l.slots}}, nil
 	}
 	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
 }
@@ -216,7 +216,7 @@ func (s *slot) free() {
 	}
 }
 
-// slotted is a connection that gives its slot back on Close.
+// slotted gives its slot back on Close.
 type slotted struct {
 	lazyDeadlines
 	slot slot
@@ -230,10 +230,18 @@ func (c *slotted) Close() error {
 	return err
 }
 
-// slottedTCP has what the server looks for in a *net.TCPConn.
+// slottedTCP is slotted for connections of TCP, with what the server looks for
+// in them.
 type slottedTCP struct {
-	slotted
-	tcp *net.TCPConn
+	gatherer
+	slot slot
+}
+
+// Close is that of slotted.
+func (c *slottedTCP) Close() error {
+	err := c.Conn.Close()
+	c.slot.free()
+	return err
 }
 
 // SetKeepAlive is that of *net.TCPConn.

@@ -244,6 +244,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 			s.refusePanic(ctx, cause)
 		}
 	}()
+	if c, ok := ctx.Conn().(interface{ begin(length int) }); ok {
+		c.begin(requestLength(ctx))
+	}
 	a := s.asking.Get().(*asked)
 	*a = asked{}
 	if reason := malformed(ctx, &a.framing); reason != "" {

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"net"
+
+	"github.com/valyala/fasthttp"
+)
+
+// gatherer is a connection of TCP that can send a body from where it lies. The library copies head and body into one buffer and writes
+// that, in pieces when it is small; here the body is kept aside, and goes out with the head in one system call.
+//
+// That is right only when the head is the next thing to be written and nothing follows it before a flush: when the client has sent no
+// request behind this one. Whether it has is known from counting: what was handed to the server, against what its requests took.
+// Where the count does not come out the answer is sent as the library would, which is never wrong.
+type gatherer struct {
+	lazyDeadlines
+	tcp *net.TCPConn
+
+	received, taken uint64 // bytes handed to the server, and those of its requests
+	unwritten       bool   // an answer waits in the server's buffer
+	alone           bool   // the request has nothing behind it, and no answer before it waits
+	body            []byte // to be sent behind what is written next
+	parts           [2][]byte
+	vector          net.Buffers
+}
+
+// Read is net.Conn's.
+func (g *gatherer) Read(b []byte) (int, error) {
+	n, err := g.lazyDeadlines.Read(b)
+	g.received += uint64(n)
+	return n, err
+}
+
+// begin tells the length of the request that is about to be answered. A length that is wrong by a byte or two, as after a bare LF, does
+// no harm: no request is that short.
+func (g *gatherer) begin(length int) {
+	g.taken += uint64(length)
+	g.alone = g.received == g.taken && !g.unwritten
+	g.unwritten = true
+}
+
+// Write is net.Conn's.
+func (g *gatherer) Write(b []byte) (int, error) {
+	g.unwritten = false
+	if g.body == nil {
+		return g.lazyDeadlines.Write(b)
+	}
+	if err := g.write.prepare(g.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
+	g.parts = [2][]byte{b, g.body}
+	g.body, g.vector = nil, g.parts[:]
+	for {
+		_, err := g.vector.WriteTo(g.tcp) // takes off what it has written
+		if err == nil {
+			return len(b), nil
+		}
+		if !g.write.again(err, g.Conn.SetWriteDeadline) {
+			return 0, err
+		}
+	}
+}
+
+// aside keeps the body of an answer for its connection to send, where that is right.
+func aside(ctx *fasthttp.RequestCtx) {
+	if g, ok := ctx.Conn().(interface{ keep(body []byte) bool }); ok && ctx.IsGet() && g.keep(ctx.Response.Body()) {
+		ctx.Response.SkipBody = true
+	}
+}
+
+func (g *gatherer) keep(body []byte) bool {
+	if g.alone {
+		g.body = body
+	}
+	return g.alone
+}
+
+// requestLength is how many bytes a request took.
+func requestLength(ctx *fasthttp.RequestCtx) int {
+	header := &ctx.Request.Header
+	line := len(header.Method()) + len(" ") + len(header.RequestURI()) + len(" ") + len(header.Protocol()) + len("\r\n")
+	return line + len(header.RawHeaders()) + len(ctx.Request.Body())
+}
