@@ -30,11 +30,19 @@ func (p proxies) trust(addr netip.Addr) bool {
 // clientAddress is who asks: the other end of the connection, or, when that is a trusted proxy, whom it names. Without zone,
 // and an IPv4 address as one, however it was written. The zero address stands for a connection that has none.
 func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
-	peer := peerAddress(ctx.RemoteAddr())
+	peer := peerOf(ctx)
 	if len(s.proxies) == 0 || !s.proxies.trust(peer) {
 		return peer
 	}
 	return s.proxies.client(peer, ctx.Request.Header.PeekAll(forwardedFor))
+}
+
+// peerOf is the other end of a connection: one of TCP keeps it.
+func peerOf(ctx *fasthttp.RequestCtx) netip.Addr {
+	if conn, ok := ctx.Conn().(*slottedTCP); ok {
+		return conn.peer
+	}
+	return peerAddress(ctx.RemoteAddr())
 }
 
 func peerAddress(addr net.Addr) netip.Addr {

@@ -33,8 +33,9 @@ type instant struct {
 	*moment
 }
 
-func (s *Server) instant() instant {
-	now := s.clock()
+func (s *Server) instant() instant { return s.instantAt(s.clock()) }
+
+func (s *Server) instantAt(now time.Time) instant {
 	m := s.present.Load()
 	if m == nil || m.second != now.Unix() {
 		m = newMoment(now)

@@ -61,18 +61,12 @@ func (g *gatherer) Write(b []byte) (int, error) {
 	}
 }
 
-// aside keeps the body of an answer for its connection to send, where that is right.
-func aside(ctx *fasthttp.RequestCtx) {
-	if g, ok := ctx.Conn().(interface{ keep(body []byte) bool }); ok && ctx.IsGet() && g.keep(ctx.Response.Body()) {
+// sendAside leaves the body of an answer to its connection, where that is right.
+func (a *asked) sendAside(ctx *fasthttp.RequestCtx) {
+	if a.conn != nil && a.conn.alone && ctx.IsGet() {
+		a.conn.body = ctx.Response.Body()
 		ctx.Response.SkipBody = true
 	}
-}
-
-func (g *gatherer) keep(body []byte) bool {
-	if g.alone {
-		g.body = body
-	}
-	return g.alone
 }
 
 // requestLength is how many bytes a request took.

@@ -52,6 +52,7 @@ func setLines(header *fasthttp.ResponseHeader, lines []byte) {
 // asked is a data request on its way to its answer.
 type asked struct {
 	framing
+	conn    *slottedTCP // nil: a connection of another kind
 	now     instant
 	plan    *plan  // of a question that was asked before, else nil
 	hash    uint64 // of the request target, for a new plan

@@ -23,8 +23,8 @@ const (
 // nothing (L6) gets its charge back.
 func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	enforced := s.gate.Enforced()
-	a.now = s.instant()
 	if !enforced && !s.gate.Transition().Required(s.clock()) {
+		a.now = s.instant()
 		s.answerData(ctx, r, a)
 		return
 	}
@@ -32,6 +32,11 @@ func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	if a.grant, err = s.gate.Admit(s.caller(ctx, &a.framing)); err != nil {
 		s.refuseCaller(ctx, err)
 		return
+	}
+	if !enforced || a.grant.At.Wall.IsZero() {
+		a.now = s.instant()
+	} else {
+		a.now = s.instantAt(a.grant.At.Wall) // one moment for the limits and the answer, and one look at the clock
 	}
 	if !enforced {
 		s.answerData(ctx, r, a)

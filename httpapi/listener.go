@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -112,7 +113,9 @@ func (l *patient) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		return &slottedTCP{gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp}, slot{slots: l.slots}}, nil
+		return &slottedTCP{
+			gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp}, slot{slots: l.slots}, peerAddress(conn.RemoteAddr()),
+		}, nil
 	}
 	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
 }
@@ -235,6 +238,7 @@ func (c *slotted) Close() error {
 type slottedTCP struct {
 	gatherer
 	slot slot
+	peer netip.Addr
 }
 
 // Close is that of slotted.

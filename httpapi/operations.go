@@ -89,7 +89,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 		s.pack(ctx)
 	}
 	s.writeHead(ctx, a, etag, maxAge, coding)
-	aside(ctx)
+	a.sendAside(ctx)
 }
 
 // render answers with the page's kept rendering, or makes it. body is called for a page that has none in this form.
@@ -115,7 +115,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Ti
 	}
 	ctx.Response.SetBodyRaw(body)
 	s.writeHead(ctx, a, r.etag, maxAge, coding)
-	aside(ctx)
+	a.sendAside(ctx)
 }
 
 // packError compresses the body of an error, when it is long enough and the caller takes it (Q11).

@@ -244,11 +244,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 			s.refusePanic(ctx, cause)
 		}
 	}()
-	if c, ok := ctx.Conn().(interface{ begin(length int) }); ok {
-		c.begin(requestLength(ctx))
-	}
 	a := s.asking.Get().(*asked)
 	*a = asked{}
+	if conn, ok := ctx.Conn().(*slottedTCP); ok {
+		conn.begin(requestLength(ctx))
+		a.conn = conn
+	}
 	if reason := malformed(ctx, &a.framing); reason != "" {
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, reason)
