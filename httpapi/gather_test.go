@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,8 +51,9 @@ func gatherServer(t *testing.T) (address string, stop func()) {
 	server, ended := newStillServer(t), make(chan error, 1)
 	go func() { ended <- server.Serve(ln) }()
 	return ln.Addr().String(), func() {
-		_ = server.Shutdown(t.Context())
-		<-ended
+		if err := errors.Join(server.Shutdown(context.WithoutCancel(t.Context())), <-ended); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -93,7 +96,7 @@ func TestP5_GatheredAnswersStayInOrder(t *testing.T) {
 				fatal(err)
 			}
 			answer, err := told(response)
-			if err != nil {
+			if err = errors.Join(err, response.Body.Close()); err != nil {
 				fatal(err)
 			}
 			answers = append(answers, answer)
@@ -157,10 +160,9 @@ func TestF2_BodiesAreNotCopied(t *testing.T) {
 		response.Body.Close()
 	}
 	client.CloseIdleConnections()
-	if err := server.Shutdown(t.Context()); err != nil {
+	if err := errors.Join(server.Shutdown(t.Context()), <-ended); err != nil {
 		t.Fatal(err)
 	}
-	<-ended
 	if aside != requests {
 		t.Errorf("%d of %d bodies sent from where they lie", aside, requests)
 	}
