@@ -91,7 +91,7 @@ func (d dormant) aside() bool {
 // wake is the account again. One that was not put aside in this process begins to count at a moment.
 func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 	data, rest := d.parts()
-	decoder := newDecoder()
+	decoder := &decoder{}
 	state, err := decoder.accountState(data)
 	if err != nil {
 		return nil, err
@@ -110,14 +110,15 @@ func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 }
 
 func (d *decoder) accountState(data []byte) (engine.AccountState, error) {
-	var r SnapshotAccount
-	if err := r.UnmarshalVT(data); err != nil {
+	r := &d.account
+	r.ResetVT()
+	if err := r.UnmarshalVTUnsafe(data); err != nil {
 		return engine.AccountState{}, fmt.Errorf("decode account: %w", err)
 	}
 	state := engine.AccountState{
 		Record: engine.AccountRecord{
 			ID: r.Id, Email: d.email(r.Email), CreatedAt: d.instant(r.Created, r.CreatedNanos),
-			SuspendedAt: d.instant(r.Suspended, r.SuspendedNanos), Reason: r.Reason,
+			SuspendedAt: d.instant(r.Suspended, r.SuspendedNanos), Reason: d.own(r.Reason),
 			Allowance: d.allowance(r.AllowanceDay, r.AllowanceMinute),
 		},
 		Floor: d.date(r.Floor),
@@ -141,7 +142,7 @@ func (d *decoder) accountState(data []byte) (engine.AccountState, error) {
 
 func (d *decoder) aside(data []byte) (engine.Aside, error) {
 	var r AsideAccount
-	if err := r.UnmarshalVT(data); err != nil {
+	if err := r.UnmarshalVTUnsafe(data); err != nil {
 		return engine.Aside{}, err
 	}
 	aside := engine.Aside{Fence: time.Duration(r.Fence), Uses: d.keyUses(r.Uses)}

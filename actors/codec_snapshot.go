@@ -128,7 +128,7 @@ func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 			continue
 		}
 		if n := len(states); n == 0 || states[n-1].Currency != part.Currency {
-			states = append(states, engine.BookState{Currency: part.Currency})
+			states = append(states, engine.BookState{Currency: d.text(part.Currency)})
 		}
 		d.part(&states[len(states)-1], part)
 		if d.err != nil {
@@ -160,7 +160,7 @@ func readPart(r *bufio.Reader) (*SnapshotPart, error) {
 		return nil, noEOF(err)
 	}
 	part := &SnapshotPart{}
-	if err := part.UnmarshalVT(data); err != nil {
+	if err := part.UnmarshalVTUnsafe(data); err != nil {
 		return nil, err
 	}
 	if part.Requires > snapshotVersion {
