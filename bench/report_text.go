@@ -39,7 +39,8 @@ func (r *report) text(page *textPage) {
 	page.fold(0, "Commit:  "+r.shortCommit())
 	page.fold(0, "Machine: "+r.Machine.text())
 	page.fold(0, "Run:     "+r.Options.text())
-	page.fold(0, "Ratios compare two sides within this run; figures marked \"about\" only tell of what order they are.")
+	page.fold(0, "Ratios compare two sides within this run. In brackets: the quartiles of the rounds. What is marked "+
+		"\"about\" only tells of what order it is.")
 	for _, g := range r.Goals {
 		page.line("")
 		page.title(g.ID, g.Title)
@@ -117,7 +118,7 @@ func (p *textPage) measure(m *measure) {
 	name := wrap(m.Name, nameWidth)
 	spread := m.spreadText()
 	if spread != "" {
-		spread = "quartiles " + spread
+		spread = "(" + spread + ")"
 	}
 	row := fmt.Sprintf("%s %11s  %-12s  %s", pad(name[0], nameWidth), plain(m.valueText()), plain(m.boundText()), spread)
 	parts := wrap(row, textWidth-textIndent)
