@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 )
 
 // postgresContender is net/http with a pool of connections to PostgreSQL.
@@ -45,4 +46,6 @@ func (p *postgresContender) start(ctx context.Context, core int) (*target, error
 func (p *postgresContender) stop() error { return nil }
 
 // runPostgres is the subcommand: bench postgres SETTINGS. It ends with the context.
-func runPostgres(ctx context.Context, args []string) error { return errors.New("not written yet") }
+func runPostgres(ctx context.Context, args []string, out io.Writer) error {
+	return errors.New("not written yet")
+}
