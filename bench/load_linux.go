@@ -133,13 +133,7 @@ func (d *driver) run(ctx context.Context) (*tally, error) {
 	if err := d.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.begin(); err != nil {
-		return nil, err
-	}
-	if err := d.pump(ctx, d.base+d.warmup, nil); err != nil {
-		return nil, err
-	}
-	if err := d.open(); err != nil {
+	if err := d.warmUp(ctx); err != nil {
 		return nil, err
 	}
 	used := threadTime()
@@ -174,15 +168,33 @@ func (d *driver) connect(ctx context.Context) error {
 	return d.pump(ctx, math.MaxInt64, func() bool { return d.dialling == 0 })
 }
 
-// begin lets the load come: from now on it is sent.
+// warmUp lets the load come, and at its end the measured time begins. Without a warm-up the first request is counted.
+func (d *driver) warmUp(ctx context.Context) error {
+	if d.warmup == 0 {
+		if err := d.open(); err != nil {
+			return err
+		}
+		return d.begin()
+	}
+	d.closes = math.MaxInt64
+	if err := d.begin(); err != nil {
+		return err
+	}
+	if err := d.pump(ctx, d.base+d.warmup, nil); err != nil {
+		return err
+	}
+	return d.open()
+}
+
+// begin sends the first requests. At a rate the moments come by themselves.
 func (d *driver) begin() error {
-	d.base, d.closes, d.asking = d.now(), math.MaxInt64, true
+	d.base, d.asking = d.now(), true
 	if d.rate > 0 {
-		return nil // the moments come by themselves
+		return nil
 	}
 	for i := range d.lines {
 		if c := &d.lines[i]; c.phase == lineFree {
-			if err := d.ask(c, d.now(), false); err != nil {
+			if err := d.ask(c, d.now(), d.measuring); err != nil {
 				return err
 			}
 		}
