@@ -32,6 +32,7 @@ type state struct {
 type quote struct {
 	key      QuoteKey
 	offers   []*Offer  // by source; shared with the quotes before and after
+	lead     *Offer    // the one that takes precedence while it has not expired, nil without offers
 	suspects []Suspect // by source
 }
 
@@ -131,10 +132,12 @@ func (q *quote) suspect(sourceID string) (Suspect, bool) {
 // published is the offer that stands for the quote at an instant (S11): of the current ones a manual one, else the lowest
 // priority number; when all have expired, the one that expired last. Nil when there is none.
 func (q *quote) published(now time.Time) *Offer {
-	var best *Offer
-	stale := false
+	if q.lead == nil || !q.lead.staleAt(now) {
+		return q.lead
+	}
+	best, stale := q.lead, true
 	for _, o := range q.offers {
-		if oStale := o.staleAt(now); best == nil || o.precedes(oStale, best, stale) {
+		if oStale := o.staleAt(now); o.precedes(oStale, best, stale) {
 			best, stale = o, oStale
 		}
 	}
@@ -173,21 +176,41 @@ func rank(manual bool, priority int64) int64 {
 
 // withOffer is the quote after one source's word; its suspicion ends with an accepted value.
 func (q *quote) withOffer(offer *Offer) *quote {
-	return &quote{
+	next := &quote{
 		key:      q.key,
 		offers:   placed(q.offers, offer, compareOfferSource, offer.SourceID),
 		suspects: q.withoutSuspect(offer.SourceID),
 	}
+	switch {
+	case q.lead == nil || offer.precedes(false, q.lead, false):
+		next.lead = offer
+	case q.lead.SourceID != offer.SourceID:
+		next.lead = q.lead
+	default: // it was the lead and has fallen behind itself, perhaps behind others
+		next.lead = leading(next.offers)
+	}
+	return next
+}
+
+// leading is the offer that takes precedence among current ones, nil when there is none.
+func leading(offers []*Offer) *Offer {
+	var lead *Offer
+	for _, o := range offers {
+		if lead == nil || o.precedes(false, lead, false) {
+			lead = o
+		}
+	}
+	return lead
 }
 
 func (q *quote) withoutOffer(sourceID string) *quote {
 	offers := slices.DeleteFunc(slices.Clone(q.offers), func(o *Offer) bool { return o.SourceID == sourceID })
-	return &quote{key: q.key, offers: offers, suspects: q.suspects}
+	return &quote{key: q.key, offers: offers, lead: leading(offers), suspects: q.suspects}
 }
 
 func (q *quote) withSuspect(s Suspect) *quote {
 	return &quote{
-		key: q.key, offers: q.offers,
+		key: q.key, offers: q.offers, lead: q.lead,
 		suspects: placed(q.suspects, s, func(s Suspect, id string) int { return cmp.Compare(s.SourceID, id) }, s.SourceID),
 	}
 }
