@@ -90,7 +90,9 @@ func (c *cutter[T]) add(item T) {
 	c.total++
 }
 
-func (c *cutter[T]) page(changesAt time.Time) *Page[T] { return newPage(c.items, c.total, c.cut, changesAt) }
+func (c *cutter[T]) page(changesAt time.Time) *Page[T] {
+	return newPage(c.items, c.total, c.cut, changesAt)
+}
 
 func choose(c *cutter[*Rate], rates []*Rate, f *Filter) {
 	for _, rate := range rates {

@@ -21,5 +21,5 @@ func (p *pace) step(count int) {
 }
 
 // Paced lets the book call pause between the pieces of long work, each of at most a few hundred small steps: inside Decide, Apply,
-// Board and Outlook. Nil ends it. What the book has handed out before may be read meanwhile; its methods may not be called.
+// Board and View. Nil ends it. What the book has handed out before may be read meanwhile; its methods may not be called.
 func (b *Book) Paced(pause func()) { b.state.pace.pause = pause }

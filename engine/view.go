@@ -31,10 +31,9 @@ func (b *Board) View(now time.Time) *View { return b.viewAfter(nil, now, &pace{}
 // ViewAfter is the same as View, made of an older view of any board of the same book as far as it still holds. Nil is no view.
 func (b *Board) ViewAfter(old *View, now time.Time) *View { return b.viewAfter(old, now, &pace{}) }
 
-// Outlook is the board with its view, for whoever publishes a change.
-func (b *Book) Outlook(old *View, now time.Time) (*Board, *View) {
-	board := b.Board()
-	return board, board.viewAfter(old, now, b.state.pace)
+// View is Board().ViewAfter, in pieces.
+func (b *Book) View(old *View, now time.Time) *View {
+	return b.Board().viewAfter(old, now, b.state.pace)
 }
 
 // holds reports that the view is right at an instant.
