@@ -278,7 +278,50 @@ func withoutTime(body []byte) string {
 	return regexp.MustCompile(`"generatedAt":"[^"]*"`).ReplaceAllString(string(body), `"generatedAt":""`)
 }
 
-func checkPostgres(t *testing.T, found *target, f *fixture) {}
+// checkPostgres wants the node's answers, counted and not, and refusals where the node refuses.
+func checkPostgres(t *testing.T, found *target, f *fixture) {
+	rates, err := readPublished(t.Context(), found.address, f.keys[0])
+	if err != nil || len(rates) < 3*44 {
+		t.Fatalf("%d rates are published: %v", len(rates), err)
+	}
+	stranger := "tasard_test_" + strings.Repeat("0", 30) + "0FpGnC" // of the right form, whether or not its checksum is
+	for _, quota := range []bool{true, false} {
+		postgres := newPostgres(testProgram(t), rates, f.keys, quota)
+		t.Run(postgres.name(), func(t *testing.T) {
+			target := started(t, postgres)
+			for _, path := range []string{
+				bestTarget, fullTarget, "/v1/rates/best?currency=EUR&operation=sell&limit=7&cursor=40", "/v1/rates/best?currency=XXX&operation=buy",
+			} {
+				q := question{path: path}
+				want, got := asked(t, found, f.keys[0], &q), asked(t, target, f.keys[1], &q)
+				if got.StatusCode() != 200 || withoutTime(got.Body()) != withoutTime(want.Body()) {
+					t.Errorf("%s: %d and another answer than the node's:\n%.2000s\nthe node:\n%.2000s", path, got.StatusCode(), got.Body(), want.Body())
+				}
+			}
+			q := question{path: bestTarget}
+			for key, want := range map[string]int{"": 401, stranger: 401} {
+				if got := asked(t, target, key, &q).StatusCode(); quota && got != want {
+					t.Errorf("key %q: %d, want %d", key, got, want)
+				}
+			}
+			if got := asked(t, target, f.keys[1], &question{path: bestTarget + "1"}).StatusCode(); got != 200 {
+				t.Errorf("limit=101: %d", got)
+			}
+			if got := asked(t, target, f.keys[1], &question{path: bestTarget + "00"}).StatusCode(); got != 400 {
+				t.Errorf("limit=1000: %d", got)
+			}
+			if quota {
+				checkCounters(t, postgres, target, f.keys)
+			}
+			busy(t, target, f.keys[1], &q)
+			dir := postgres.cluster.dir
+			ended(t, postgres, target)
+			if _, err := os.Stat(dir); err == nil {
+				t.Error("the cluster's directory is left behind")
+			}
+		})
+	}
+}
 
 // TestCapture_Refuses wants an answer that is none to be told.
 func TestCapture_Refuses(t *testing.T) {

@@ -68,7 +68,7 @@ func newFixture(dir string, size fixtureSize) (f *fixture, err error) {
 		return nil, fmt.Errorf("make the data: %w", err)
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	if err := publishDays(node, newStalls(catalogue, size), size.days); err != nil {
+	if err := publishDays(node, newBooths(catalogue, size), size.days); err != nil {
 		return nil, fmt.Errorf("make the data: %w", err)
 	}
 	if f.keys, err = node.Keys(size.accounts); err != nil {
@@ -82,41 +82,63 @@ func newFixture(dir string, size fixtureSize) (f *fixture, err error) {
 }
 
 // publishDays has everybody publish once a day, until now.
-func publishDays(node *apitest.Node, all []stall, days int) error {
+func publishDays(node *apitest.Node, all []booth, days int) error {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
-		node.Clock.Set(time.Now().AddDate(0, 0, -day))
-		rates := make([]apitest.Rate, 0, len(all))
+		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
+		at := time.Now().AddDate(0, 0, -day).Truncate(time.Second)
+		node.Clock.Set(at)
 		for i := range all {
 			all[i].drift(random)
-			rates = append(rates, all[i].rate())
 		}
-		if err := node.Publish(rates...); err != nil {
+		receipt, err := node.Observe(refreshesOf(all, at)...)
+		if err == nil && len(receipt.Refused) > 0 {
+			err = fmt.Errorf("%d rates are not published: %s", len(receipt.Refused), receipt.Refused[0].Detail)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stall is what one institution asks and pays for one currency, in hundredths of a peso.
-type stall struct {
+// refreshesOf is what each institution's source says at an instant.
+func refreshesOf(all []booth, at time.Time) []engine.Refresh {
+	var list []engine.Refresh
+	places := map[string]int{}
+	for i := range all {
+		b := &all[i]
+		place, known := places[b.source]
+		if !known {
+			place = len(list)
+			places[b.source], list = place, append(list, engine.Refresh{SourceID: b.source, ObservedAt: at})
+		}
+		list[place].Observations = append(list[place].Observations, b.observation(at))
+	}
+	return list
+}
+
+// booth is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
+type booth struct {
 	institution, currency string
 	source                string
 	kind                  engine.Kind
 	middle, spread        int
+	dated                 bool // it says for which day it is
 }
 
-// newStalls are those of all institutions, the central bank's references included.
-func newStalls(catalogue *engine.Catalogue, size fixtureSize) []stall {
+// newBooths are those of all institutions, the central bank's references included.
+func newBooths(catalogue *engine.Catalogue, size fixtureSize) []booth {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
-	var all []stall
+	var all []booth
 	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
 		worth := worthOf(currency)
 		sellers := 0
 		for _, institution := range catalogue.Institutions() {
-			one := stall{
+			one := booth{
 				institution: institution.ID, currency: currency, source: institution.ID + "-site", kind: engine.Commercial,
 				middle: worth + random.IntN(worth/40+1), spread: worth/200 + random.IntN(worth/50+1) + 1,
+				dated: random.IntN(3) == 0,
 			}
 			switch {
 			case !institution.Active:
@@ -135,14 +157,17 @@ func newStalls(catalogue *engine.Catalogue, size fixtureSize) []stall {
 }
 
 // drift is what a day does to a price: a part in a thousand up or down, at most.
-func (s *stall) drift(random *rand.Rand) { s.middle += random.IntN(s.middle/500+1) - s.middle/1000 }
+func (b *booth) drift(random *rand.Rand) { b.middle += random.IntN(b.middle/500+1) - b.middle/1000 }
 
-func (s *stall) rate() apitest.Rate {
+func (b *booth) observation(at time.Time) engine.Observation {
 	text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
-	return apitest.Rate{
-		Institution: s.institution, Currency: s.currency, Kind: s.kind, Source: s.source,
-		Buy: text(s.middle - s.spread), Sell: text(s.middle + s.spread),
+	o := engine.Observation{
+		InstitutionID: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.middle - b.spread), Sell: text(b.middle + b.spread),
 	}
+	if b.dated {
+		o.EffectiveDate = engine.DateOf(at)
+	}
+	return o
 }
 
 // worthOf is about what a unit of a currency costs, in hundredths of a peso: within the band in which it is believed.

@@ -3,32 +3,26 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"time"
 )
 
-// postgresContender is net/http with a pool of connections to PostgreSQL.
+// postgresContender is net/http with a pool of connections to PostgreSQL, all on one core, as the node shares its core with its log.
 type postgresContender struct {
 	program program
-	dir     string // empty, for its data and socket
-	rates   *publishedRates
+	rates   []publishedRate
 	keys    []string
 	quota   bool
+	cluster *cluster
+	process *child
 }
 
 var _ contender = (*postgresContender)(nil)
 
-// publishedRates is what the node publishes, as it says it.
-type publishedRates struct{}
-
-// readPublished asks a node for everything that it publishes.
-func readPublished(ctx context.Context, address, key string) (*publishedRates, error) {
-	return nil, errors.New("not written yet")
-}
-
-// newPostgres answers from what a node publishes, to the keys. With quota each request is counted, durably, as the node does;
-// without, one indexed query is all that a request costs.
-func newPostgres(self program, dir string, rates *publishedRates, keys []string, quota bool) *postgresContender {
-	return &postgresContender{program: self, dir: dir, rates: rates, keys: keys, quota: quota}
+// newPostgres answers what a node publishes, to the keys. With quota each request opens with its key and is counted, durably, as
+// the node does it; without, one indexed query is all that a request costs, whoever asks.
+func newPostgres(self program, rates []publishedRate, keys []string, quota bool) *postgresContender {
+	return &postgresContender{program: self, rates: rates, keys: keys, quota: quota}
 }
 
 func (p *postgresContender) name() string {
@@ -37,15 +31,62 @@ func (p *postgresContender) name() string {
 	}
 	return "postgres, reads only"
 }
-func (p *postgresContender) missing() string { return "" }
 
-func (p *postgresContender) start(ctx context.Context, core int) (*target, error) {
-	return nil, errors.New("not written yet")
+func (p *postgresContender) missing() string {
+	if postgresBin() == "" {
+		return "PostgreSQL is not installed (Debian: postgresql)"
+	}
+	return ""
 }
 
-func (p *postgresContender) stop() error { return nil }
+// start makes a new cluster, fills it and puts the server in front.
+func (p *postgresContender) start(ctx context.Context, core int) (found *target, err error) {
+	if why := p.missing(); why != "" {
+		return nil, errors.New(why)
+	}
+	if p.cluster != nil {
+		return nil, fmt.Errorf("start %s: it runs already", p.name())
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.stop())
+		}
+	}()
+	if p.cluster, err = startCluster(ctx, core); err != nil {
+		return nil, err
+	}
+	filling, cancel := context.WithTimeout(ctx, startMax)
+	defer cancel()
+	if err := fillDatabase(filling, p.cluster.dir, p.rates, p.keys); err != nil {
+		return nil, fmt.Errorf("fill PostgreSQL: %w", err)
+	}
+	way := wayReadsOnly
+	if p.quota {
+		way = wayQuota
+	}
+	if p.process, err = spawn(&command{name: p.name(), program: p.program, args: []string{"postgres", p.cluster.dir, way}}, core); err != nil {
+		return nil, err
+	}
+	address, err := p.process.listening(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := question{path: "/v1/rates/best?currency=USD&operation=buy&limit=10"}
+	key := ""
+	if p.quota && len(p.keys) > 0 {
+		key = p.keys[0]
+	}
+	if _, err := awaitAnswer(ctx, p.process, address, first.request(key), time.Now()); err != nil {
+		return nil, err
+	}
+	return &target{name: p.name(), address: address, processes: []int{p.cluster.process.pid(), p.process.pid()}}, nil
+}
 
-// runPostgres is the subcommand: bench postgres SETTINGS. It ends with the context.
-func runPostgres(ctx context.Context, args []string, out io.Writer) error {
-	return errors.New("not written yet")
+func (p *postgresContender) stop() error {
+	err := stopOf(&p.process)
+	if p.cluster != nil {
+		err = errors.Join(err, p.cluster.stop())
+		p.cluster = nil
+	}
+	return err
 }
