@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -60,7 +61,11 @@ func (r *report) writeHTML(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write the report as HTML: %w", err)
 	}
-	if err := page.Execute(w, r.htmlPage()); err != nil {
+	var whole bytes.Buffer
+	if err := page.Execute(&whole, r.htmlPage()); err != nil {
+		return fmt.Errorf("write the report as HTML: %w", err)
+	}
+	if _, err := whole.WriteTo(w); err != nil {
 		return fmt.Errorf("write the report as HTML: %w", err)
 	}
 	return nil
@@ -75,7 +80,7 @@ func (r *report) htmlPage() htmlPage {
 		Charts:  htmlCharts(r.Curves),
 		Skipped: r.Skipped,
 	}
-	anchors := map[string]int{}
+	anchors := map[string]bool{}
 	for _, g := range r.Goals {
 		goal := newHTMLGoal(g, unique(anchors, "goal_"+benchName(g.ID)))
 		page.Goals = append(page.Goals, goal)

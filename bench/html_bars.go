@@ -57,7 +57,7 @@ func htmlGroups(measures []measure, anchor string) []htmlGroup {
 		group := htmlGroup{Ticks: axisTicks(top)}
 		for i := first; i < after; i++ {
 			row := newHTMLRow(&measures[i])
-			row.Bar = newHTMLBar(&measures[i], row, top, fmt.Sprintf("%s_%d", anchor, i+1))
+			row.Bar = newHTMLBar(&measures[i], row, top, fmt.Sprintf("bar_%s_%d", anchor, i+1))
 			group.Rows = append(group.Rows, row)
 		}
 		groups = append(groups, group)

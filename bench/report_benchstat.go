@@ -25,11 +25,11 @@ func (r *report) writeBenchstat(w io.Writer) error {
 	_, _ = fmt.Fprintf(out, "goos: %s\ngoarch: %s\npkg: github.com/tasard/tasard/bench\n", runtime.GOOS, runtime.GOARCH)
 	_, _ = fmt.Fprintf(out, "cpu: %s\ncommit: %s\nstarted: %s\n", plain(r.Machine.CPU), plain(r.shortCommit()), stamp(r.Started))
 	r.benchUnits(out)
+	names := map[string]bool{}
 	for _, g := range r.Goals {
-		names := map[string]int{}
 		for i := range g.Measures {
 			m := &g.Measures[i]
-			m.benchLines(out, "Benchmark"+benchName(g.ID)+"/"+unique(names, benchName(m.Name)))
+			m.benchLines(out, unique(names, "Benchmark"+strings.ToUpper(benchName(g.ID))+"/"+benchName(m.Name)))
 		}
 	}
 	if err := out.Flush(); err != nil {
@@ -88,8 +88,6 @@ func (m *measure) benchLines(out io.Writer, name string) {
 // benchUnit is the unit as the format has it: one word. Nanoseconds are those of a request.
 func benchUnit(unit string) string {
 	switch unit {
-	case "":
-		return "value"
 	case ratioUnit:
 		return "ratio"
 	case "ns":
@@ -97,7 +95,10 @@ func benchUnit(unit string) string {
 	case "/s":
 		return "req/s"
 	}
-	return strings.Join(strings.Fields(plain(unit)), "-")
+	if words := strings.Fields(plain(unit)); len(words) > 0 {
+		return strings.Join(words, "-")
+	}
+	return "value"
 }
 
 // benchName makes one word of letters, digits and underscores: benchstat takes a hyphen with digits at the end of a name for the
@@ -111,10 +112,11 @@ func benchName(text string) string {
 }
 
 // unique numbers names that come again.
-func unique(seen map[string]int, name string) string {
-	seen[name]++
-	if seen[name] == 1 {
-		return name
+func unique(seen map[string]bool, name string) string {
+	free := name
+	for n := 2; seen[free]; n++ {
+		free = name + "_" + strconv.Itoa(n)
 	}
-	return name + "_" + strconv.Itoa(seen[name])
+	seen[free] = true
+	return free
 }

@@ -137,7 +137,8 @@ func quartiles(rounds []float64) (low, high float64, ok bool) {
 		position := share * float64(len(sorted)-1)
 		below := int(position)
 		above := min(below+1, len(sorted)-1)
-		return sorted[below] + (sorted[above]-sorted[below])*(position-float64(below))
+		part := position - float64(below)
+		return sorted[below]*(1-part) + sorted[above]*part
 	}
 	return at(0.25), at(0.75), true
 }
