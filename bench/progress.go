@@ -31,6 +31,7 @@ type progress struct {
 
 	began    time.Time
 	measured time.Time     // when the first stage began
+	finished time.Time     // when the last round ended, or the first stage began
 	shown    time.Time     // when the line was last changed
 	current  int           // stage; -1 before the first
 	round    int           // of the current stage, from 1; 0 before the first
@@ -54,6 +55,7 @@ func (p *progress) begin(goal string) {
 		p.current, p.round = i, 0
 		if p.measured.IsZero() {
 			p.measured = p.clock()
+			p.finished = p.measured
 		}
 		if !p.terminal {
 			s := p.stages[i]
@@ -77,6 +79,7 @@ func (p *progress) next() {
 func (p *progress) finish() {
 	if p.round > 0 {
 		p.done += p.stages[p.current].each
+		p.finished = p.clock()
 	}
 }
 
@@ -120,8 +123,8 @@ func (p *progress) left() time.Duration {
 		}
 		ahead += p.stages[i].each * time.Duration(max(rounds, 0))
 	}
-	if p.done <= 0 || p.measured.IsZero() {
-		return ahead
+	if took := p.finished.Sub(p.measured); p.done > 0 {
+		ahead = time.Duration(float64(ahead) * float64(took) / float64(p.done))
 	}
-	return time.Duration(float64(ahead) * float64(p.clock().Sub(p.measured)) / float64(p.done))
+	return max(0, ahead-p.clock().Sub(p.finished))
 }

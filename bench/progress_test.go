@@ -75,7 +75,7 @@ func TestProgress_OnATerminalOneLineIsRewritten(t *testing.T) {
 	shows("round 1 of 2, F2, 1m5s elapsed, about 40s left")
 	w.pass(10 * time.Second)
 	w.show()
-	shows("round 1 of 2, F2, 1m15s elapsed, about 47s left")
+	shows("round 1 of 2, F2, 1m15s elapsed, about 30s left")
 	if strings.Contains(w.out.String(), "\n") {
 		t.Errorf("the terminal got more than one line: %q", w.out.String())
 	}
