@@ -123,6 +123,9 @@ type decoder struct {
 	record  Record
 	refresh Record_Refreshed
 	account SnapshotAccount
+	state   engine.AccountState // of it
+	piece   SnapshotPart
+	bytes   []byte // of it
 }
 
 func newDecoder() *decoder {

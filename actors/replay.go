@@ -39,7 +39,7 @@ type batch struct {
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(),
+		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.config.AccountShards),
 		batches: make(chan *batch, replayBatches), spent: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
 	}
 }
@@ -90,7 +90,9 @@ func (r *replayer) restore() (err error) {
 	for _, state := range states {
 		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	r.tenants.restore(&r.decoder.ledger)
+	if err := r.tenants.restore(&r.decoder.ledger); err != nil {
+		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
+	}
 	r.snapshot = sequence
 	return nil
 }
