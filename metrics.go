@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	goruntime "github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tasard/tasard/collectors"
@@ -24,12 +25,14 @@ type quarantine interface {
 	Held(currency string) ([]engine.Held, error)
 }
 
-// metricsOf answers with the text that Prometheus reads, from a registry of its own: no metrics of libraries get in.
+// metricsOf answers with the text that Prometheus reads, from a registry of its own: of libraries' metrics only those of the Go
+// runtime get in (memory, garbage, goroutines), with which the bench counts allocations.
 func metricsOf(sources *collection, node quarantine) http.Handler {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("tasard_"+name, help, labels, nil)
 	}
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(goruntime.NewGoCollector())
 	registry.MustRegister(&metrics{
 		sources: sources, node: node,
 		up:          describe("source_up", "1 when something of the source's last answer was taken in, else 0.", "source"),

@@ -51,18 +51,26 @@ func encodeEvent(event any) ([]byte, error) {
 	return data, nil
 }
 
+// refreshedTag is the first byte of a record that begins with a refresh, as nearly all do.
+const refreshedTag = 2<<3 | 2
+
 // decodeEvent reads a record. A record of a kind or version that this build does not know is
-// ErrUnknownRecord; fields that it does not know are passed over.
+// ErrUnknownRecord; fields that it does not know are passed over. The event shares no memory with the record.
 func (d *decoder) decodeEvent(data []byte) (any, error) {
-	var record Record
-	if err := record.UnmarshalVT(data); err != nil {
+	record := &d.record
+	record.Requires, record.Event = 0, nil
+	if len(data) > 0 && data[0] == refreshedTag {
+		d.refresh.Refreshed.ResetVT()
+		record.Event = &d.refresh
+	}
+	if err := record.UnmarshalVTUnsafe(data); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
 	if record.Requires > recordVersion {
 		return nil, fmt.Errorf("decode record of format version %d, known up to %d: %w", record.Requires, recordVersion, ErrUnknownRecord)
 	}
 	d.err = nil
-	event := d.event(&record)
+	event := d.event(record)
 	switch {
 	case d.err != nil:
 		return nil, fmt.Errorf("decode record: %w", d.err)
@@ -102,37 +110,26 @@ func (d *decoder) event(record *Record) any {
 }
 
 // decoder turns protobuf values into those of the engine. It keeps the first error, so that a conversion
-// reads as one expression, and one copy of each text that occurs again and again.
+// reads as one expression. The messages that it reads into borrow the bytes that they are read from: a text
+// of theirs becomes one of the engine through text, own or decimal, never as it is.
 type decoder struct {
 	err    error
-	texts  map[string]string
-	ledger ledger // what readSnapshot found besides books
+	texts  *knownTexts // nil: each text is copied
+	borrow bool        // own copies nothing: what is decoded is not kept
+	room   *eventRoom  // for events; may be nil
+	ledger ledger      // what readSnapshot found besides books
+
+	// Messages that are read into again and again.
+	record  Record
+	refresh Record_Refreshed
+	account SnapshotAccount
+	state   engine.AccountState // of it
+	piece   SnapshotPart
+	bytes   []byte // of it
 }
 
-func newDecoder() *decoder { return &decoder{texts: map[string]string{}} }
-
-// textsMax bounds the memory of what was seen: institutions, sources and the numbers of a market are
-// far fewer.
-const textsMax = 1 << 16
-
-// text is the one copy of a text.
-func (d *decoder) text(s string) string {
-	if known, ok := d.texts[s]; ok {
-		return known
-	}
-	if len(d.texts) < textsMax {
-		d.texts[s] = s
-	}
-	return s
-}
-
-func (d *decoder) decimal(s string) engine.Decimal {
-	if s == "" {
-		return engine.Decimal{}
-	}
-	value, err := engine.ParseDecimal(d.text(s))
-	d.keep(err)
-	return value
+func newDecoder() *decoder {
+	return &decoder{texts: newTexts(), refresh: Record_Refreshed{&RecordRefreshed{}}}
 }
 
 func (d *decoder) date(days int32) engine.Date {

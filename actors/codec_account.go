@@ -59,13 +59,15 @@ func (d *decoder) accountEvent(record *Record) any {
 		return &engine.KeyCreated{Account: e.KeyCreated.Account, Key: d.keyRecord(e.KeyCreated.Key)}
 	case *Record_KeyRevoked:
 		r := e.KeyRevoked
-		return &engine.KeyRevoked{Account: r.Account, KeyID: r.KeyId, At: d.instant(r.At, r.AtNanos), By: d.text(r.By)}
+		return &engine.KeyRevoked{Account: r.Account, KeyID: d.own(r.KeyId), At: d.instant(r.At, r.AtNanos), By: d.text(r.By)}
 	case *Record_Leased:
 		r := e.Leased
-		return &engine.Leased{
+		leased := d.room.newLeased()
+		*leased = engine.Leased{
 			Account: r.Account, Day: d.date(r.Day), Count: d.count(r.Count), Refunded: d.count(r.Refunded), Unspent: d.count(r.Unspent),
-			Steady: d.steady(r.Steady), KeyID: r.KeyId, At: d.instant(r.At, r.AtNanos),
+			Steady: d.steady(r.Steady), KeyID: d.own(r.KeyId), At: d.instant(r.At, r.AtNanos),
 		}
+		return leased
 	case *Record_Returned:
 		r := e.Returned
 		return &engine.Returned{
@@ -74,7 +76,7 @@ func (d *decoder) accountEvent(record *Record) any {
 		}
 	case *Record_Suspended:
 		r := e.Suspended
-		return &engine.Suspended{Account: r.Account, Reason: r.Reason, At: d.instant(r.At, r.AtNanos), By: d.text(r.By)}
+		return &engine.Suspended{Account: r.Account, Reason: d.own(r.Reason), At: d.instant(r.At, r.AtNanos), By: d.text(r.By)}
 	case *Record_Restored:
 		r := e.Restored
 		return &engine.Restored{Account: r.Account, At: d.instant(r.At, r.AtNanos), By: d.text(r.By)}
@@ -100,7 +102,7 @@ func (d *decoder) keyRecord(r *RecordKey) engine.KeyRecord {
 		r = &RecordKey{}
 	}
 	return engine.KeyRecord{
-		ID: r.Id, Name: r.Name, Hint: r.Hint, Digest: d.digest(r.Digest), CreatedAt: d.instant(r.Created, r.CreatedNanos),
+		ID: d.own(r.Id), Name: d.own(r.Name), Hint: d.own(r.Hint), Digest: d.digest(r.Digest), CreatedAt: d.instant(r.Created, r.CreatedNanos),
 		RevokedAt: d.instant(r.Revoked, r.RevokedNanos), LastUsed: d.instant(r.Used, r.UsedNanos),
 	}
 }
@@ -114,7 +116,7 @@ func keyUseRecord(u *engine.KeyUse) *RecordKeyUse {
 func (d *decoder) keyUses(records []*RecordKeyUse) []engine.KeyUse {
 	var uses []engine.KeyUse
 	for _, r := range records {
-		uses = append(uses, engine.KeyUse{KeyID: r.KeyId, At: d.instant(r.At, r.AtNanos)})
+		uses = append(uses, engine.KeyUse{KeyID: d.own(r.KeyId), At: d.instant(r.At, r.AtNanos)})
 	}
 	return uses
 }

@@ -20,13 +20,11 @@ func refreshedRecord(e *engine.Refreshed) *RecordRefreshed {
 }
 
 func (d *decoder) refreshed(r *RecordRefreshed) *engine.Refreshed {
-	e := &engine.Refreshed{
+	e := d.room.newRefreshed()
+	*e = engine.Refreshed{
 		Currency: d.text(r.Currency), SourceID: d.text(r.SourceId), ObservedAt: d.instant(r.Observed, r.ObservedNanos),
 		Priority: r.Priority, Manual: r.Manual, UpstreamSource: d.text(r.UpstreamSource), Slot: d.instant(r.Slot, r.SlotNanos),
-		Currencies: d.count(int64(r.Currencies)), By: d.text(r.By),
-	}
-	if len(r.Quotes) > 0 {
-		e.Quotes = make([]engine.Quoted, len(r.Quotes))
+		Currencies: d.count(int64(r.Currencies)), By: d.text(r.By), Quotes: d.room.newQuotes(len(r.Quotes)),
 	}
 	for i, quoted := range r.Quotes {
 		e.Quotes[i] = d.quoted(quoted)
@@ -80,7 +78,7 @@ func (d *decoder) held(r *RecordHeld) engine.Held {
 			PublishedAt: d.instant(r.Published, r.PublishedNanos), ExpiresAt: d.instant(r.Expires, r.ExpiresNanos),
 			Document: string(r.Document),
 		},
-		Reason: engine.Reason(d.text(r.Reason)), Detail: r.Detail,
+		Reason: engine.Reason(d.text(r.Reason)), Detail: d.own(r.Detail),
 	}
 }
 

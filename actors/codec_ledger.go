@@ -3,7 +3,6 @@ package actors
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -70,10 +69,9 @@ func packed(state *SnapshotAccount, aside *AsideAccount) (dormant, error) {
 	return d, nil
 }
 
-// dormantOf is an account as a snapshot holds it.
-func dormantOf(state []byte) dormant {
-	d := binary.AppendUvarint(make([]byte, 0, len(state)+2), uint64(len(state)))
-	return slices.Clip(append(d, state...))
+// appendDormant appends an account as a snapshot holds it.
+func appendDormant(to, state []byte) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(state))), state...)
 }
 
 // parts are the state and what is behind it.
@@ -91,7 +89,7 @@ func (d dormant) aside() bool {
 // wake is the account again. One that was not put aside in this process begins to count at a moment.
 func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 	data, rest := d.parts()
-	decoder := newDecoder()
+	decoder := &decoder{}
 	state, err := decoder.accountState(data)
 	if err != nil {
 		return nil, err
@@ -109,18 +107,20 @@ func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 	return account, nil
 }
 
+// accountState reads an account. Its lists are the decoder's own, until the next one is read.
 func (d *decoder) accountState(data []byte) (engine.AccountState, error) {
-	var r SnapshotAccount
-	if err := r.UnmarshalVT(data); err != nil {
+	r, last := &d.account, &d.state
+	r.ResetVT()
+	if err := r.UnmarshalVTUnsafe(data); err != nil {
 		return engine.AccountState{}, fmt.Errorf("decode account: %w", err)
 	}
 	state := engine.AccountState{
 		Record: engine.AccountRecord{
-			ID: r.Id, Email: d.email(r.Email), CreatedAt: d.instant(r.Created, r.CreatedNanos),
-			SuspendedAt: d.instant(r.Suspended, r.SuspendedNanos), Reason: r.Reason,
+			ID: r.Id, Email: d.email(r.Email), CreatedAt: d.instant(r.Created, r.CreatedNanos), Keys: last.Record.Keys[:0],
+			SuspendedAt: d.instant(r.Suspended, r.SuspendedNanos), Reason: d.own(r.Reason),
 			Allowance: d.allowance(r.AllowanceDay, r.AllowanceMinute),
 		},
-		Floor: d.date(r.Floor),
+		Floor: d.date(r.Floor), Days: last.Days[:0], Leases: last.Leases[:0],
 	}
 	for _, key := range r.Keys {
 		state.Record.Keys = append(state.Record.Keys, d.keyRecord(key))
@@ -136,12 +136,13 @@ func (d *decoder) accountState(data []byte) (engine.AccountState, error) {
 	if d.err != nil {
 		return engine.AccountState{}, fmt.Errorf("decode account %d: %w", r.Id, d.err)
 	}
+	d.state = state
 	return state, nil
 }
 
 func (d *decoder) aside(data []byte) (engine.Aside, error) {
 	var r AsideAccount
-	if err := r.UnmarshalVT(data); err != nil {
+	if err := r.UnmarshalVTUnsafe(data); err != nil {
 		return engine.Aside{}, err
 	}
 	aside := engine.Aside{Fence: time.Duration(r.Fence), Uses: d.keyUses(r.Uses)}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -10,17 +11,17 @@ import (
 
 // ledger is what a snapshot holds besides books.
 type ledger struct {
-	accounts   map[uint64]*ledgerAccount
+	accounts   [][]sleeper  // by part
+	claims     [][]keyClaim // of their keys, in parts
 	registry   engine.RegistryState
 	transition engine.Transition
 	steady     time.Duration
 }
 
-// ledgerAccount is an account during the replay: as the snapshot holds it until an event is about it.
-type ledgerAccount struct {
-	state   dormant
-	awake   *engine.Account
-	digests []engine.Digest // of the snapshot's keys, for the index
+// sleeper is an account as the snapshot holds it.
+type sleeper struct {
+	id    uint64
+	state dormant
 }
 
 // ofLedger reports that a part is of no book.
@@ -29,8 +30,8 @@ func (p *SnapshotPart) ofLedger() bool {
 }
 
 func (d *decoder) ledgerPart(p *SnapshotPart) {
-	for _, data := range p.Accounts {
-		d.ledgerAccount(data)
+	if len(p.Accounts) > 0 {
+		d.ledgerAccounts(p.Accounts)
 	}
 	for _, r := range p.Addresses {
 		d.ledger.registry.Addresses = append(d.ledger.registry.Addresses, d.address(r))
@@ -49,24 +50,31 @@ func (d *decoder) ledgerPart(p *SnapshotPart) {
 	}
 }
 
-// ledgerAccount checks the account's state and keeps its bytes.
-func (d *decoder) ledgerAccount(data []byte) {
-	state, err := d.accountState(data)
-	if err != nil {
-		d.keep(err)
-		return
+// ledgerAccounts checks the states of accounts and keeps their bytes. Those of one part share one piece of memory: a million
+// pieces would cost more than what is in them. It is free when the last of them was replaced, after as many accounts were asked
+// for.
+func (d *decoder) ledgerAccounts(all [][]byte) {
+	size := 0
+	for _, data := range all {
+		size += len(data) + binary.MaxVarintLen32
 	}
-	if d.ledger.accounts[state.Record.ID] != nil {
-		d.keep(fmt.Errorf("account %d is there twice", state.Record.ID))
+	memory, sleepers, claims := make([]byte, 0, size), make([]sleeper, 0, len(all)), make([]keyClaim, 0, len(all))
+	d.borrow = true
+	defer func() { d.borrow = false }()
+	for _, data := range all {
+		state, err := d.accountState(data)
+		if err != nil {
+			d.keep(err)
+			return
+		}
+		start := len(memory)
+		memory = appendDormant(memory, data)
+		sleepers = append(sleepers, sleeper{state.Record.ID, dormant(memory[start:len(memory):len(memory)])})
+		for i := range state.Record.Keys {
+			claims = append(claims, claimOf(state.Record.Keys[i].Digest, state.Record.ID))
+		}
 	}
-	one := &ledgerAccount{state: dormantOf(data)}
-	for i := range state.Record.Keys {
-		one.digests = append(one.digests, state.Record.Keys[i].Digest)
-	}
-	if d.ledger.accounts == nil {
-		d.ledger.accounts = map[uint64]*ledgerAccount{}
-	}
-	d.ledger.accounts[state.Record.ID] = one
+	d.ledger.accounts, d.ledger.claims = append(d.ledger.accounts, sleepers), append(d.ledger.claims, claims)
 }
 
 func addressRecord(a *engine.AddressState) *SnapshotAddress {

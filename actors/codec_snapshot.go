@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -112,7 +113,7 @@ func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	var states []engine.BookState
 	for count := uint64(0); ; count++ {
-		part, err := readPart(buffered)
+		part, err := d.readPart(buffered)
 		if err != nil {
 			return nil, fmt.Errorf("read part %d of the snapshot: %w", count, err)
 		}
@@ -128,7 +129,7 @@ func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 			continue
 		}
 		if n := len(states); n == 0 || states[n-1].Currency != part.Currency {
-			states = append(states, engine.BookState{Currency: part.Currency})
+			states = append(states, engine.BookState{Currency: d.text(part.Currency)})
 		}
 		d.part(&states[len(states)-1], part)
 		if d.err != nil {
@@ -147,7 +148,8 @@ func (d *decoder) end(last *SnapshotPart, count uint64, rest io.Reader) error {
 	return nil
 }
 
-func readPart(r *bufio.Reader) (*SnapshotPart, error) {
+// readPart reads the next part, which is the decoder's own until the one after it.
+func (d *decoder) readPart(r *bufio.Reader) (*SnapshotPart, error) {
 	size, err := binary.ReadUvarint(r)
 	if err != nil {
 		return nil, noEOF(err)
@@ -155,12 +157,13 @@ func readPart(r *bufio.Reader) (*SnapshotPart, error) {
 	if size > partBytesMax {
 		return nil, fmt.Errorf("a part of %d bytes, at most %d", size, partBytesMax)
 	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(r, data); err != nil {
+	d.bytes = slices.Grow(d.bytes[:0], int(size))[:size]
+	if _, err := io.ReadFull(r, d.bytes); err != nil {
 		return nil, noEOF(err)
 	}
-	part := &SnapshotPart{}
-	if err := part.UnmarshalVT(data); err != nil {
+	part := &d.piece
+	part.ResetVT()
+	if err := part.UnmarshalVTUnsafe(d.bytes); err != nil {
 		return nil, err
 	}
 	if part.Requires > snapshotVersion {

@@ -19,7 +19,8 @@ type (
 type heldQuery struct{}
 
 // currencyActor owns the book of one currency. What it answers comes from the board: the book as it was
-// when the last commit had been applied as a whole.
+// when the last commit had been applied as a whole. What takes long with the book it has done by errands,
+// so that a turn of it is short whatever is taken in: no observation is ever looked at in one.
 type currencyActor struct {
 	self      *ref
 	clock     func() time.Time
@@ -31,8 +32,7 @@ type currencyActor struct {
 	book  *engine.Book
 	board *engine.Board
 
-	view     *engine.View // of board; right from viewFrom until its ChangesAt
-	viewFrom time.Time
+	view     *engine.View // of board, or of one before it; nil: none yet
 	rankings pages[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates    pages[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	history  pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
@@ -53,10 +53,14 @@ func (c *currencyActor) receive(l letter) {
 		m.reply(c.board.Held(), nil)
 	case *command:
 		c.accept(m)
+	case *decided:
+		c.decided(m)
 	case *committed:
 		c.committed(m)
+	case *applied:
+		c.applied(m)
 	case *share:
-		m.hand(c.board)
+		c.share(m)
 	case *halt:
 		c.halt(m.why)
 	}
@@ -66,7 +70,7 @@ func (c *currencyActor) receive(l letter) {
 // queue would be lost.
 func (c *currencyActor) vital(l letter) bool {
 	switch l.(type) {
-	case *command, *committed, *share, *halt:
+	case *command, *decided, *committed, *applied, *share, *halt:
 		return true
 	}
 	return false
@@ -103,27 +107,24 @@ func (c *currencyActor) historyPage(q engine.HistoryQuery) *engine.Page[engine.H
 	return page
 }
 
-// now is the view of this moment. A new one is built when an expiry has passed, after a change, and when
-// the clock was set back.
+// now is the view of this moment. A new one is made when an expiry has passed, after a change that brought
+// none, and when the clock was set back.
 func (c *currencyActor) now() *engine.View {
-	now := c.clock()
-	if c.view == nil || outdated(now, c.viewFrom, c.view.ChangesAt()) {
-		c.view, c.viewFrom = c.board.View(now), now
+	view := c.board.ViewAfter(c.view, c.clock())
+	if view != c.view {
+		c.view = view
 		c.rankings.drop()
 		c.rates.drop()
 	}
-	return c.view
+	return view
 }
 
-func outdated(now, from, changesAt time.Time) bool {
-	return now.Before(from) || !changesAt.IsZero() && !now.Before(changesAt)
-}
-
-// publish makes the book's state the one that is answered from. The directory hears of it before anybody
-// is told that the change is done.
-func (c *currencyActor) publish() {
-	c.board = c.book.Board()
-	c.view = nil
+// publish makes a state the one that is answered from. The directory hears of it before anybody is told
+// that the change is done.
+func (c *currencyActor) publish(o outlook) {
+	c.board, c.view = o.board, o.view
+	c.rankings.drop()
+	c.rates.drop()
 	c.history.drop()
-	c.latest.post(c.board, c.directory)
+	c.latest.post(o, c.directory)
 }

@@ -20,12 +20,18 @@ type (
 	institutionQuery struct{ id string }
 )
 
+// outlook is a board and how it stood when it was made.
+type outlook struct {
+	board *engine.Board
+	view  *engine.View // nil: not known
+}
+
 // latestBoard is where a currency leaves its newest board for the directory. However fast a currency
 // changes, at most one letter about it is under way.
 type latestBoard struct {
-	index int
-	board atomic.Pointer[engine.Board]
-	told  atomic.Bool
+	index  int
+	newest atomic.Pointer[outlook]
+	told   atomic.Bool
 }
 
 // boardChanged tells the directory to look.
@@ -36,8 +42,8 @@ type boardChanged struct {
 
 // post leaves the board. A question that is sent to the directory afterwards is answered from it, or from
 // a newer one.
-func (b *latestBoard) post(board *engine.Board, directory *ref) {
-	b.board.Store(board)
+func (b *latestBoard) post(o outlook, directory *ref) {
+	b.newest.Store(&o)
 	if !b.told.Swap(true) {
 		directory.send(&boardChanged{latest: b})
 	}
@@ -49,6 +55,7 @@ type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
 	boards    []*engine.Board
+	views     []*engine.View // older ones of the same currencies, nil: none yet
 
 	market     *engine.Market // of the boards; right from marketFrom until its ChangesAt
 	marketFrom time.Time
@@ -93,7 +100,14 @@ func (d *directoryActor) abort(*engine.Error) {}
 // seen now or told again.
 func (d *directoryActor) changed(latest *latestBoard) {
 	latest.told.Store(false)
-	d.boards[latest.index] = latest.board.Load()
+	newest := latest.newest.Load()
+	if d.views == nil {
+		d.views = make([]*engine.View, len(d.boards))
+	}
+	d.boards[latest.index] = newest.board
+	if newest.view != nil {
+		d.views[latest.index] = newest.view
+	}
 	d.market = nil
 	d.history.drop()
 }
@@ -102,13 +116,18 @@ func (d *directoryActor) changed(latest *latestBoard) {
 func (d *directoryActor) now() *engine.Market {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
-		d.market, d.marketFrom = engine.NewMarket(d.catalogue, d.boards, now), now
+		d.market, d.marketFrom = engine.MarketAfter(d.catalogue, d.boards, d.views, now), now
+		d.views = slices.Clone(d.market.Views())
 		d.list = nil
 		d.institutions.drop()
 		d.details = map[string]*engine.InstitutionDetail{}
 		d.rates.drop()
 	}
 	return d.market
+}
+
+func outdated(now, from, changesAt time.Time) bool {
+	return now.Before(from) || !changesAt.IsZero() && !now.Before(changesAt)
 }
 
 func (d *directoryActor) currencies() *engine.Page[engine.CurrencyItem] {

@@ -89,6 +89,49 @@ func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
 	return true
 }
 
+// keyClaim is the claim of an account to a fingerprint.
+type keyClaim struct{ print, account uint64 }
+
+func claimOf(digest engine.Digest, account uint64) keyClaim {
+	return keyClaim{keyPrint(digest), account}
+}
+
+// fill takes the claims of a replay, before anybody reads: one table, made large enough at once. False and the account when
+// another one has a fingerprint already.
+func (x *keyIndex) fill(all [][]keyClaim) (account uint64, whole bool) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	count := 0
+	for _, claims := range all {
+		count += len(claims)
+	}
+	table := newKeyTable(keyTableSize(count))
+	for _, claims := range all {
+		for _, claim := range claims {
+			slot := table.find(claim.print)
+			if owner := slot.account.Load(); owner == claim.account {
+				continue
+			} else if owner != 0 {
+				return claim.account, false
+			}
+			slot.account.Store(claim.account)
+			slot.fingerprint.Store(claim.print)
+			x.used++
+		}
+	}
+	x.table.Store(table)
+	return 0, true
+}
+
+// keyTableSize is that of a table in which so many fill at most a half.
+func keyTableSize(count int) int {
+	size := keySlotsMin
+	for size < 2*(count+1) {
+		size *= 2
+	}
+	return size
+}
+
 // release gives a fingerprint up, of a key that was never made or that its account has forgotten.
 func (x *keyIndex) release(digest engine.Digest, account uint64) {
 	x.writing.Lock()
@@ -116,11 +159,7 @@ func (x *keyIndex) grow(old *keyTable) *keyTable {
 			live++
 		}
 	}
-	size := keySlotsMin
-	for size < 2*(live+1) {
-		size *= 2
-	}
-	table := newKeyTable(size)
+	table := newKeyTable(keyTableSize(live))
 	for i := range old.slots {
 		if account := old.slots[i].account.Load(); account != 0 {
 			slot := table.find(old.slots[i].fingerprint.Load())

@@ -9,6 +9,8 @@ import (
 	protohelpers "github.com/planetscale/vtprotobuf/protohelpers"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	io "io"
+	sync "sync"
+	unsafe "unsafe"
 )
 
 const (
@@ -3321,6 +3323,304 @@ func (m *SnapshotRow) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+var vtprotoPool_RecordRefreshed = sync.Pool{
+	New: func() interface{} {
+		return &RecordRefreshed{}
+	},
+}
+
+func (m *RecordRefreshed) ResetVT() {
+	if m != nil {
+		for _, mm := range m.Quotes {
+			mm.ResetVT()
+		}
+		f0 := m.Quotes[:0]
+		for _, mm := range m.Held {
+			mm.Reset()
+		}
+		f1 := m.Held[:0]
+		m.Reset()
+		m.Quotes = f0
+		m.Held = f1
+	}
+}
+func (m *RecordRefreshed) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_RecordRefreshed.Put(m)
+	}
+}
+func RecordRefreshedFromVTPool() *RecordRefreshed {
+	return vtprotoPool_RecordRefreshed.Get().(*RecordRefreshed)
+}
+
+var vtprotoPool_RecordQuoted = sync.Pool{
+	New: func() interface{} {
+		return &RecordQuoted{}
+	},
+}
+
+func (m *RecordQuoted) ResetVT() {
+	if m != nil {
+		m.Reset()
+	}
+}
+func (m *RecordQuoted) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_RecordQuoted.Put(m)
+	}
+}
+func RecordQuotedFromVTPool() *RecordQuoted {
+	return vtprotoPool_RecordQuoted.Get().(*RecordQuoted)
+}
+
+var vtprotoPool_RecordEmail = sync.Pool{
+	New: func() interface{} {
+		return &RecordEmail{}
+	},
+}
+
+func (m *RecordEmail) ResetVT() {
+	if m != nil {
+		f0 := m.Digest[:0]
+		m.Reset()
+		m.Digest = f0
+	}
+}
+func (m *RecordEmail) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_RecordEmail.Put(m)
+	}
+}
+func RecordEmailFromVTPool() *RecordEmail {
+	return vtprotoPool_RecordEmail.Get().(*RecordEmail)
+}
+
+var vtprotoPool_RecordKey = sync.Pool{
+	New: func() interface{} {
+		return &RecordKey{}
+	},
+}
+
+func (m *RecordKey) ResetVT() {
+	if m != nil {
+		f0 := m.Digest[:0]
+		m.Reset()
+		m.Digest = f0
+	}
+}
+func (m *RecordKey) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_RecordKey.Put(m)
+	}
+}
+func RecordKeyFromVTPool() *RecordKey {
+	return vtprotoPool_RecordKey.Get().(*RecordKey)
+}
+
+var vtprotoPool_SnapshotPart = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotPart{}
+	},
+}
+
+func (m *SnapshotPart) ResetVT() {
+	if m != nil {
+		for _, mm := range m.Offers {
+			mm.ResetVT()
+		}
+		f0 := m.Offers[:0]
+		for _, mm := range m.Suspects {
+			mm.Reset()
+		}
+		f1 := m.Suspects[:0]
+		for _, mm := range m.Rows {
+			mm.ResetVT()
+		}
+		f2 := m.Rows[:0]
+		for _, mm := range m.Held {
+			mm.Reset()
+		}
+		f3 := m.Held[:0]
+		f4 := m.Accounts[:0]
+		for _, mm := range m.Addresses {
+			mm.ResetVT()
+		}
+		f5 := m.Addresses[:0]
+		for _, mm := range m.Sessions {
+			mm.Reset()
+		}
+		f6 := m.Sessions[:0]
+		for _, mm := range m.Slots {
+			mm.Reset()
+		}
+		f7 := m.Slots[:0]
+		m.Reset()
+		m.Offers = f0
+		m.Suspects = f1
+		m.Rows = f2
+		m.Held = f3
+		m.Accounts = f4
+		m.Addresses = f5
+		m.Sessions = f6
+		m.Slots = f7
+	}
+}
+func (m *SnapshotPart) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotPart.Put(m)
+	}
+}
+func SnapshotPartFromVTPool() *SnapshotPart {
+	return vtprotoPool_SnapshotPart.Get().(*SnapshotPart)
+}
+
+var vtprotoPool_SnapshotAccount = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotAccount{}
+	},
+}
+
+func (m *SnapshotAccount) ResetVT() {
+	if m != nil {
+		m.Email.ReturnToVTPool()
+		for _, mm := range m.Keys {
+			mm.ResetVT()
+		}
+		f0 := m.Keys[:0]
+		for _, mm := range m.Days {
+			mm.ResetVT()
+		}
+		f1 := m.Days[:0]
+		for _, mm := range m.Leases {
+			mm.ResetVT()
+		}
+		f2 := m.Leases[:0]
+		m.Reset()
+		m.Keys = f0
+		m.Days = f1
+		m.Leases = f2
+	}
+}
+func (m *SnapshotAccount) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotAccount.Put(m)
+	}
+}
+func SnapshotAccountFromVTPool() *SnapshotAccount {
+	return vtprotoPool_SnapshotAccount.Get().(*SnapshotAccount)
+}
+
+var vtprotoPool_SnapshotDay = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotDay{}
+	},
+}
+
+func (m *SnapshotDay) ResetVT() {
+	if m != nil {
+		m.Reset()
+	}
+}
+func (m *SnapshotDay) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotDay.Put(m)
+	}
+}
+func SnapshotDayFromVTPool() *SnapshotDay {
+	return vtprotoPool_SnapshotDay.Get().(*SnapshotDay)
+}
+
+var vtprotoPool_SnapshotLease = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotLease{}
+	},
+}
+
+func (m *SnapshotLease) ResetVT() {
+	if m != nil {
+		m.Reset()
+	}
+}
+func (m *SnapshotLease) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotLease.Put(m)
+	}
+}
+func SnapshotLeaseFromVTPool() *SnapshotLease {
+	return vtprotoPool_SnapshotLease.Get().(*SnapshotLease)
+}
+
+var vtprotoPool_SnapshotAddress = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotAddress{}
+	},
+}
+
+func (m *SnapshotAddress) ResetVT() {
+	if m != nil {
+		m.Email.ReturnToVTPool()
+		m.Reset()
+	}
+}
+func (m *SnapshotAddress) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotAddress.Put(m)
+	}
+}
+func SnapshotAddressFromVTPool() *SnapshotAddress {
+	return vtprotoPool_SnapshotAddress.Get().(*SnapshotAddress)
+}
+
+var vtprotoPool_SnapshotOffer = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotOffer{}
+	},
+}
+
+func (m *SnapshotOffer) ResetVT() {
+	if m != nil {
+		m.Reset()
+	}
+}
+func (m *SnapshotOffer) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotOffer.Put(m)
+	}
+}
+func SnapshotOfferFromVTPool() *SnapshotOffer {
+	return vtprotoPool_SnapshotOffer.Get().(*SnapshotOffer)
+}
+
+var vtprotoPool_SnapshotRow = sync.Pool{
+	New: func() interface{} {
+		return &SnapshotRow{}
+	},
+}
+
+func (m *SnapshotRow) ResetVT() {
+	if m != nil {
+		m.Reset()
+	}
+}
+func (m *SnapshotRow) ReturnToVTPool() {
+	if m != nil {
+		m.ResetVT()
+		vtprotoPool_SnapshotRow.Put(m)
+	}
+}
+func SnapshotRowFromVTPool() *SnapshotRow {
+	return vtprotoPool_SnapshotRow.Get().(*SnapshotRow)
+}
 func (m *Record) SizeVT() (n int) {
 	if m == nil {
 		return 0
@@ -4833,7 +5133,7 @@ func (m *SnapshotRow) SizeVT() (n int) {
 	return n
 }
 
-func (m *Record) UnmarshalVT(dAtA []byte) error {
+func (m *Record) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4911,12 +5211,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Refreshed); ok {
-				if err := oneof.Refreshed.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Refreshed.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordRefreshed{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Refreshed{Refreshed: v}
@@ -4952,12 +5252,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Withdrawn); ok {
-				if err := oneof.Withdrawn.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Withdrawn.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordWithdrawn{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Withdrawn{Withdrawn: v}
@@ -4993,12 +5293,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Released); ok {
-				if err := oneof.Released.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Released.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordReleased{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Released{Released: v}
@@ -5034,12 +5334,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Rejected); ok {
-				if err := oneof.Rejected.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Rejected.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordRejected{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Rejected{Rejected: v}
@@ -5075,12 +5375,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_AccountCreated); ok {
-				if err := oneof.AccountCreated.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.AccountCreated.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordAccountCreated{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_AccountCreated{AccountCreated: v}
@@ -5116,12 +5416,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_KeyCreated); ok {
-				if err := oneof.KeyCreated.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.KeyCreated.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordKeyCreated{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_KeyCreated{KeyCreated: v}
@@ -5157,12 +5457,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_KeyRevoked); ok {
-				if err := oneof.KeyRevoked.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.KeyRevoked.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordKeyRevoked{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_KeyRevoked{KeyRevoked: v}
@@ -5198,12 +5498,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Leased); ok {
-				if err := oneof.Leased.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Leased.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordLeased{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Leased{Leased: v}
@@ -5239,12 +5539,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Returned); ok {
-				if err := oneof.Returned.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Returned.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordReturned{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Returned{Returned: v}
@@ -5280,12 +5580,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Suspended); ok {
-				if err := oneof.Suspended.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Suspended.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordSuspended{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Suspended{Suspended: v}
@@ -5321,12 +5621,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Restored); ok {
-				if err := oneof.Restored.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Restored.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordRestored{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Restored{Restored: v}
@@ -5362,12 +5662,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_AllowanceSet); ok {
-				if err := oneof.AllowanceSet.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.AllowanceSet.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordAllowanceSet{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_AllowanceSet{AllowanceSet: v}
@@ -5403,12 +5703,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_CodeIssued); ok {
-				if err := oneof.CodeIssued.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.CodeIssued.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordCodeIssued{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_CodeIssued{CodeIssued: v}
@@ -5444,12 +5744,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_CodeFailed); ok {
-				if err := oneof.CodeFailed.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.CodeFailed.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordCodeFailed{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_CodeFailed{CodeFailed: v}
@@ -5485,12 +5785,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_CodeRefused); ok {
-				if err := oneof.CodeRefused.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.CodeRefused.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordCodeRefused{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_CodeRefused{CodeRefused: v}
@@ -5526,12 +5826,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_SessionOpened); ok {
-				if err := oneof.SessionOpened.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.SessionOpened.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordSessionOpened{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_SessionOpened{SessionOpened: v}
@@ -5567,12 +5867,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_SessionClosed); ok {
-				if err := oneof.SessionClosed.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.SessionClosed.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordSessionClosed{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_SessionClosed{SessionClosed: v}
@@ -5608,12 +5908,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_Announced); ok {
-				if err := oneof.Announced.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Announced.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordAnnounced{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_Announced{Announced: v}
@@ -5649,12 +5949,12 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Event.(*Record_AnnouncementWithdrawn); ok {
-				if err := oneof.AnnouncementWithdrawn.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.AnnouncementWithdrawn.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &RecordAnnouncementWithdrawn{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Event = &Record_AnnouncementWithdrawn{AnnouncementWithdrawn: v}
@@ -5682,7 +5982,7 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
+func (m *RecordRefreshed) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5741,7 +6041,11 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -5773,7 +6077,11 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -5884,7 +6192,11 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.UpstreamSource = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.UpstreamSource = stringValue
 			iNdEx = postIndex
 		case 8:
 			if wireType != 2 {
@@ -5915,8 +6227,15 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Quotes = append(m.Quotes, &RecordQuoted{})
-			if err := m.Quotes[len(m.Quotes)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Quotes) == cap(m.Quotes) {
+				m.Quotes = append(m.Quotes, &RecordQuoted{})
+			} else {
+				m.Quotes = m.Quotes[:len(m.Quotes)+1]
+				if m.Quotes[len(m.Quotes)-1] == nil {
+					m.Quotes[len(m.Quotes)-1] = &RecordQuoted{}
+				}
+			}
+			if err := m.Quotes[len(m.Quotes)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -5949,8 +6268,15 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Held = append(m.Held, &RecordHeld{})
-			if err := m.Held[len(m.Held)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Held) == cap(m.Held) {
+				m.Held = append(m.Held, &RecordHeld{})
+			} else {
+				m.Held = m.Held[:len(m.Held)+1]
+				if m.Held[len(m.Held)-1] == nil {
+					m.Held[len(m.Held)-1] = &RecordHeld{}
+				}
+			}
+			if err := m.Held[len(m.Held)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -6041,7 +6367,11 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -6065,7 +6395,7 @@ func (m *RecordRefreshed) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordQuoted) UnmarshalVT(dAtA []byte) error {
+func (m *RecordQuoted) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -6124,7 +6454,11 @@ func (m *RecordQuoted) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -6194,7 +6528,11 @@ func (m *RecordQuoted) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Buy = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Buy = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
@@ -6226,7 +6564,11 @@ func (m *RecordQuoted) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sell = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Sell = stringValue
 			iNdEx = postIndex
 		case 6:
 			if wireType != 0 {
@@ -6365,7 +6707,7 @@ func (m *RecordQuoted) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
+func (m *RecordHeld) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -6443,7 +6785,11 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -6513,7 +6859,11 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
@@ -6545,7 +6895,11 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 7:
 			if wireType != 0 {
@@ -6614,10 +6968,7 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Buy = append(m.Buy[:0], dAtA[iNdEx:postIndex]...)
-			if m.Buy == nil {
-				m.Buy = []byte{}
-			}
+			m.Buy = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 10:
 			if wireType != 2 {
@@ -6648,10 +6999,7 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sell = append(m.Sell[:0], dAtA[iNdEx:postIndex]...)
-			if m.Sell == nil {
-				m.Sell = []byte{}
-			}
+			m.Sell = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 11:
 			if wireType != 0 {
@@ -6778,7 +7126,11 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Reason = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Reason = stringValue
 			iNdEx = postIndex
 		case 17:
 			if wireType != 2 {
@@ -6810,7 +7162,11 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Detail = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Detail = stringValue
 			iNdEx = postIndex
 		case 18:
 			if wireType != 2 {
@@ -6841,10 +7197,7 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Document = append(m.Document[:0], dAtA[iNdEx:postIndex]...)
-			if m.Document == nil {
-				m.Document = []byte{}
-			}
+			m.Document = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -6868,7 +7221,7 @@ func (m *RecordHeld) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
+func (m *RecordWithdrawn) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -6927,7 +7280,11 @@ func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -6959,7 +7316,11 @@ func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
@@ -6991,7 +7352,11 @@ func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 0 {
@@ -7099,7 +7464,11 @@ func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -7123,7 +7492,7 @@ func (m *RecordWithdrawn) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
+func (m *RecordReleased) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7182,7 +7551,11 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -7233,7 +7606,11 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 0 {
@@ -7344,7 +7721,11 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.UpstreamSource = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.UpstreamSource = stringValue
 			iNdEx = postIndex
 		case 9:
 			if wireType != 2 {
@@ -7378,7 +7759,7 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 			if m.Quote == nil {
 				m.Quote = &RecordQuoted{}
 			}
-			if err := m.Quote.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Quote.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -7450,7 +7831,11 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -7474,7 +7859,7 @@ func (m *RecordReleased) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordRejected) UnmarshalVT(dAtA []byte) error {
+func (m *RecordRejected) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7533,7 +7918,11 @@ func (m *RecordRejected) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -7622,7 +8011,11 @@ func (m *RecordRejected) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -7646,7 +8039,7 @@ func (m *RecordRejected) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordEmail) UnmarshalVT(dAtA []byte) error {
+func (m *RecordEmail) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7704,10 +8097,7 @@ func (m *RecordEmail) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Digest = append(m.Digest[:0], dAtA[iNdEx:postIndex]...)
-			if m.Digest == nil {
-				m.Digest = []byte{}
-			}
+			m.Digest = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -7739,7 +8129,11 @@ func (m *RecordEmail) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Mask = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Mask = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -7763,7 +8157,7 @@ func (m *RecordEmail) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordAccountCreated) UnmarshalVT(dAtA []byte) error {
+func (m *RecordAccountCreated) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7843,7 +8237,7 @@ func (m *RecordAccountCreated) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -7907,7 +8301,7 @@ func (m *RecordAccountCreated) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
+func (m *RecordKey) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7966,7 +8360,11 @@ func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Id = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Id = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -7998,7 +8396,11 @@ func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Name = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Name = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
@@ -8030,7 +8432,11 @@ func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Hint = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Hint = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
@@ -8061,10 +8467,7 @@ func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Digest = append(m.Digest[:0], dAtA[iNdEx:postIndex]...)
-			if m.Digest == nil {
-				m.Digest = []byte{}
-			}
+			m.Digest = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 5:
 			if wireType != 0 {
@@ -8202,7 +8605,7 @@ func (m *RecordKey) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordKeyCreated) UnmarshalVT(dAtA []byte) error {
+func (m *RecordKeyCreated) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8282,7 +8685,7 @@ func (m *RecordKeyCreated) UnmarshalVT(dAtA []byte) error {
 			if m.Key == nil {
 				m.Key = &RecordKey{}
 			}
-			if err := m.Key.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Key.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8308,7 +8711,7 @@ func (m *RecordKeyCreated) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordKeyRevoked) UnmarshalVT(dAtA []byte) error {
+func (m *RecordKeyRevoked) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8386,7 +8789,11 @@ func (m *RecordKeyRevoked) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.KeyId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.KeyId = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -8456,7 +8863,11 @@ func (m *RecordKeyRevoked) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -8480,7 +8891,7 @@ func (m *RecordKeyRevoked) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordLeased) UnmarshalVT(dAtA []byte) error {
+func (m *RecordLeased) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8653,7 +9064,11 @@ func (m *RecordLeased) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.KeyId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.KeyId = stringValue
 			iNdEx = postIndex
 		case 8:
 			if wireType != 0 {
@@ -8715,7 +9130,7 @@ func (m *RecordLeased) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordReturned) UnmarshalVT(dAtA []byte) error {
+func (m *RecordReturned) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8869,7 +9284,7 @@ func (m *RecordReturned) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Uses = append(m.Uses, &RecordKeyUse{})
-			if err := m.Uses[len(m.Uses)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Uses[len(m.Uses)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8895,7 +9310,7 @@ func (m *RecordReturned) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordKeyUse) UnmarshalVT(dAtA []byte) error {
+func (m *RecordKeyUse) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8954,7 +9369,11 @@ func (m *RecordKeyUse) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.KeyId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.KeyId = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -9016,7 +9435,7 @@ func (m *RecordKeyUse) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordSuspended) UnmarshalVT(dAtA []byte) error {
+func (m *RecordSuspended) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9094,7 +9513,11 @@ func (m *RecordSuspended) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Reason = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Reason = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -9164,7 +9587,11 @@ func (m *RecordSuspended) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -9188,7 +9615,7 @@ func (m *RecordSuspended) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordRestored) UnmarshalVT(dAtA []byte) error {
+func (m *RecordRestored) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9304,7 +9731,11 @@ func (m *RecordRestored) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -9328,7 +9759,7 @@ func (m *RecordRestored) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordAllowanceSet) UnmarshalVT(dAtA []byte) error {
+func (m *RecordAllowanceSet) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9482,7 +9913,11 @@ func (m *RecordAllowanceSet) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -9506,7 +9941,7 @@ func (m *RecordAllowanceSet) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordCodeIssued) UnmarshalVT(dAtA []byte) error {
+func (m *RecordCodeIssued) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9567,7 +10002,7 @@ func (m *RecordCodeIssued) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9670,7 +10105,7 @@ func (m *RecordCodeIssued) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordCodeFailed) UnmarshalVT(dAtA []byte) error {
+func (m *RecordCodeFailed) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9731,7 +10166,7 @@ func (m *RecordCodeFailed) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9814,7 +10249,7 @@ func (m *RecordCodeFailed) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordCodeRefused) UnmarshalVT(dAtA []byte) error {
+func (m *RecordCodeRefused) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9875,7 +10310,7 @@ func (m *RecordCodeRefused) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9939,7 +10374,7 @@ func (m *RecordCodeRefused) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordSessionOpened) UnmarshalVT(dAtA []byte) error {
+func (m *RecordSessionOpened) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10039,7 +10474,7 @@ func (m *RecordSessionOpened) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10072,10 +10507,7 @@ func (m *RecordSessionOpened) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Token = append(m.Token[:0], dAtA[iNdEx:postIndex]...)
-			if m.Token == nil {
-				m.Token = []byte{}
-			}
+			m.Token = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 5:
 			if wireType != 0 {
@@ -10194,7 +10626,7 @@ func (m *RecordSessionOpened) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordSessionClosed) UnmarshalVT(dAtA []byte) error {
+func (m *RecordSessionClosed) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10252,10 +10684,7 @@ func (m *RecordSessionClosed) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Token = append(m.Token[:0], dAtA[iNdEx:postIndex]...)
-			if m.Token == nil {
-				m.Token = []byte{}
-			}
+			m.Token = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -10279,7 +10708,7 @@ func (m *RecordSessionClosed) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordAnnounced) UnmarshalVT(dAtA []byte) error {
+func (m *RecordAnnounced) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10414,7 +10843,11 @@ func (m *RecordAnnounced) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -10438,7 +10871,7 @@ func (m *RecordAnnounced) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *RecordAnnouncementWithdrawn) UnmarshalVT(dAtA []byte) error {
+func (m *RecordAnnouncementWithdrawn) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10535,7 +10968,11 @@ func (m *RecordAnnouncementWithdrawn) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.By = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.By = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -10559,7 +10996,7 @@ func (m *RecordAnnouncementWithdrawn) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotPart) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10637,7 +11074,11 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Currency = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Currency = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -10687,8 +11128,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Offers = append(m.Offers, &SnapshotOffer{})
-			if err := m.Offers[len(m.Offers)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Offers) == cap(m.Offers) {
+				m.Offers = append(m.Offers, &SnapshotOffer{})
+			} else {
+				m.Offers = m.Offers[:len(m.Offers)+1]
+				if m.Offers[len(m.Offers)-1] == nil {
+					m.Offers[len(m.Offers)-1] = &SnapshotOffer{}
+				}
+			}
+			if err := m.Offers[len(m.Offers)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10721,8 +11169,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Suspects = append(m.Suspects, &SnapshotSuspect{})
-			if err := m.Suspects[len(m.Suspects)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Suspects) == cap(m.Suspects) {
+				m.Suspects = append(m.Suspects, &SnapshotSuspect{})
+			} else {
+				m.Suspects = m.Suspects[:len(m.Suspects)+1]
+				if m.Suspects[len(m.Suspects)-1] == nil {
+					m.Suspects[len(m.Suspects)-1] = &SnapshotSuspect{}
+				}
+			}
+			if err := m.Suspects[len(m.Suspects)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10755,8 +11210,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Rows = append(m.Rows, &SnapshotRow{})
-			if err := m.Rows[len(m.Rows)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Rows) == cap(m.Rows) {
+				m.Rows = append(m.Rows, &SnapshotRow{})
+			} else {
+				m.Rows = m.Rows[:len(m.Rows)+1]
+				if m.Rows[len(m.Rows)-1] == nil {
+					m.Rows[len(m.Rows)-1] = &SnapshotRow{}
+				}
+			}
+			if err := m.Rows[len(m.Rows)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10789,8 +11251,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Held = append(m.Held, &RecordHeld{})
-			if err := m.Held[len(m.Held)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Held) == cap(m.Held) {
+				m.Held = append(m.Held, &RecordHeld{})
+			} else {
+				m.Held = m.Held[:len(m.Held)+1]
+				if m.Held[len(m.Held)-1] == nil {
+					m.Held[len(m.Held)-1] = &RecordHeld{}
+				}
+			}
+			if err := m.Held[len(m.Held)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10862,8 +11331,7 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Accounts = append(m.Accounts, make([]byte, postIndex-iNdEx))
-			copy(m.Accounts[len(m.Accounts)-1], dAtA[iNdEx:postIndex])
+			m.Accounts = append(m.Accounts, dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		case 11:
 			if wireType != 2 {
@@ -10894,8 +11362,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Addresses = append(m.Addresses, &SnapshotAddress{})
-			if err := m.Addresses[len(m.Addresses)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Addresses) == cap(m.Addresses) {
+				m.Addresses = append(m.Addresses, &SnapshotAddress{})
+			} else {
+				m.Addresses = m.Addresses[:len(m.Addresses)+1]
+				if m.Addresses[len(m.Addresses)-1] == nil {
+					m.Addresses[len(m.Addresses)-1] = &SnapshotAddress{}
+				}
+			}
+			if err := m.Addresses[len(m.Addresses)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10928,8 +11403,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sessions = append(m.Sessions, &SnapshotSession{})
-			if err := m.Sessions[len(m.Sessions)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Sessions) == cap(m.Sessions) {
+				m.Sessions = append(m.Sessions, &SnapshotSession{})
+			} else {
+				m.Sessions = m.Sessions[:len(m.Sessions)+1]
+				if m.Sessions[len(m.Sessions)-1] == nil {
+					m.Sessions[len(m.Sessions)-1] = &SnapshotSession{}
+				}
+			}
+			if err := m.Sessions[len(m.Sessions)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10965,7 +11447,7 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if m.Registry == nil {
 				m.Registry = &SnapshotRegistry{}
 			}
-			if err := m.Registry.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Registry.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -10998,8 +11480,15 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Slots = append(m.Slots, &SnapshotSlot{})
-			if err := m.Slots[len(m.Slots)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Slots) == cap(m.Slots) {
+				m.Slots = append(m.Slots, &SnapshotSlot{})
+			} else {
+				m.Slots = m.Slots[:len(m.Slots)+1]
+				if m.Slots[len(m.Slots)-1] == nil {
+					m.Slots[len(m.Slots)-1] = &SnapshotSlot{}
+				}
+			}
+			if err := m.Slots[len(m.Slots)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11025,7 +11514,7 @@ func (m *SnapshotPart) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotAccount) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -11103,9 +11592,9 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Email == nil {
-				m.Email = &RecordEmail{}
+				m.Email = RecordEmailFromVTPool()
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11176,8 +11665,15 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Keys = append(m.Keys, &RecordKey{})
-			if err := m.Keys[len(m.Keys)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Keys) == cap(m.Keys) {
+				m.Keys = append(m.Keys, &RecordKey{})
+			} else {
+				m.Keys = m.Keys[:len(m.Keys)+1]
+				if m.Keys[len(m.Keys)-1] == nil {
+					m.Keys[len(m.Keys)-1] = &RecordKey{}
+				}
+			}
+			if err := m.Keys[len(m.Keys)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11249,7 +11745,11 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Reason = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Reason = stringValue
 			iNdEx = postIndex
 		case 9:
 			if wireType != 0 {
@@ -11318,8 +11818,15 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Days = append(m.Days, &SnapshotDay{})
-			if err := m.Days[len(m.Days)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Days) == cap(m.Days) {
+				m.Days = append(m.Days, &SnapshotDay{})
+			} else {
+				m.Days = m.Days[:len(m.Days)+1]
+				if m.Days[len(m.Days)-1] == nil {
+					m.Days[len(m.Days)-1] = &SnapshotDay{}
+				}
+			}
+			if err := m.Days[len(m.Days)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11371,8 +11878,15 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Leases = append(m.Leases, &SnapshotLease{})
-			if err := m.Leases[len(m.Leases)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if len(m.Leases) == cap(m.Leases) {
+				m.Leases = append(m.Leases, &SnapshotLease{})
+			} else {
+				m.Leases = m.Leases[:len(m.Leases)+1]
+				if m.Leases[len(m.Leases)-1] == nil {
+					m.Leases[len(m.Leases)-1] = &SnapshotLease{}
+				}
+			}
+			if err := m.Leases[len(m.Leases)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11398,7 +11912,7 @@ func (m *SnapshotAccount) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotDay) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotDay) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -11487,7 +12001,7 @@ func (m *SnapshotDay) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotLease) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotLease) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -11595,7 +12109,7 @@ func (m *SnapshotLease) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotAddress) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotAddress) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -11654,9 +12168,9 @@ func (m *SnapshotAddress) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Email == nil {
-				m.Email = &RecordEmail{}
+				m.Email = RecordEmailFromVTPool()
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -11815,7 +12329,7 @@ func (m *SnapshotAddress) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotSession) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotSession) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -11873,10 +12387,7 @@ func (m *SnapshotSession) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Token = append(m.Token[:0], dAtA[iNdEx:postIndex]...)
-			if m.Token == nil {
-				m.Token = []byte{}
-			}
+			m.Token = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -11929,7 +12440,7 @@ func (m *SnapshotSession) UnmarshalVT(dAtA []byte) error {
 			if m.Email == nil {
 				m.Email = &RecordEmail{}
 			}
-			if err := m.Email.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Email.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12012,7 +12523,7 @@ func (m *SnapshotSession) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotRolling) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotRolling) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -12158,7 +12669,7 @@ func (m *SnapshotRolling) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotRegistry) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotRegistry) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -12219,7 +12730,7 @@ func (m *SnapshotRegistry) UnmarshalVT(dAtA []byte) error {
 			if m.Wrong == nil {
 				m.Wrong = &SnapshotRolling{}
 			}
-			if err := m.Wrong.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Wrong.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12255,7 +12766,7 @@ func (m *SnapshotRegistry) UnmarshalVT(dAtA []byte) error {
 			if m.Codes == nil {
 				m.Codes = &SnapshotRolling{}
 			}
-			if err := m.Codes.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Codes.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12329,7 +12840,7 @@ func (m *SnapshotRegistry) UnmarshalVT(dAtA []byte) error {
 			if m.Transition == nil {
 				m.Transition = &RecordAnnounced{}
 			}
-			if err := m.Transition.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Transition.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12374,7 +12885,7 @@ func (m *SnapshotRegistry) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *AsideAccount) UnmarshalVT(dAtA []byte) error {
+func (m *AsideAccount) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -12433,7 +12944,7 @@ func (m *AsideAccount) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Days = append(m.Days, &AsideDay{})
-			if err := m.Days[len(m.Days)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Days[len(m.Days)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12486,7 +12997,7 @@ func (m *AsideAccount) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Uses = append(m.Uses, &RecordKeyUse{})
-			if err := m.Uses[len(m.Uses)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Uses[len(m.Uses)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -12512,7 +13023,7 @@ func (m *AsideAccount) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *AsideDay) UnmarshalVT(dAtA []byte) error {
+func (m *AsideDay) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -12620,7 +13131,7 @@ func (m *AsideDay) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotOffer) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -12679,7 +13190,11 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -12749,7 +13264,11 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
@@ -12781,7 +13300,11 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Buy = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Buy = stringValue
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
@@ -12813,7 +13336,11 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sell = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Sell = stringValue
 			iNdEx = postIndex
 		case 7:
 			if wireType != 0 {
@@ -12902,7 +13429,11 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.UpstreamSource = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.UpstreamSource = stringValue
 			iNdEx = postIndex
 		case 11:
 			if wireType != 0 {
@@ -13081,7 +13612,7 @@ func (m *SnapshotOffer) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotSuspect) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -13140,7 +13671,11 @@ func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -13210,7 +13745,11 @@ func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 0 {
@@ -13280,7 +13819,11 @@ func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Buy = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Buy = stringValue
 			iNdEx = postIndex
 		case 8:
 			if wireType != 2 {
@@ -13312,7 +13855,11 @@ func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sell = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Sell = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -13336,7 +13883,7 @@ func (m *SnapshotSuspect) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotSlot) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotSlot) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -13395,7 +13942,11 @@ func (m *SnapshotSlot) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -13476,7 +14027,7 @@ func (m *SnapshotSlot) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SnapshotRow) UnmarshalVT(dAtA []byte) error {
+func (m *SnapshotRow) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -13554,7 +14105,11 @@ func (m *SnapshotRow) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Institution = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Institution = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -13624,7 +14179,11 @@ func (m *SnapshotRow) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Buy = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Buy = stringValue
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
@@ -13656,7 +14215,11 @@ func (m *SnapshotRow) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Sell = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Sell = stringValue
 			iNdEx = postIndex
 		case 7:
 			if wireType != 2 {
@@ -13688,7 +14251,11 @@ func (m *SnapshotRow) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.SourceId = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.SourceId = stringValue
 			iNdEx = postIndex
 		case 8:
 			if wireType != 0 {

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,7 +11,9 @@ import (
 
 // tenantReplay applies the events of accounts, logins and the transition to what a snapshot held.
 type tenantReplay struct {
-	accounts   map[uint64]*ledgerAccount
+	idle       []map[uint64]dormant       // accounts as the snapshot holds them, by shard, but for those that are
+	awake      map[uint64]*engine.Account // which an event was about
+	claims     [][]keyClaim               // of the keys of the snapshot
 	registry   *engine.Registry
 	transition engine.Transition
 	steady     time.Duration // newest
@@ -18,24 +21,47 @@ type tenantReplay struct {
 	decoder    *decoder
 }
 
-func newTenantReplay() *tenantReplay {
-	return &tenantReplay{accounts: map[uint64]*ledgerAccount{}, decoder: newDecoder()}
+func newTenantReplay(shards int) *tenantReplay {
+	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*engine.Account{}, decoder: newDecoder()}
 }
 
 // begin is with nothing; seal is the key of the process that seals login codes.
 func (r *tenantReplay) begin(seal [32]byte) {
 	r.seal, r.registry = seal, engine.NewRegistry(seal)
+	for i := range r.idle {
+		r.idle[i] = map[uint64]dormant{}
+	}
 }
 
 // restore begins with what a snapshot held.
-func (r *tenantReplay) restore(l *ledger) {
-	if l.accounts != nil {
-		r.accounts = l.accounts
+func (r *tenantReplay) restore(l *ledger) error {
+	counts := make([]int, len(r.idle))
+	for _, part := range l.accounts {
+		for i := range part {
+			counts[r.shard(part[i].id)]++
+		}
 	}
+	for i, count := range counts {
+		r.idle[i] = make(map[uint64]dormant, count)
+	}
+	for _, part := range l.accounts {
+		for i := range part {
+			r.idle[r.shard(part[i].id)][part[i].id] = part[i].state
+		}
+	}
+	for i, count := range counts {
+		if len(r.idle[i]) != count {
+			return errors.New("an account is there twice")
+		}
+	}
+	r.claims = l.claims
 	r.registry = engine.RestoreRegistry(l.registry, r.seal)
 	r.transition, r.steady = l.transition, l.steady
 	*l = ledger{}
+	return nil
 }
+
+func (r *tenantReplay) shard(account uint64) uint64 { return account % uint64(len(r.idle)) }
 
 func (r *tenantReplay) apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
@@ -62,51 +88,56 @@ func (r *tenantReplay) apply(event any) error {
 // account is the account of an event, awake.
 func (r *tenantReplay) account(event engine.AccountEvent) (*engine.Account, error) {
 	id := event.AccountID()
-	one := r.accounts[id]
-	switch _, created := event.(*engine.AccountCreated); {
-	case one == nil && created:
-		one = &ledgerAccount{awake: engine.NewAccount(id)}
-		r.accounts[id] = one
-	case one == nil:
-		return nil, fmt.Errorf("an event of account %d, which was never created", id)
-	case one.awake == nil:
-		data, _ := one.state.parts()
-		state, err := r.decoder.accountState(data)
-		if err != nil {
-			return nil, err
-		}
-		one.awake = engine.RestoreAccount(state)
+	if account := r.awake[id]; account != nil {
+		return account, nil
 	}
-	return one.awake, nil
+	idle := r.idle[r.shard(id)]
+	account, err := (*engine.Account)(nil), error(nil)
+	switch asleep, known := idle[id]; {
+	case known:
+		account, err = r.wake(asleep)
+	default:
+		if _, created := event.(*engine.AccountCreated); !created {
+			return nil, fmt.Errorf("an event of account %d, which was never created", id)
+		}
+		account = engine.NewAccount(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	delete(idle, id)
+	r.awake[id] = account
+	return account, nil
+}
+
+func (r *tenantReplay) wake(asleep dormant) (*engine.Account, error) {
+	data, _ := asleep.parts()
+	state, err := r.decoder.accountState(data)
+	if err != nil {
+		return nil, err
+	}
+	return engine.RestoreAccount(state), nil
 }
 
 // settle makes every account dormant, by shard, and fills the index of keys.
-func (r *tenantReplay) settle(keys *keyIndex, shards int) ([]map[uint64]dormant, error) {
-	idle := make([]map[uint64]dormant, shards)
-	for i := range idle {
-		idle[i] = make(map[uint64]dormant, len(r.accounts)/shards)
-	}
-	for id, one := range r.accounts {
-		if one.awake != nil {
-			state, err := freeze(one.awake)
-			if err != nil {
-				return nil, err
-			}
-			one.state, one.digests = state, nil
-			record := one.awake.Record()
-			for i := range record.Keys {
-				one.digests = append(one.digests, record.Keys[i].Digest)
-			}
+func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
+	var claims []keyClaim
+	for id, account := range r.awake {
+		state := account.State()
+		frozen, err := packed(encodeState(state), nil)
+		if err != nil {
+			return nil, err
 		}
-		for _, digest := range one.digests {
-			if !keys.claim(digest, id) {
-				return nil, fmt.Errorf("two accounts have keys alike, one of them is account %d", id)
-			}
+		r.idle[r.shard(id)][id] = frozen
+		for i := range state.Record.Keys {
+			claims = append(claims, claimOf(state.Record.Keys[i].Digest, id))
 		}
-		idle[id%uint64(shards)][id] = one.state
 	}
-	r.accounts = nil
-	return idle, nil
+	if id, whole := keys.fill(append(r.claims, claims)); !whole {
+		return nil, fmt.Errorf("two accounts have keys alike, one of them is account %d", id)
+	}
+	r.awake, r.claims = nil, nil
+	return r.idle, nil
 }
 
 // steadyOf is the steady time of an event, 0 of one that has none.

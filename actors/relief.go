@@ -1,12 +1,18 @@
 package actors
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // relief runs actors that nobody else runs: those that a fact woke up, and those whose asker has served
 // others long enough. It has a few goroutines and a list in which each mailbox stands at most once, so
 // it never holds more than there are actors.
+//
+// It also runs errands: what takes an actor so long that those who ask it meanwhile should not wait.
 type relief struct {
 	workers sync.WaitGroup
+	errands chan struct{} // a place for each errand that may be at work at once
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -15,7 +21,7 @@ type relief struct {
 }
 
 func startRelief(workers int) *relief {
-	r := &relief{}
+	r := &relief{errands: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for readers
 	r.work.L = &r.mu
 	for range workers {
 		r.workers.Add(1)
@@ -48,6 +54,20 @@ func (r *relief) run() {
 	}
 }
 
+// errand does work beside the actors, on a goroutine of its own. The work calls pause often, so that whoever reads goes first. An
+// actor may send one errand at a time, and only while it lives.
+func (r *relief) errand(work func(pause func())) {
+	r.workers.Add(1)
+	go func() {
+		defer r.workers.Done()
+		r.errands <- struct{}{}
+		defer func() { <-r.errands }()
+		var b breath
+		defer b.end()
+		work(b.take)
+	}()
+}
+
 // pop waits for the next mailbox, nil when there will be none.
 func (r *relief) pop() *mailbox {
 	r.mu.Lock()
@@ -66,7 +86,7 @@ func (r *relief) pop() *mailbox {
 	return m
 }
 
-// stop waits until everything in the list is done. Only after all actors have stopped.
+// stop waits until everything in the list is done, and every errand. Only after all actors have stopped.
 func (r *relief) stop() {
 	r.mu.Lock()
 	r.closed = true

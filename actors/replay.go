@@ -24,16 +24,23 @@ type replayer struct {
 	last     uint64 // sequence of the last record that was read
 	bytes    int64  // of the records
 
-	batch   []any // events
-	batches chan []any
-	applied chan error // one value: how applying ended
+	batch   *batch
+	batches chan *batch
+	spent   chan *batch // to be filled again: never more than batches and two hands hold
+	applied chan error  // one value: how applying ended
 	failed  atomic.Bool
+}
+
+// batch is events on their way from reading to applying, with the memory that they are in.
+type batch struct {
+	events []any
+	room   eventRoom
 }
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(),
-		batches: make(chan []any, replayBatches), applied: make(chan error, 1),
+		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.config.AccountShards),
+		batches: make(chan *batch, replayBatches), spent: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
 	}
 }
 
@@ -46,9 +53,10 @@ func (r *replayer) run() error {
 	end := r.system.journal.Last()
 	r.system.progress.total.Store(end - r.snapshot)
 	r.last = r.snapshot
+	r.begin()
 	go r.apply()
 	err := r.system.journal.Read(r.snapshot+1, r.read)
-	r.hand()
+	r.batches <- r.batch // the rest, perhaps empty
 	close(r.batches)
 	if applied := <-r.applied; applied != nil {
 		return applied
@@ -82,7 +90,9 @@ func (r *replayer) restore() (err error) {
 	for _, state := range states {
 		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	r.tenants.restore(&r.decoder.ledger)
+	if err := r.tenants.restore(&r.decoder.ledger); err != nil {
+		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
+	}
 	r.snapshot = sequence
 	return nil
 }
@@ -101,18 +111,23 @@ func (r *replayer) read(sequence uint64, record []byte) error {
 	}
 	r.last = sequence
 	r.bytes += int64(len(record))
-	if r.batch = append(r.batch, event); len(r.batch) == replayBatch {
-		r.hand()
+	if r.batch.events = append(r.batch.events, event); len(r.batch.events) == replayBatch {
+		r.batches <- r.batch
+		r.begin()
 	}
 	return nil
 }
 
-// hand gives the batch to apply.
-func (r *replayer) hand() {
-	if len(r.batch) > 0 {
-		r.batches <- r.batch
-		r.batch = make([]any, 0, replayBatch)
+// begin takes an empty batch, one that was applied if there is any: a replay makes a dozen of them and no garbage.
+func (r *replayer) begin() {
+	select {
+	case r.batch = <-r.spent:
+		r.batch.events = r.batch.events[:0]
+		r.batch.room.empty()
+	default:
+		r.batch = &batch{events: make([]any, 0, replayBatch)}
 	}
+	r.decoder.room = &r.batch.room
 }
 
 // apply is the second goroutine; run waits for it. It takes in every batch, also after an error, so that
@@ -121,10 +136,11 @@ func (r *replayer) apply() {
 	var failure error
 	for batch := range r.batches {
 		if failure == nil {
-			failure = r.applyBatch(batch)
+			failure = r.applyBatch(batch.events)
 			r.failed.Store(failure != nil)
 		}
-		r.system.progress.done.Add(uint64(len(batch)))
+		r.system.progress.done.Add(uint64(len(batch.events)))
+		r.spent <- batch
 	}
 	r.applied <- failure
 }

@@ -83,7 +83,7 @@ const dormantBytes = 150
 func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *ref) error {
 	t.clock.resume(r.steady)
 	t.transition.Store(&r.transition)
-	idle, err := r.settle(t.keys, t.config.AccountShards)
+	idle, err := r.settle(t.keys)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Limits of what is decided at once. An actor decides 2,048 observations in about ten milliseconds, in
-// which its readers wait.
+// Limits of what is decided at once.
 const (
 	commandObservationsMax = 2048 // in one command; an intake is cut into such commands
 	batchObservationsMax   = 2048 // in the commands that are decided as one; the first one always is
@@ -18,19 +17,40 @@ const (
 // command asks for a change of one currency.
 type command = question[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency: one batch is being made durable, the others wait.
+// writes are the commands of one currency: one batch is being decided, made durable and applied, the others
+// wait. The deciding and the applying are errands (see relief): while one is at work the book is its alone,
+// and the actor answers from the board.
 type writes struct {
 	limit   int
 	waiting []*command
 	flight  *flight
 	alone   int           // so many of the waiting commands must be decided one by one
 	stopped *engine.Error // why nothing is changed any more
+
+	applying bool     // what is durable is not in the board yet
+	shares   []*share // of cuts that must have it
 }
 
-// flight is a batch of commands that was decided and is not yet known to be durable.
+// flight is a batch of commands under way.
 type flight struct {
 	commands []*command
 	decision engine.Decision
+}
+
+// decided is the outcome of an errand: what a batch would change.
+type decided struct {
+	fact
+	decision engine.Decision
+	records  [][]byte
+	err      error
+}
+
+// applied is the outcome of an errand: what the book has become.
+type applied struct {
+	fact
+	outlook
+	loads  bool // something is published
+	failed any  // the panic that ended it
 }
 
 // accept queues a command and starts it when nothing else is under way.
@@ -48,28 +68,53 @@ func (c *currencyActor) accept(m *command) {
 	c.next()
 }
 
-// next decides waiting commands until there is something to write, and sends it to the journal.
+// next has the next batch decided.
 func (c *currencyActor) next() {
 	w := &c.writes
-	for w.flight == nil && len(w.waiting) > 0 {
-		batch := w.take()
-		if len(batch) == 0 {
-			return // nobody waits any more
-		}
-		decided, records, err := c.decide(batch)
-		switch {
-		case err != nil && len(batch) > 1:
-			w.alone = len(batch) // one of them is bad: find out which
-			w.waiting = append(batch, w.waiting...)
-		case err != nil:
-			batch[0].reply(engine.Receipt{}, err)
-		case len(records) == 0:
-			answer(batch, decided)
-		default:
-			w.flight = &flight{batch, decided}
-			c.journal.send(&write{from: c.self, records: records})
-		}
+	if w.flight != nil || w.applying {
+		return
 	}
+	batch := w.take()
+	if len(batch) == 0 {
+		return
+	}
+	w.flight = &flight{commands: batch}
+	c.errand(func() letter { return c.decide(batch) })
+}
+
+// errand gives the book away for work that takes long, and gets it back with the outcome.
+func (c *currencyActor) errand(work func() letter) {
+	c.self.mailbox.relief.errand(func(pause func()) {
+		c.book.Paced(pause)
+		outcome := work()
+		c.book.Paced(nil)
+		c.self.send(outcome)
+	})
+}
+
+// decided sends what a batch would change to the journal, or answers it when that is nothing.
+func (c *currencyActor) decided(m *decided) {
+	w := &c.writes
+	done := w.flight
+	switch {
+	case done == nil:
+		return // given up when the node stopped
+	case m.err == nil && len(m.records) > 0:
+		done.decision = m.decision
+		c.journal.send(&write{from: c.self, records: m.records})
+		return
+	}
+	w.flight = nil
+	switch {
+	case m.err == nil:
+		answer(done.commands, m.decision)
+	case len(done.commands) > 1:
+		w.alone = len(done.commands) // one of them is bad: find out which
+		w.waiting = append(done.commands, w.waiting...)
+	default:
+		done.commands[0].reply(engine.Receipt{}, m.err)
+	}
+	c.next()
 }
 
 // take takes the commands that are decided as one: observations, as many as allowed, or one other command.
@@ -107,33 +152,39 @@ func countObservations(refreshes []engine.Refresh) int {
 
 // decide holds a batch against the book and encodes what would change. It changes nothing, so a panic in
 // it costs only the batch.
-func (c *currencyActor) decide(batch []*command) (decided engine.Decision, records [][]byte, err error) {
+func (c *currencyActor) decide(batch []*command) (outcome *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = &engine.Error{
+			outcome = &decided{err: &engine.Error{
 				Code: engine.CodeInternalError, Message: "an internal error",
 				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
-			}
+			}}
 		}
 	}()
-	decided, err = c.book.Decide(merged(batch), c.clock())
+	decision, err := c.book.Decide(merged(batch), c.clock())
 	if err != nil {
-		return decided, nil, err
+		return &decided{err: err}
 	}
-	for _, event := range decided.Events {
+	records, err := encodeAll(decision.Events)
+	return &decided{decision: decision, records: records, err: err}
+}
+
+// encodeAll refuses what no log can hold.
+func encodeAll(events []engine.Event) (records [][]byte, err error) {
+	for _, event := range events {
 		record, err := encodeEvent(event)
 		if err != nil {
-			return decided, nil, err
+			return nil, err
 		}
 		if len(record) > wal.RecordBytesMax {
-			return decided, nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), wal.RecordBytesMax))
+			return nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), wal.RecordBytesMax))
 		}
 		records = append(records, record)
 	}
 	if size := batchBytes(records); size > wal.BatchBytesMax || len(records) > wal.BatchRecordsMax {
-		return decided, nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, wal.BatchBytesMax))
+		return nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, wal.BatchBytesMax))
 	}
-	return decided, records, nil
+	return records, nil
 }
 
 func merged(batch []*command) engine.Command {
@@ -147,7 +198,7 @@ func merged(batch []*command) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// committed makes a durable batch true and answers its commands. Only now is it seen by anybody.
+// committed has a durable batch applied, or answers a batch that never will be.
 func (c *currencyActor) committed(m *committed) {
 	w := &c.writes
 	done := w.flight
@@ -162,16 +213,71 @@ func (c *currencyActor) committed(m *committed) {
 		c.next()
 		return
 	}
-	for _, event := range done.decision.Events {
-		c.book.Apply(event)
-		if publishes(event) {
-			c.loaded.Store(true)
+	w.applying = true
+	before := c.view
+	c.errand(func() letter { return c.apply(done.decision.Events, before) })
+}
+
+// apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
+func (c *currencyActor) apply(events []engine.Event, before *engine.View) (outcome *applied) {
+	outcome = &applied{}
+	defer func() {
+		if reason := recover(); reason != nil {
+			outcome.failed = fmt.Errorf("%v\n%s", reason, debug.Stack())
 		}
+	}()
+	for _, event := range events {
+		c.book.Apply(event)
+		outcome.loads = outcome.loads || publishes(event)
 	}
-	c.publish()
-	w.flight = nil
-	answer(done.commands, done.decision)
+	outcome.board = c.book.Board()
+	outcome.view = c.foresee(before)
+	return outcome
+}
+
+// foresee is the view for the first reader, nil when it can't be made: then the readers are told why.
+func (c *currencyActor) foresee(before *engine.View) (view *engine.View) {
+	defer func() {
+		if recover() != nil {
+			view = nil
+		}
+	}()
+	return c.book.View(before, c.clock())
+}
+
+// applied publishes what has become true and answers those who asked for it.
+func (c *currencyActor) applied(m *applied) {
+	if m.failed != nil {
+		panic(m.failed) // the book may be half changed: nobody may have it any more, and the node stops
+	}
+	w := &c.writes
+	if m.loads {
+		c.loaded.Store(true)
+	}
+	c.publish(m.outlook)
+	w.applying = false
+	for _, s := range w.shares {
+		s.hand(c.board)
+	}
+	w.shares = nil
+	if done := w.flight; done != nil {
+		w.flight = nil
+		answer(done.commands, done.decision)
+	}
 	c.next()
+}
+
+// share gives a cut the board that belongs to it: the one with everything that was durable before it.
+func (c *currencyActor) share(m *share) {
+	w := &c.writes
+	switch {
+	case !w.applying:
+		m.hand(c.board)
+	case w.stopped != nil:
+		m.settle(w.stopped)
+	default:
+		w.shares = append(w.shares, m) // bounded: a cut is taken when the one before is complete
+	}
 }
 
 func publishes(event engine.Event) bool {
@@ -232,4 +338,8 @@ func (c *currencyActor) abort(why *engine.Error) {
 		m.settle(why)
 	}
 	w.waiting = nil
+	for _, s := range w.shares {
+		s.settle(why)
+	}
+	w.shares = nil
 }

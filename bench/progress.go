@@ -29,10 +29,14 @@ type progress struct {
 	clock    func() time.Time
 	stages   []stage
 
-	began, shown time.Time
-	current      int // stage; -1 before the first
-	round        int // of the current stage, from 1; 0 before the first
-	width        int // characters that stand on the terminal's line
+	began    time.Time
+	measured time.Time     // when the first stage began
+	finished time.Time     // when the last round ended, or the first stage began
+	shown    time.Time     // when the line was last changed
+	current  int           // stage; -1 before the first
+	round    int           // of the current stage, from 1; 0 before the first
+	done     time.Duration // that the finished rounds should have taken
+	width    int           // characters that stand on the terminal's line
 }
 
 // newProgress begins the time that is shown as elapsed.
@@ -47,7 +51,12 @@ func (p *progress) begin(goal string) {
 		if p.stages[i].goal != goal {
 			continue
 		}
+		p.finish()
 		p.current, p.round = i, 0
+		if p.measured.IsZero() {
+			p.measured = p.clock()
+			p.finished = p.measured
+		}
 		if !p.terminal {
 			s := p.stages[i]
 			p.print(fmt.Sprintf("%s  %s: %s, %s\n", s.goal, s.title, counted(s.rounds, "round"), p.times()))
@@ -61,8 +70,17 @@ func (p *progress) next() {
 	if p.current < 0 {
 		return
 	}
+	p.finish()
 	p.round++
 	p.show()
+}
+
+// finish counts the round that runs, if one does.
+func (p *progress) finish() {
+	if p.round > 0 {
+		p.done += p.stages[p.current].each
+		p.finished = p.clock()
+	}
 }
 
 // show brings the line on the terminal up to date, at most once in progressEvery. It may be called at any time.
@@ -92,27 +110,21 @@ func (p *progress) print(text string) { _, _ = io.WriteString(p.out, text) }
 
 // times is how long it has taken, and will.
 func (p *progress) times() string {
-	elapsed := p.clock().Sub(p.began)
-	return fmt.Sprintf("%s elapsed, about %s left", spell(elapsed), spell(p.left(elapsed)))
+	return fmt.Sprintf("%s elapsed, about %s left", spell(p.clock().Sub(p.began)), spell(p.left()))
 }
 
 // left estimates the rest from what the rounds so far took, compared with what they should have taken.
-func (p *progress) left(elapsed time.Duration) time.Duration {
-	var done, ahead time.Duration // planned
-	for i, s := range p.stages {
-		switch {
-		case i < p.current:
-			done += s.each * time.Duration(s.rounds)
-		case i == p.current:
-			finished := min(max(p.round-1, 0), s.rounds)
-			done += s.each * time.Duration(finished)
-			ahead += s.each * time.Duration(s.rounds-finished)
-		default:
-			ahead += s.each * time.Duration(s.rounds)
+func (p *progress) left() time.Duration {
+	var ahead time.Duration // planned
+	for i := max(p.current, 0); i < len(p.stages); i++ {
+		rounds := p.stages[i].rounds
+		if i == p.current {
+			rounds -= max(p.round-1, 0)
 		}
+		ahead += p.stages[i].each * time.Duration(max(rounds, 0))
 	}
-	if done <= 0 || elapsed <= 0 {
-		return ahead
+	if took := p.finished.Sub(p.measured); p.done > 0 {
+		ahead = time.Duration(float64(ahead) * float64(took) / float64(p.done))
 	}
-	return time.Duration(float64(ahead) * float64(elapsed) / float64(done))
+	return max(0, ahead-p.clock().Sub(p.finished))
 }

@@ -18,9 +18,10 @@ func curvePoints(h *hdrhistogram.Histogram) []point {
 	if h == nil || h.TotalCount() == 0 {
 		return nil
 	}
+	const almostOne = 1 - 1e-6 // 100-99.9 is a little less than 0.1
 	var percentiles []float64
 	for _, p := range curvePercentiles() {
-		if p == 100 || (100-p)*float64(h.TotalCount()) >= 100 {
+		if p == 100 || (100-p)*float64(h.TotalCount()) > 100*almostOne {
 			percentiles = append(percentiles, p)
 		}
 	}

@@ -39,22 +39,23 @@ type origin struct {
 }
 
 func (s *state) accept(currency string, from origin, quoted *Quoted) {
+	s.pace.step(1)
 	if !quoted.Backfill {
 		q := s.quote(quoted.Key)
-		s.quotes[quoted.Key] = q.withOffer(q.nextOffer(from, quoted))
+		s.set(q.withOffer(q.nextOffer(from, quoted)))
 	}
 	s.record(historyRow(currency, from, quoted))
 }
 
 // nextOffer keeps CollectedAt while neither a side nor the date changes (T4).
-func (q *quote) nextOffer(from origin, quoted *Quoted) Offer {
-	next := Offer{
+func (q *quote) nextOffer(from origin, quoted *Quoted) *Offer {
+	next := &Offer{
 		Key: quoted.Key, SourceID: from.sourceID, Buy: quoted.Buy, Sell: quoted.Sell,
 		EffectiveDate: quoted.EffectiveDate, PublishedAt: quoted.PublishedAt, UpstreamSource: from.upstream,
 		CollectedAt: from.observedAt, LastCheckedAt: from.observedAt, ExpiresAt: quoted.ExpiresAt,
 		Priority: from.priority, Manual: from.manual,
 	}
-	if last, known := q.offer(from.sourceID); known && last.sameValue(quoted) {
+	if last := q.offer(from.sourceID); last != nil && last.sameValue(quoted) {
 		next.CollectedAt = last.CollectedAt
 	}
 	return next
@@ -65,6 +66,7 @@ func (o *Offer) sameValue(quoted *Quoted) bool {
 }
 
 func (s *state) hold(held Held) {
+	s.pace.step(1)
 	s.held = append(s.held, held)
 	s.seen[held.key()] = held.ID
 	s.lastHeldID = max(s.lastHeldID, held.ID)
@@ -82,12 +84,12 @@ func (s *state) suspect(held Held) {
 	}
 	key := held.Observation.Key()
 	q := s.quote(key)
-	if last, known := q.offer(held.SourceID); known && !held.ObservedAt.After(last.LastCheckedAt) {
+	if last := q.offer(held.SourceID); last != nil && !held.ObservedAt.After(last.LastCheckedAt) {
 		return
 	}
 	buy, _ := readSide(held.Observation.Buy)
 	sell, _ := readSide(held.Observation.Sell)
-	s.quotes[key] = q.withSuspect(Suspect{key, held.SourceID, held.ObservedAt, buy, sell})
+	s.set(q.withSuspect(Suspect{key, held.SourceID, held.ObservedAt, buy, sell}))
 }
 
 func (h *Held) key() heldKey {
@@ -109,7 +111,7 @@ func (s *state) drop(heldID uint64) {
 }
 
 func (s *state) withdraw(e *Withdrawn) {
-	s.quotes[e.Key] = s.quote(e.Key).withoutOffer(e.SourceID)
+	s.set(s.quote(e.Key).withoutOffer(e.SourceID))
 	if row, exists := s.row(DateOf(e.At), e.Key); exists && row.SourceID == e.SourceID {
 		row.Rank = rankWithdrawn
 		s.setRow(row)

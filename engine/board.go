@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Board is the immutable state of one currency. What is stale depends on the clock, so a board is looked at through View.
+// Board is the immutable state of one currency. What is stale depends on the clock, so a board is looked at through a View.
 type Board struct {
 	currency  string
 	catalogue *Catalogue
@@ -27,7 +27,9 @@ func (b *Board) Held() []Held { return b.held }
 func (b *Board) State() BookState {
 	out := BookState{Currency: b.currency, Held: b.held, LastHeldID: b.lastHeldID, Slots: b.slots}
 	for _, q := range b.quotes {
-		out.Offers = append(out.Offers, q.offers...)
+		for _, offer := range q.offers {
+			out.Offers = append(out.Offers, *offer)
+		}
 		out.Suspects = append(out.Suspects, q.suspects...)
 	}
 	for _, day := range b.days {
@@ -36,97 +38,25 @@ func (b *Board) State() BookState {
 	return out
 }
 
-// View is how the board stands at one instant: which offer is published for each quote, what is stale, who ranks where. It is
-// right for every instant from now until ChangesAt.
-type View struct {
-	currency  string
-	rates     []*Rate // in list order (P4)
-	toBuy     []*Rate // current, venta present, best for a caller who buys first (S2–S4)
-	toSell    []*Rate
-	changesAt time.Time
-}
-
-// View is a pure function of the board and the instant.
-func (b *Board) View(now time.Time) *View {
-	view := &View{currency: b.currency}
-	for _, q := range b.quotes {
-		offer, any := q.published(now)
-		institution, known := b.catalogue.Institution(q.key.Institution)
-		if !any || !known || !institution.Active { // P7
-			continue
-		}
-		view.add(b.rate(institution, &offer, now))
-	}
-	view.toBuy = ranked(view.rates, Buy)
-	view.toSell = ranked(view.rates, Sell)
-	return view
-}
-
-func (v *View) add(rate *Rate) {
-	v.rates = append(v.rates, rate)
-	if !rate.Stale {
-		v.changesAt = earlier(v.changesAt, rate.ExpiresAt)
-	}
-}
-
-// earlier is the earlier of two instants, where zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func ranked(rates []*Rate, operation Operation) []*Rate {
-	var out []*Rate
-	for _, rate := range rates {
-		if !rate.Stale && !rate.Side(operation).IsNull() {
-			out = append(out, rate)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Rate) int { return compareRanked(operation, a, b) })
-	return out
-}
-
-func (b *Board) rate(institution *Institution, offer *Offer, now time.Time) *Rate {
-	source := b.catalogue.Source(offer.SourceID)
-	return &Rate{
-		ID: offer.Key.ID(b.currency), InstitutionID: institution.ID, InstitutionName: institution.Name,
-		InstitutionType: institution.Type, Website: institution.Website, Currency: b.currency,
-		Buy: offer.Buy, Sell: offer.Sell, Channel: offer.Key.Channel, Kind: offer.Key.Kind,
-		EffectiveDate: offer.EffectiveDate, PublishedAt: offer.PublishedAt, UpstreamSource: offer.UpstreamSource,
-		SourceID: source.ID, SourceName: source.Name, SourceURL: source.URL,
-		CollectedAt: offer.CollectedAt, LastCheckedAt: offer.LastCheckedAt, ExpiresAt: offer.ExpiresAt,
-		Priority: offer.Priority, Manual: offer.Manual, Stale: offer.staleAt(now),
-		DatePrecision: precisionOf(offer.EffectiveDate, offer.PublishedAt),
-	}
-}
-
-// ChangesAt is the next expiry of a published rate, zero when none is ahead.
-func (v *View) ChangesAt() time.Time { return v.changesAt }
-
-// Empty reports that nothing is published.
-func (v *View) Empty() bool { return len(v.rates) == 0 }
-
 // Rates is the part of the published rates that a query asks for.
 func (v *View) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*View{v}, q) }
 
 // ratesPage lists several currencies one after the other; views are sorted by currency.
 func ratesPage(views []*View, q RatesQuery) *Page[*Rate] {
-	var matches []*Rate
+	cut := cutter[*Rate]{cut: q.Cut}
 	var changesAt time.Time
 	for _, view := range views {
 		if q.Currency != "" && q.Currency != view.currency {
 			continue
 		}
 		changesAt = earlier(changesAt, view.changesAt)
-		for _, rate := range view.rates {
-			if q.matches(rate) {
-				matches = append(matches, rate)
-			}
+		rates := view.rates
+		if q.Institution != "" {
+			rates = view.of(q.Institution)
 		}
+		choose(&cut, rates, &q.Filter)
 	}
-	return pageOf(matches, q.Cut, changesAt)
+	return cut.page(changesAt)
 }
 
 // Ranking is the part of the ranking that a query asks for.
@@ -135,19 +65,41 @@ func (v *View) Ranking(q RankingQuery) *Page[*Rate] {
 		q.Kind = Commercial
 	}
 	if q.Kind == Reference && !q.Comparing { // S5
-		return pageOf[*Rate](nil, q.Cut, time.Time{})
+		return newPage[*Rate](nil, 0, q.Cut, time.Time{})
 	}
 	list := v.toBuy
 	if q.Operation == Sell {
 		list = v.toSell
 	}
-	var matches []*Rate
-	for _, rate := range list {
-		if q.matches(rate) {
-			matches = append(matches, rate)
+	cut := cutter[*Rate]{cut: q.Cut}
+	choose(&cut, list, &q.Filter)
+	return cut.page(v.changesAt)
+}
+
+// cutter takes the matches of a list one by one and keeps those of the page (P1, P2).
+type cutter[T any] struct {
+	cut   Cut
+	total int
+	items []T
+}
+
+func (c *cutter[T]) add(item T) {
+	if c.total >= c.cut.Cursor && len(c.items) < c.cut.Limit {
+		c.items = append(c.items, item)
+	}
+	c.total++
+}
+
+func (c *cutter[T]) page(changesAt time.Time) *Page[T] {
+	return newPage(c.items, c.total, c.cut, changesAt)
+}
+
+func choose(c *cutter[*Rate], rates []*Rate, f *Filter) {
+	for _, rate := range rates {
+		if f.matches(rate) {
+			c.add(rate)
 		}
 	}
-	return pageOf(matches, q.Cut, v.changesAt)
 }
 
 func (f *Filter) matches(rate *Rate) bool {
@@ -161,7 +113,7 @@ func (f *Filter) matchesKey(key QuoteKey) bool {
 		(f.Kind == "" || f.Kind == key.Kind)
 }
 
-// pageOf cuts a list of all matches (P1, P2).
+// pageOf cuts a list of all matches.
 func pageOf[T any](matches []T, cut Cut, changesAt time.Time) *Page[T] {
 	from := min(cut.Cursor, len(matches))
 	to := min(from+cut.Limit, len(matches))

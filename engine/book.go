@@ -22,8 +22,9 @@ type Book struct {
 	rules     Rules
 	state     *state
 	board     *Board
-	days      []*day // of the last board, by date
-	oldest    Date   // from this day on the last board keeps all rows
+	quotes    []*quote // of the last board, in list order
+	days      []*day   // of the last board, by date
+	oldest    Date     // from this day on the last board keeps all rows
 }
 
 // NewBook is a book without facts.
@@ -37,14 +38,14 @@ func NewBook(currency string, catalogue *Catalogue, rules Rules) *Book {
 func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 	book := NewBook(from.Currency, catalogue, rules)
 	for _, offer := range from.Offers {
-		book.state.quotes[offer.Key] = book.state.quote(offer.Key).withOffer(offer)
+		book.state.set(book.state.quote(offer.Key).withOffer(&offer))
 	}
 	for _, row := range from.History {
 		book.state.setRow(row)
 		book.state.newest = max(book.state.newest, row.Date)
 	}
 	for _, suspect := range from.Suspects {
-		book.state.quotes[suspect.Key] = book.state.quote(suspect.Key).withSuspect(suspect)
+		book.state.set(book.state.quote(suspect.Key).withSuspect(suspect))
 	}
 	for _, held := range from.Held {
 		book.state.held = append(book.state.held, held)
@@ -69,16 +70,52 @@ func (b *Book) Board() *Board {
 	if b.board != nil {
 		return b.board
 	}
+	b.freezeQuotes()
 	b.freezeDays()
 	held := b.state.held
 	b.board = &Board{
-		currency: b.currency, catalogue: b.catalogue, quotes: sortedQuotes(b.state.quotes), days: b.days,
+		currency: b.currency, catalogue: b.catalogue, quotes: b.quotes, days: b.days,
 		held:  held[:len(held):len(held)], // later ones are appended behind it
 		slots: b.state.slots, lastHeldID: b.state.lastHeldID,
 	}
 	return b.board
 }
 
-func sortedQuotes(quotes map[QuoteKey]*quote) []*quote {
-	return slices.SortedFunc(maps.Values(quotes), func(a, b *quote) int { return a.key.Compare(b.key) })
+// freezeQuotes makes the list of quotes anew; boards handed out before keep theirs. Only what has changed is looked for.
+func (b *Book) freezeQuotes() {
+	s := b.state
+	if len(s.touched) == 0 {
+		return
+	}
+	if len(s.touched) > len(s.quotes) || len(b.quotes) == 0 {
+		s.pace.step(len(s.quotes))
+		b.quotes = slices.SortedFunc(maps.Values(s.quotes), compareQuotes)
+	} else {
+		b.replaceQuotes()
+	}
+	s.touched = s.touched[:0]
 }
+
+// replaceQuotes puts the quotes that were touched into a copy of the list, which is in order already but for new ones.
+func (b *Book) replaceQuotes() {
+	s := b.state
+	list, known := slices.Clone(b.quotes), len(b.quotes)
+	for _, key := range s.touched {
+		s.pace.step(1)
+		if at, found := slices.BinarySearchFunc(list[:known], key, compareQuoteKey); found {
+			list[at] = s.quotes[key]
+		} else {
+			list = append(list, s.quotes[key])
+		}
+	}
+	if len(list) > known {
+		s.pace.step(len(list))
+		slices.SortFunc(list, compareQuotes)
+		list = slices.Compact(list) // a new one may have been touched twice
+	}
+	b.quotes = list
+}
+
+func compareQuotes(a, b *quote) int { return a.key.Compare(b.key) }
+
+func compareQuoteKey(q *quote, key QuoteKey) int { return q.key.Compare(key) }

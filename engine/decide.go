@@ -65,7 +65,7 @@ func (d *Decision) count(c Count) {
 }
 
 func (b *Book) withdraw(c Withdraw, now time.Time) (Decision, error) {
-	if _, exists := b.state.quote(c.Key).offer(c.SourceID); !exists {
+	if b.state.quote(c.Key).offer(c.SourceID) == nil {
 		return Decision{}, &Error{
 			Code:    CodeNotFound,
 			Message: fmt.Sprintf("source %s offers no rate %s", c.SourceID, c.Key.ID(b.currency)),

@@ -20,12 +20,16 @@ type judge struct {
 	refresh    Refresh
 	now        time.Time
 	candidates []candidate
+	first      map[QuoteKey]int // the first candidate of each quote
+	pace       *pace
 }
 
 // candidate is one observation on trial.
 type candidate struct {
 	observation Observation
 	key         QuoteKey
+	first       int    // the first candidate of the same quote
+	last        *Offer // what the source said of the quote before, nil when nothing
 	buy, sell   Decimal
 	bound       *Bound // what is believed of it; complete
 	unreadable  error  // of either side
@@ -34,30 +38,56 @@ type candidate struct {
 	detail      string
 	heldID      uint64
 	changed     bool
+
+	// Of the quote, kept at its first candidate.
+	odd      bool // the source gives different answers
+	standing bool // one of its candidates stands
+	measured bool // the market has it
+	said     bool // the event has it
 }
 
 func newJudge(b *Book, s *state, refresh *Refresh, now time.Time) *judge {
 	j := &judge{
 		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now,
-		source: b.catalogue.Source(refresh.SourceID), candidates: make([]candidate, len(refresh.Observations)),
+		source: b.catalogue.Source(refresh.SourceID), pace: s.pace,
+		candidates: make([]candidate, len(refresh.Observations)), first: make(map[QuoteKey]int, len(refresh.Observations)),
 	}
 	j.usual.JumpPermille = b.rules.JumpPermille
 	if band, known := b.catalogue.Currency(b.currency); known {
 		j.usual.Lowest, j.usual.Highest = band.Lowest, band.Highest
 	}
 	j.refresh.ObservedAt = universal(refresh.ObservedAt)
-	for i, observation := range refresh.Observations {
-		c := &j.candidates[i]
-		observation.PublishedAt, observation.ExpiresAt = universal(observation.PublishedAt), universal(observation.ExpiresAt)
-		c.observation, c.key, c.bound = observation, observation.Key(), j.bound(observation.EffectiveDate)
-		var buyErr, sellErr error
-		c.buy, buyErr = readSide(observation.Buy)
-		c.sell, sellErr = readSide(observation.Sell)
-		c.unreadable = errors.Join(buyErr, sellErr)
-		last, known := s.quote(c.key).offer(refresh.SourceID)
-		c.backfill = known && j.refresh.ObservedAt.Before(last.LastCheckedAt)
+	for i := range refresh.Observations {
+		j.pace.step(1)
+		j.read(i, &refresh.Observations[i])
 	}
 	return j
+}
+
+// read makes a candidate of an observation.
+func (j *judge) read(i int, observation *Observation) {
+	c := &j.candidates[i]
+	c.observation, c.key, c.bound = *observation, observation.Key(), j.bound(observation.EffectiveDate)
+	c.observation.PublishedAt, c.observation.ExpiresAt = universal(observation.PublishedAt), universal(observation.ExpiresAt)
+	var buyErr, sellErr error
+	c.buy, buyErr = readSide(observation.Buy)
+	c.sell, sellErr = readSide(observation.Sell)
+	c.unreadable = errors.Join(buyErr, sellErr)
+	first, repeated := j.first[c.key]
+	if !repeated {
+		first = i
+		j.first[c.key] = i
+	}
+	c.first, c.last = first, j.state.quote(c.key).offer(j.refresh.SourceID)
+	c.backfill = c.last != nil && j.refresh.ObservedAt.Before(c.last.LastCheckedAt)
+}
+
+// told is the first candidate of a quote, nil when the refresh does not speak of it.
+func (j *judge) told(key QuoteKey) *candidate {
+	if i, told := j.first[key]; told {
+		return &j.candidates[i]
+	}
+	return nil
 }
 
 // universal is the instant without zone and monotonic reading, so that equal instants are equal values, also after a replay.
@@ -89,6 +119,7 @@ func readSide(text string) (Decimal, error) {
 // verdict is the event that the refresh amounts to; without quotes and held observations nothing would change.
 func (j *judge) verdict() *Refreshed {
 	for i := range j.candidates {
+		j.pace.step(1)
 		c := &j.candidates[i]
 		c.refuse(c.defect())
 		c.refuse(j.outOfBand(c))
@@ -111,8 +142,7 @@ func (c *candidate) refuse(reason Reason, detail string) {
 
 // defect is what makes an observation no rate at all, whatever the market does.
 func (c *candidate) defect() (Reason, string) {
-	said := c.observation.kept() // the texts may be a page
-	buy, sell := said.Buy, said.Sell
+	buy, sell := cutText(c.observation.Buy), cutText(c.observation.Sell) // they may be a page
 	switch {
 	case strings.HasPrefix(buy, "-") && len(buy) > 1 || strings.HasPrefix(sell, "-") && len(sell) > 1:
 		return Negative, fmt.Sprintf("a side is negative: buy %q, sell %q", buy, sell)
@@ -189,11 +219,10 @@ func (j *judge) inFuture(c *candidate) (Reason, string) {
 // be taken back.
 func (j *judge) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(j.refresh.ObservedAt)
-	last, known := j.state.quote(c.key).offer(j.refresh.SourceID)
-	if !known || c.backfill || date.IsZero() || date >= last.EffectiveDate || last.EffectiveDate > today {
+	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
 		return "", ""
 	}
-	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, last.EffectiveDate)
+	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, c.last.EffectiveDate)
 }
 
 // ahead is the later of the refresh's own moment and its slot when that lies in the future (X11), else zero. Such a slot is not
@@ -211,24 +240,23 @@ func (j *judge) ahead() time.Time {
 
 // disagreements refuses all of a source's answers on one quote when they are not the same.
 func (j *judge) disagreements() {
-	first := make(map[QuoteKey]*candidate, len(j.candidates))
-	odd := map[QuoteKey]bool{}
+	readable := make([]*candidate, len(j.candidates)) // for each quote the first that can be read
 	for i := range j.candidates {
 		c := &j.candidates[i]
 		if c.unreadable != nil {
 			continue
 		}
-		one, seen := first[c.key]
-		if !seen {
-			first[c.key] = c
+		one := readable[c.first]
+		if one == nil {
+			readable[c.first] = c
 			continue
 		}
 		if !one.buy.Equal(c.buy) || !one.sell.Equal(c.sell) || one.observation.EffectiveDate != c.observation.EffectiveDate {
-			odd[c.key] = true
+			j.candidates[c.first].odd = true
 		}
 	}
 	for i := range j.candidates {
-		if c := &j.candidates[i]; odd[c.key] {
+		if c := &j.candidates[i]; j.candidates[c.first].odd {
 			c.refuse(Disagreement, "the source gives different answers for "+c.key.ID(j.currency)+" at the same moment")
 		}
 	}
@@ -239,20 +267,19 @@ func (j *judge) thinness() {
 	if !j.refresh.Complete {
 		return
 	}
-	standing := make(map[QuoteKey]bool, len(j.candidates))
 	for i := range j.candidates {
 		if c := &j.candidates[i]; c.reason == "" {
-			standing[c.key] = true
+			j.candidates[c.first].standing = true
 		}
 	}
 	current, lost := 0, 0
 	j.state.eachQuote(func(q *quote) {
-		offer, known := q.offer(j.refresh.SourceID)
-		if !known || offer.staleAt(j.refresh.ObservedAt) {
+		offer := q.offer(j.refresh.SourceID)
+		if offer == nil || offer.staleAt(j.refresh.ObservedAt) {
 			return
 		}
 		current++
-		if !standing[q.key] {
+		if c := j.told(q.key); c == nil || !c.standing {
 			lost++
 		}
 	})

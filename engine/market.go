@@ -6,30 +6,41 @@ import (
 	"time"
 )
 
-// Market is every board at one instant, for the questions that span currencies. It is immutable, and right for every instant from
-// now until ChangesAt.
+// Market is every board at one instant, for the questions that span currencies. It has one owner; what it answers is immutable, and
+// right for every instant from now until ChangesAt.
 type Market struct {
 	catalogue *Catalogue
 	boards    []*Board // by currency
 	views     []*View  // of the same currencies
-	byOwner   map[string][]*Rate
 	changesAt time.Time
+
+	institutions []InstitutionItem // active ones; made when they are asked for
 }
 
 // NewMarket looks at all boards at one instant.
 func NewMarket(catalogue *Catalogue, boards []*Board, now time.Time) *Market {
-	market := &Market{catalogue: catalogue, boards: slices.Clone(boards), byOwner: map[string][]*Rate{}}
-	slices.SortFunc(market.boards, func(a, b *Board) int { return cmp.Compare(a.currency, b.currency) })
-	for _, board := range market.boards {
-		view := board.View(now)
-		market.views = append(market.views, view)
-		market.changesAt = earlier(market.changesAt, view.changesAt)
-		for _, rate := range view.rates {
-			market.byOwner[rate.InstitutionID] = append(market.byOwner[rate.InstitutionID], rate)
+	return MarketAfter(catalogue, boards, nil, now)
+}
+
+// MarketAfter is NewMarket, made of older views as far as they still hold: views[i] is one of a board of the same book as boards[i],
+// or nil. Without views there are none.
+func MarketAfter(catalogue *Catalogue, boards []*Board, views []*View, now time.Time) *Market {
+	market := &Market{catalogue: catalogue, boards: slices.Clone(boards), views: make([]*View, len(boards))}
+	for i, board := range boards {
+		var old *View
+		if i < len(views) {
+			old = views[i]
 		}
+		market.views[i] = board.ViewAfter(old, now)
+		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
 	}
+	slices.SortFunc(market.boards, func(a, b *Board) int { return cmp.Compare(a.currency, b.currency) })
+	slices.SortFunc(market.views, func(a, b *View) int { return cmp.Compare(a.currency, b.currency) })
 	return market
 }
+
+// Views are those of the boards, by currency: the older views of the next market.
+func (m *Market) Views() []*View { return m.views }
 
 // ChangesAt is the next expiry of a published rate in any currency, zero when none is ahead.
 func (m *Market) ChangesAt() time.Time { return m.changesAt }
@@ -49,44 +60,64 @@ func (m *Market) Currencies() *Page[CurrencyItem] {
 	for _, currency := range m.catalogue.Currencies() {
 		item := CurrencyItem{Currency: *currency}
 		if view := views[currency.Code]; view != nil {
-			item.QuoteCount, item.CurrentQuoteCount = len(view.rates), current(view.rates)
+			item.QuoteCount, item.CurrentQuoteCount = len(view.rates), view.current
 		}
 		items = append(items, item)
 	}
 	return &Page[CurrencyItem]{Items: items, Total: len(items), Next: NoNext, ChangesAt: m.changesAt}
 }
 
-func current(rates []*Rate) int {
-	n := 0
-	for _, rate := range rates {
-		if !rate.Stale {
-			n++
-		}
-	}
-	return n
-}
-
 // Institutions lists the active institutions (P4, P6, P8).
 func (m *Market) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
-	var items []InstitutionItem
-	for _, institution := range m.catalogue.Institutions() {
-		rates := m.byOwner[institution.ID]
-		currencies := currenciesOf(rates)
-		if !institution.Active || q.Currency != "" && !slices.Contains(currencies, q.Currency) {
-			continue
-		}
-		items = append(items, InstitutionItem{institution, currencies, current(rates)})
+	if m.institutions == nil {
+		m.institutions = m.everyInstitution()
 	}
-	return pageOf(items, q.Cut, m.changesAt)
+	if q.Currency == "" {
+		return pageOf(m.institutions, q.Cut, m.changesAt)
+	}
+	cut := cutter[InstitutionItem]{cut: q.Cut}
+	for _, item := range m.institutions {
+		if slices.Contains(item.Currencies, q.Currency) {
+			cut.add(item)
+		}
+	}
+	return cut.page(m.changesAt)
 }
 
-// currenciesOf relies on the order of rates: by currency.
-func currenciesOf(rates []*Rate) []string {
-	codes := make([]string, 0, len(rates))
-	for _, rate := range rates {
-		codes = append(codes, rate.Currency)
+// everyInstitution passes the rates of all currencies side by side: both they and the institutions are sorted by id.
+func (m *Market) everyInstitution() []InstitutionItem {
+	rest := make([][]*Rate, len(m.views))
+	for i, view := range m.views {
+		rest[i] = view.rates
 	}
-	return slices.Compact(codes)
+	items := []InstitutionItem{}
+	for _, institution := range m.catalogue.Institutions() {
+		item := InstitutionItem{Institution: institution, Currencies: []string{}}
+		for i := range rest {
+			published := false
+			for len(rest[i]) > 0 && rest[i][0].InstitutionID <= institution.ID {
+				if rate := rest[i][0]; rate.InstitutionID == institution.ID {
+					published = true
+					item.CurrentQuoteCount += countCurrent(rate)
+				}
+				rest[i] = rest[i][1:]
+			}
+			if published {
+				item.Currencies = append(item.Currencies, m.views[i].currency)
+			}
+		}
+		if institution.Active {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+func countCurrent(rate *Rate) int {
+	if rate.Stale {
+		return 0
+	}
+	return 1
 }
 
 // Institution is the detail of an active institution (P7).
@@ -95,7 +126,11 @@ func (m *Market) Institution(id string) (*InstitutionDetail, error) {
 	if !known || !institution.Active {
 		return nil, &Error{Code: CodeInstitutionNotFound, Message: "no active institution has this id; GET /v1/institutions lists them"}
 	}
-	return &InstitutionDetail{Institution: institution, Rates: m.byOwner[id], ChangesAt: m.changesAt}, nil
+	var rates []*Rate
+	for _, view := range m.views {
+		rates = append(rates, view.of(id)...)
+	}
+	return &InstitutionDetail{Institution: institution, Rates: rates, ChangesAt: m.changesAt}, nil
 }
 
 // Rates is the part of all published rates that a query asks for.

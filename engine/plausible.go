@@ -11,6 +11,7 @@ import (
 func (j *judge) implausible() {
 	market := j.market()
 	for i := range j.candidates {
+		j.pace.step(1)
 		c := &j.candidates[i]
 		if c.reason != "" {
 			continue
@@ -81,8 +82,10 @@ func distance(a, b Decimal) int64 {
 func (j *judge) lastGood(c *candidate) (buy, sell Decimal, when time.Time, known bool) {
 	oldest := j.refresh.ObservedAt.Add(-j.rules.MemorySpan)
 	if !c.backfill {
-		last, known := j.state.quote(c.key).offer(j.refresh.SourceID)
-		return last.Buy, last.Sell, last.LastCheckedAt, known && !last.LastCheckedAt.Before(oldest)
+		if c.last == nil {
+			return Decimal{}, Decimal{}, time.Time{}, false
+		}
+		return c.last.Buy, c.last.Sell, c.last.LastCheckedAt, !c.last.LastCheckedAt.Before(oldest)
 	}
 	newest := historyRow(j.currency, origin{observedAt: j.refresh.ObservedAt}, &Quoted{EffectiveDate: c.observation.EffectiveDate}).Date
 	for date := newest; date > newest.AddDays(-int(j.rules.MemorySpan/(24*time.Hour))); date-- {
@@ -122,43 +125,60 @@ type witness struct {
 }
 
 func (j *judge) market() *consensus {
-	market := &consensus{}
-	said := make(map[QuoteKey]bool, len(j.candidates))
-	var buys, sells []int64
-	add := func(key QuoteKey, source string, buy, sell Decimal) {
-		market.quotes = append(market.quotes, witness{key, source, buy, sell})
-		if key.Kind == Commercial {
-			buys, sells = appendUnits(buys, buy), appendUnits(sells, sell)
-		}
-	}
+	census := &census{}
+	var own []*Offer // of this source, published now
 	j.state.eachQuote(func(q *quote) {
-		if offer, fresh := q.freshAt(j.refresh.ObservedAt); fresh && offer.SourceID != j.refresh.SourceID {
-			said[q.key] = true // by somebody else: a source that speaks for all institutions is not its own measure
-			add(q.key, offer.SourceID, offer.Buy, offer.Sell)
+		offer := q.freshAt(j.refresh.ObservedAt)
+		switch {
+		case offer == nil:
+		case offer.SourceID == j.refresh.SourceID:
+			own = append(own, offer)
+		default: // by somebody else: a source that speaks for all institutions is not its own measure
+			if c := j.told(q.key); c != nil {
+				c.measured = true
+			}
+			census.add(witness{q.key, offer.SourceID, offer.Buy, offer.Sell})
 		}
 	})
 	for i := range j.candidates {
-		if c := &j.candidates[i]; c.reason == "" && !said[c.key] {
-			said[c.key] = true
+		c := &j.candidates[i]
+		if first := &j.candidates[c.first]; c.reason == "" && !first.measured {
+			first.measured = true
 			if j.expiry(c).After(j.refresh.ObservedAt) { // one that is stale already is no measure for others
-				add(c.key, j.refresh.SourceID, c.buy, c.sell)
+				census.add(witness{c.key, j.refresh.SourceID, c.buy, c.sell})
 			}
 		}
 	}
-	j.state.eachQuote(func(q *quote) {
-		if offer, fresh := q.freshAt(j.refresh.ObservedAt); fresh && !said[q.key] {
-			add(q.key, offer.SourceID, offer.Buy, offer.Sell)
+	for _, offer := range own {
+		if c := j.told(offer.Key); c == nil || !c.measured {
+			census.add(witness{offer.Key, offer.SourceID, offer.Buy, offer.Sell})
 		}
-	})
-	market.medianBuy, market.medianSell = j.median(buys), j.median(sells)
-	return market
+	}
+	j.pace.step(len(census.quotes))
+	return &consensus{census.quotes, j.median(census.buys), j.median(census.sells)}
+}
+
+// census gathers a consensus.
+type census struct {
+	quotes      []witness
+	buys, sells []int64 // of commercial quotes
+}
+
+func (c *census) add(w witness) {
+	c.quotes = append(c.quotes, w)
+	if w.key.Kind == Commercial {
+		c.buys, c.sells = appendUnits(c.buys, w.buy), appendUnits(c.sells, w.sell)
+	}
 }
 
 // freshAt is the offer published at an instant if it was known then and had not expired: a backfill must not be measured
-// against its future.
-func (q *quote) freshAt(at time.Time) (Offer, bool) {
-	offer, any := q.published(at)
-	return offer, any && !offer.staleAt(at) && !offer.LastCheckedAt.After(at)
+// against its future. Nil when there is none.
+func (q *quote) freshAt(at time.Time) *Offer {
+	offer := q.published(at)
+	if offer == nil || offer.staleAt(at) || offer.LastCheckedAt.After(at) {
+		return nil
+	}
+	return offer
 }
 
 func appendUnits(list []int64, d Decimal) []int64 {
@@ -206,6 +226,7 @@ func (j *judge) confirmed(c *candidate, market *consensus) bool {
 	if !near(before.Buy, c.buy, same) || !near(before.Sell, c.sell, same) {
 		return false
 	}
+	j.pace.step(1 + len(market.quotes)/offersInStep)
 	return slices.ContainsFunc(market.quotes, func(w witness) bool { return j.supports(w, c) }) || j.suspectedElsewhere(c)
 }
 
@@ -240,16 +261,20 @@ func (j *judge) event() *Refreshed {
 	if j.ahead().IsZero() {
 		event.answers(&j.refresh)
 	}
-	said := make(map[QuoteKey]bool, len(j.candidates))
 	for i := range j.candidates {
+		j.pace.step(1)
 		c := &j.candidates[i]
+		first := &j.candidates[c.first]
 		switch {
 		case c.reason != "":
 			j.hold(c, event)
-		case !said[c.key]:
-			said[c.key] = true
+		case !first.said:
+			first.said = true
 			quoted := j.quoted(c)
-			if c.changed = j.changes(event, &quoted); c.changed || j.confirms(&quoted) {
+			if c.changed = j.changes(event, c.last, &quoted); c.changed || j.confirms(c.last, &quoted) {
+				if event.Quotes == nil {
+					event.Quotes = make([]Quoted, 0, len(j.candidates)-i)
+				}
 				event.Quotes = append(event.Quotes, quoted)
 			}
 		}
@@ -272,12 +297,13 @@ func (j *judge) hold(c *candidate, event *Refreshed) {
 
 // kept is the observation as quarantine keeps it: texts that are no number are cut, they may be a whole page.
 func (o Observation) kept() Observation {
-	cut := func(text string) string { return text[:min(len(text), sideTextMax)] }
-	o.Buy, o.Sell, o.Document = cut(o.Buy), cut(o.Sell), cut(o.Document)
+	o.Buy, o.Sell, o.Document = cutText(o.Buy), cutText(o.Sell), cutText(o.Document)
 	key := o.Key()
 	o.Channel, o.Kind = key.Channel, key.Kind
 	return o
 }
+
+func cutText(text string) string { return text[:min(len(text), sideTextMax)] }
 
 // expiry is what the observation states, else the source's span (T3). It may have passed before anybody saw it: such a quote is
 // published as stale.
@@ -296,10 +322,9 @@ func (j *judge) quoted(c *candidate) Quoted {
 }
 
 // changes reports a new value: of the offer, or for a backfill of the day's row.
-func (j *judge) changes(event *Refreshed, quoted *Quoted) bool {
+func (j *judge) changes(event *Refreshed, last *Offer, quoted *Quoted) bool {
 	if !quoted.Backfill {
-		last, known := j.state.quote(quoted.Key).offer(j.source.ID)
-		return !known || !last.sameValue(quoted)
+		return last == nil || !last.sameValue(quoted)
 	}
 	row := historyRow(j.currency, origin{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
 	old, exists := j.state.row(row.Date, quoted.Key)
@@ -307,7 +332,7 @@ func (j *judge) changes(event *Refreshed, quoted *Quoted) bool {
 }
 
 // confirms reports that the source was heard again: a later check of the same value.
-func (j *judge) confirms(quoted *Quoted) bool {
-	last, known := j.state.quote(quoted.Key).offer(j.source.ID)
-	return known && !quoted.Backfill && (j.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quoted.ExpiresAt))
+func (j *judge) confirms(last *Offer, quoted *Quoted) bool {
+	return last != nil && !quoted.Backfill &&
+		(j.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quoted.ExpiresAt))
 }

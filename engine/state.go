@@ -24,12 +24,15 @@ type state struct {
 	newest     Date          // newest day of history
 	depth      int           // days of commercial history that are kept, counted back from the newest
 	dirty      map[Date]bool // days changed since the last board
+	touched    []QuoteKey    // quotes changed since the last board, some of them twice; more than there are quotes: all may be
+	pace       *pace
 }
 
 // quote is everything known of one quote; never changed, only replaced.
 type quote struct {
 	key      QuoteKey
-	offers   []Offer   // by source
+	offers   []*Offer  // by source; shared with the quotes before and after
+	lead     *Offer    // the one that takes precedence while it has not expired, nil without offers
 	suspects []Suspect // by source
 }
 
@@ -45,7 +48,7 @@ type heldKey struct {
 
 func newState(depth int) *state {
 	return &state{
-		depth:  depth,
+		depth: depth, pace: &pace{},
 		quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
 	}
 }
@@ -53,7 +56,15 @@ func newState(depth int) *state {
 func (s *state) draft() *state {
 	return &state{
 		base: s, quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
-		slots: s.slots, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth,
+		slots: s.slots, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth, pace: s.pace,
+	}
+}
+
+// set replaces a quote.
+func (s *state) set(q *quote) {
+	s.quotes[q.key] = q
+	if len(s.touched) <= len(s.quotes) {
+		s.touched = append(s.touched, q.key)
 	}
 }
 
@@ -79,6 +90,7 @@ func (s *state) heldAs(key heldKey) (uint64, bool) {
 // eachQuote visits every quote once, in no order.
 func (s *state) eachQuote(visit func(*quote)) {
 	for _, q := range s.quotes {
+		s.pace.step(q.weight())
 		visit(q)
 	}
 	if s.base == nil {
@@ -86,19 +98,27 @@ func (s *state) eachQuote(visit func(*quote)) {
 	}
 	for key, q := range s.base.quotes {
 		if _, mine := s.quotes[key]; !mine {
+			s.pace.step(q.weight())
 			visit(q)
 		}
 	}
 }
 
-func (q *quote) offer(sourceID string) (Offer, bool) {
-	for _, offer := range q.offers {
-		if offer.SourceID == sourceID {
-			return offer, true
-		}
+// offersInStep is how many offers of one quote are looked through in the time of one small step.
+const offersInStep = 16
+
+// weight is how long looking through the quote takes.
+func (q *quote) weight() int { return 1 + len(q.offers)/offersInStep }
+
+// offer is what a source said, nil when it said nothing.
+func (q *quote) offer(sourceID string) *Offer {
+	if at, known := slices.BinarySearchFunc(q.offers, sourceID, compareOfferSource); known {
+		return q.offers[at]
 	}
-	return Offer{}, false
+	return nil
 }
+
+func compareOfferSource(o *Offer, sourceID string) int { return cmp.Compare(o.SourceID, sourceID) }
 
 func (q *quote) suspect(sourceID string) (Suspect, bool) {
 	for _, s := range q.suspects {
@@ -110,27 +130,37 @@ func (q *quote) suspect(sourceID string) (Suspect, bool) {
 }
 
 // published is the offer that stands for the quote at an instant (S11): of the current ones a manual one, else the lowest
-// priority number; when all have expired, the one that expired last. False when there is none.
-func (q *quote) published(now time.Time) (Offer, bool) {
-	if len(q.offers) == 0 {
-		return Offer{}, false
+// priority number; when all have expired, the one that expired last. Nil when there is none.
+func (q *quote) published(now time.Time) *Offer {
+	if q.lead == nil || !q.lead.staleAt(now) {
+		return q.lead
 	}
-	return slices.MinFunc(q.offers, func(a, b Offer) int {
-		aStale, bStale := a.staleAt(now), b.staleAt(now)
-		if aStale != bStale {
-			return compareBool(aStale, bStale)
+	best, stale := q.lead, true
+	for _, o := range q.offers {
+		if oStale := o.staleAt(now); o.precedes(oStale, best, stale) {
+			best, stale = o, oStale
 		}
-		if aStale {
-			if later := b.ExpiresAt.Compare(a.ExpiresAt); later != 0 {
-				return later
-			}
+	}
+	return best
+}
+
+// precedes orders the offers of a quote; it is told which ones have expired.
+func (o *Offer) precedes(stale bool, other *Offer, otherStale bool) bool {
+	if stale != otherStale {
+		return otherStale
+	}
+	if stale {
+		if later := o.ExpiresAt.Compare(other.ExpiresAt); later != 0 {
+			return later > 0
 		}
-		return cmp.Or(
-			cmp.Compare(rank(a.Manual, a.Priority), rank(b.Manual, b.Priority)),
-			b.LastCheckedAt.Compare(a.LastCheckedAt),
-			cmp.Compare(a.SourceID, b.SourceID),
-		)
-	}), true
+	}
+	if a, b := rank(o.Manual, o.Priority), rank(other.Manual, other.Priority); a != b {
+		return a < b
+	}
+	if later := o.LastCheckedAt.Compare(other.LastCheckedAt); later != 0 {
+		return later > 0
+	}
+	return o.SourceID < other.SourceID
 }
 
 // staleAt is the one place where expiry is decided (T1).
@@ -144,34 +174,44 @@ func rank(manual bool, priority int64) int64 {
 	return priority
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
 // withOffer is the quote after one source's word; its suspicion ends with an accepted value.
-func (q *quote) withOffer(offer Offer) *quote {
-	return &quote{
+func (q *quote) withOffer(offer *Offer) *quote {
+	next := &quote{
 		key:      q.key,
-		offers:   placed(q.offers, offer, func(o Offer) string { return o.SourceID }),
+		offers:   placed(q.offers, offer, compareOfferSource, offer.SourceID),
 		suspects: q.withoutSuspect(offer.SourceID),
 	}
+	switch {
+	case q.lead == nil || offer.precedes(false, q.lead, false):
+		next.lead = offer
+	case q.lead.SourceID != offer.SourceID:
+		next.lead = q.lead
+	default: // it was the lead and has fallen behind itself, perhaps behind others
+		next.lead = leading(next.offers)
+	}
+	return next
+}
+
+// leading is the offer that takes precedence among current ones, nil when there is none.
+func leading(offers []*Offer) *Offer {
+	var lead *Offer
+	for _, o := range offers {
+		if lead == nil || o.precedes(false, lead, false) {
+			lead = o
+		}
+	}
+	return lead
 }
 
 func (q *quote) withoutOffer(sourceID string) *quote {
-	offers := slices.DeleteFunc(slices.Clone(q.offers), func(o Offer) bool { return o.SourceID == sourceID })
-	return &quote{key: q.key, offers: offers, suspects: q.suspects}
+	offers := slices.DeleteFunc(slices.Clone(q.offers), func(o *Offer) bool { return o.SourceID == sourceID })
+	return &quote{key: q.key, offers: offers, lead: leading(offers), suspects: q.suspects}
 }
 
 func (q *quote) withSuspect(s Suspect) *quote {
 	return &quote{
-		key: q.key, offers: q.offers,
-		suspects: placed(q.suspects, s, func(s Suspect) string { return s.SourceID }),
+		key: q.key, offers: q.offers, lead: q.lead,
+		suspects: placed(q.suspects, s, func(s Suspect, id string) int { return cmp.Compare(s.SourceID, id) }, s.SourceID),
 	}
 }
 
@@ -183,12 +223,16 @@ func (q *quote) withoutSuspect(sourceID string) []Suspect {
 }
 
 // placed is a copy of a list sorted by source in which item stands for its source.
-func placed[T any](list []T, item T, source func(T) string) []T {
-	at, found := slices.BinarySearchFunc(list, source(item), func(t T, id string) int { return cmp.Compare(source(t), id) })
-	list = slices.Clone(list)
+func placed[T any](list []T, item T, compare func(T, string) int, source string) []T {
+	at, found := slices.BinarySearchFunc(list, source, compare)
 	if found {
+		list = slices.Clone(list)
 		list[at] = item
 		return list
 	}
-	return slices.Insert(list, at, item)
+	grown := make([]T, len(list)+1)
+	copy(grown, list[:at])
+	grown[at] = item
+	copy(grown[at+1:], list[at:])
+	return grown
 }

@@ -258,11 +258,14 @@ type holder struct {
 // Key is a new key of a new account: the secret text that goes behind "Bearer ".
 func (n *Node) Key() (key string, err error) {
 	err = n.press(func() error {
-		key, err = n.newKey(fmt.Sprintf("key-%d@apitest.example", len(n.accounts)+1))
+		key, err = n.newKey(nameless(len(n.accounts)))
 		return err
 	})
 	return key, err
 }
+
+// nameless is the address of the account behind so many others.
+func nameless(number int) string { return fmt.Sprintf("key-%d@apitest.example", number+1) }
 
 // KeyOf is a new key of the account of an address, which is made at the first one. An account has at most two (K5), and a
 // session is opened for each: one minute of the clock must lie between them (K3).
@@ -276,29 +279,16 @@ func (n *Node) KeyOf(email string) (key string, err error) {
 
 // newKey goes the way of a new user.
 func (n *Node) newKey(email string) (string, error) {
-	address, err := engine.ParseEmail(email)
+	made, err := signUp(n.life.system, &n.letters, email, len(n.accounts))
 	if err != nil {
 		return "", err
 	}
-	system, from := n.life.system, visitor(len(n.accounts))
-	if err := system.RequestCode(address, from); err != nil {
-		return "", fmt.Errorf("key of %s: %w", email, err)
-	}
-	code, _ := n.letters.code(address)
-	session, _, err := system.OpenSession(address, code, from)
-	if err != nil {
-		return "", fmt.Errorf("key of %s: %w", email, err)
-	}
-	_, secret, err := system.CreateKey(session.Digest(), "apitest")
-	if err != nil {
-		return "", fmt.Errorf("key of %s: %w", email, err)
-	}
-	owner, err := n.holderOf(address)
+	owner, err := n.holderOf(made.email)
 	if err != nil {
 		return "", err
 	}
-	owner.keys = append(owner.keys, secret.Reveal())
-	return secret.Reveal(), nil
+	owner.keys = append(owner.keys, made.keys...)
+	return made.keys[0], nil
 }
 
 // visitor is an address of its own for each account: the brake on logins is by address (K2).

@@ -48,11 +48,13 @@
 // # Limits
 //
 // Limits and keys are off, so that a test can ask as often as it likes: Limits and Quota turn limits on, KeysRequired keys.
-// What was only in memory is lost by Restart as in a real node: login codes, counters of callers without a key.
+// What was only in memory is lost by Restart as in a real node: login codes, counters of callers without a key. Keys, which makes
+// a crowd of accounts at once, restarts as well.
 //
 // # Where to change what
 //
 //	a button          buttons.go (of a Node), server.go (the same, of a Server)
+//	a crowd of keys   crowd.go
 //	an option         options.go
 //	a fault           fault.go, around.go; what it looks like on the wire: httpapi/harness.go
 //	a seed            seeds/NAME-vN.json; a new version is a new file, and a golden file in testdata

@@ -85,10 +85,37 @@ func directory(files map[string][]byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a directory for the log: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o600); err != nil {
-			return "", errors.Join(fmt.Errorf("write the log: %w", err), os.RemoveAll(dir))
-		}
+	if err := writeFiles(dir, files); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
 	}
 	return dir, nil
+}
+
+func writeFiles(dir string, files map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o600); err != nil {
+			return fmt.Errorf("write the log: %w", err)
+		}
+	}
+	return nil
+}
+
+// Write makes a data directory of the state, on which a real node can be started: tasard serve --data. It makes the directory
+// when there is none, and refuses one that holds anything. The files are for their owner alone. They are not synced: a crash
+// of the machine, unlike one of the node, may take them.
+func (s *State) Write(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write the state: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("write the state: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("write the state: %s holds %s already; name an empty directory", dir, entries[0].Name())
+	}
+	if err := writeFiles(dir, s.files); err != nil {
+		return fmt.Errorf("write the state to %s: %w", dir, err)
+	}
+	return nil
 }

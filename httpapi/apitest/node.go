@@ -157,7 +157,8 @@ func (n *Node) requireKeys() error {
 
 // live starts a system on a directory, and its front end.
 func (n *Node) live(dir string) error {
-	system, err := n.openSystem(dir)
+	c := n.systemConfig(dir)
+	system, err := openSystem(&c)
 	if err != nil {
 		return err
 	}
@@ -175,14 +176,22 @@ const (
 	accountShards = 2
 )
 
-// openSystem starts the actors on a directory and waits until its log is replayed.
-func (n *Node) openSystem(dir string) (*actors.System, error) {
-	system, err := actors.Open(actors.Config{
+// reserveOff lets a node in a test fill the disk.
+const reserveOff = -1
+
+// systemConfig is how the actors run on a directory.
+func (n *Node) systemConfig(dir string) actors.Config {
+	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
 		Terms: engine.Terms{Allowance: n.config.allowance}, LimitsOff: !n.config.limits, KeyPrefix: engine.KeyPrefixTest,
 		Random: n.random, Mailer: &n.letters, StrangersMax: strangersMax, AccountShards: accountShards,
-		Log: actors.LogConfig{ReserveBytes: -1},
-	})
+		Log: actors.LogConfig{ReserveBytes: reserveOff},
+	}
+}
+
+// openSystem starts the actors and waits until their log is replayed.
+func openSystem(c *actors.Config) (*actors.System, error) {
+	system, err := actors.Open(*c)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}

@@ -95,7 +95,8 @@ func (n *Node) replay(dir string) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
-	system, err := n.openSystem(scratch)
+	c := n.systemConfig(scratch)
+	system, err := openSystem(&c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errReplay, err), os.RemoveAll(scratch))
 	}

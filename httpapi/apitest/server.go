@@ -161,6 +161,14 @@ func (s *Server) Key() string {
 	return key
 }
 
+// Keys is Node.Keys.
+func (s *Server) Keys(count int) []string {
+	s.t.Helper()
+	keys, err := s.Node.Keys(count)
+	s.must(err)
+	return keys
+}
+
 // KeyOf is Node.KeyOf.
 func (s *Server) KeyOf(email string) string {
 	s.t.Helper()

@@ -1,0 +1,71 @@
+package actors
+
+import (
+	"os"
+	"runtime"
+)
+
+// breath lets everybody else run for a moment, those too whose request has arrived at a socket but was not
+// looked at yet. On a single processor runtime.Gosched alone does not: what yields stands in line again
+// before the runtime asks the network, which then waits until it is asked every ten milliseconds. So
+// whoever takes breath waits in the line of the network itself, for a byte of its own in a pipe.
+//
+// The zero breath is ready; the pipe is made when breath is taken for the first time.
+type breath struct {
+	in, out *os.File
+	turn    chan struct{} // the byte has come round
+	broken  bool          // no pipe is to be had: yielding must do
+}
+
+// take returns after those who wait have had their turn.
+func (b *breath) take() {
+	if b.in == nil && !b.broken {
+		b.begin()
+	}
+	if b.broken {
+		runtime.Gosched()
+		return
+	}
+	if _, err := b.in.Write([]byte{0}); err != nil {
+		b.end()
+		b.broken = true
+		return
+	}
+	<-b.turn
+}
+
+func (b *breath) begin() {
+	out, in, err := os.Pipe()
+	if err != nil {
+		b.broken = true
+		return
+	}
+	b.out, b.in, b.turn = out, in, make(chan struct{}, 1)
+	go b.listen()
+}
+
+// listen stands in the line of the network until the pipe is closed.
+func (b *breath) listen() {
+	defer close(b.turn)
+	var one [1]byte
+	for {
+		if _, err := b.out.Read(one[:]); err != nil {
+			return
+		}
+		runtime.Gosched() // behind those that the network has woken as well
+		b.turn <- struct{}{}
+	}
+}
+
+// end waits until nothing is left of it.
+func (b *breath) end() {
+	if b.in == nil {
+		return
+	}
+	_ = b.in.Close() // what follows does not depend on it
+	for range b.turn {
+		continue
+	}
+	_ = b.out.Close()
+	b.in, b.out = nil, nil
+}

@@ -1,0 +1,104 @@
+package actors
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// snapshotOfAccounts is a journal with a snapshot of accounts.
+func snapshotOfAccounts(t *testing.T, accounts ...*engine.Account) *memoryJournal {
+	t.Helper()
+	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
+	for _, account := range accounts {
+		state, err := freeze(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ledgers[0] = append(c.ledgers[0], state)
+	}
+	var buffer bytes.Buffer
+	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+		t.Fatal(err)
+	}
+	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
+}
+
+// stopped is why a node does not start with a journal, nil when it does.
+func stopped(t *testing.T, journal *memoryJournal) error {
+	t.Helper()
+	s := open(t, Config{Journal: journal})
+	select {
+	case <-s.Done():
+	case <-s.Ready():
+	}
+	return s.Err()
+}
+
+// A snapshot that contradicts itself stops the node, as damage does.
+func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
+	thief := engine.NewAccount(8)
+	thief.Apply(&engine.AccountCreated{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
+	thief.Apply(&engine.KeyCreated{Account: 8, Key: engine.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
+	for want, journal := range map[string]*memoryJournal{
+		"an account is there twice":    snapshotOfAccounts(t, citizen(t, 7), citizen(t, 9), citizen(t, 7)),
+		"two accounts have keys alike": snapshotOfAccounts(t, citizen(t, 7), thief),
+	} {
+		if err := stopped(t, journal); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// An account of a snapshot that an event is about is the same as one whose events are all in the log.
+func TestAccountsOfASnapshotGoOn(t *testing.T) {
+	revoked := &engine.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
+	record, err := encodeEvent(revoked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := snapshotOfAccounts(t, citizen(t, 6), citizen(t, 7))
+	journal.records = [][]byte{record}
+	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n.config = Config{Clock: n.clock.read, Steady: n.steady.read}
+	n.boot(journal)
+	defer n.stop()
+	if grant := n.admit(keyOf(6)); !grant.Admitted || grant.Account != 6 {
+		t.Errorf("the account without an event: %+v", grant)
+	}
+	if grant := n.admit(keyOf(7)); grant.Account != 0 {
+		t.Errorf("the account with a key that was revoked: %+v", grant)
+	}
+	record, err = encodeEvent(&engine.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped(t, &memoryJournal{records: [][]byte{record}}); err == nil || !strings.Contains(err.Error(), "account 5, which was never created") {
+		t.Errorf("an event of nobody: %v", err)
+	}
+}
+
+// The index is filled at once as one by one.
+func TestKeyIndexIsFilled(t *testing.T) {
+	one, all := newKeyIndex(), newKeyIndex()
+	var claims [][]keyClaim
+	for id := uint64(1); id <= 3*keySlotsMin; id++ {
+		if !one.claim(keyOf(id), id) {
+			t.Fatal(id)
+		}
+		claims = append(claims, []keyClaim{claimOf(keyOf(id), id), claimOf(keyOf(id), id)}) // an account that was awake claims again
+	}
+	if _, whole := all.fill(claims); !whole || all.used != one.used {
+		t.Fatalf("%d keys, want %d", all.used, one.used)
+	}
+	for id := uint64(1); id <= 3*keySlotsMin+10; id++ {
+		if got, want := all.account(keyOf(id)), one.account(keyOf(id)); got != want {
+			t.Fatalf("key %d is of account %d, want %d", id, got, want)
+		}
+	}
+	if id, whole := newKeyIndex().fill([][]keyClaim{{claimOf(keyOf(1), 1)}, {claimOf(keyOf(1), 2)}}); whole || id != 2 {
+		t.Errorf("two accounts with one key: %d", id)
+	}
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// crowd is a market of many institutions, as many sources, and a book that has taken a refresh of each in.
+type crowd struct {
+	catalogue    *Catalogue
+	book         *Book
+	institutions []string
+	sources      int
+	now          time.Time
+	n            int
+}
+
+// newCrowd makes institutions of its own, so that there may be more of them than are known.
+func newCrowd(institutions, sources int) *crowd {
+	c := &crowd{sources: sources, now: noon}
+	known := &Catalogue{
+		institutions: map[string]*Institution{}, currencies: cloned(DefaultCatalogue().currencies), currencyList: DefaultCatalogue().currencyList,
+	}
+	for i := range institutions {
+		id := fmt.Sprintf("institution-%04d", i)
+		c.institutions = append(c.institutions, id)
+		known.institutions[id] = &Institution{ID: id, Name: "Institution " + id, Type: Bank, Active: true}
+	}
+	known.institutionList = sortedValues(known.institutions)
+	c.catalogue = known
+	c.book = NewBook("USD", known, DefaultRules())
+	c.take(c.refreshes())
+	return c
+}
+
+// refreshes is one of every source, each with a quote of every institution, a minute after the last.
+func (c *crowd) refreshes() []Refresh {
+	c.n++
+	c.now = c.now.Add(time.Minute)
+	refreshes := make([]Refresh, c.sources)
+	for s := range refreshes {
+		refreshes[s] = Refresh{SourceID: fmt.Sprintf("list-%02d", s), ObservedAt: c.now, Complete: true, Slot: c.now}
+		for i, id := range c.institutions {
+			cents := (i + c.n) % 40
+			refreshes[s].Observations = append(refreshes[s].Observations, Observation{
+				InstitutionID: id, Currency: "USD", Channel: Branch, Buy: fmt.Sprintf("57.%02d", cents), Sell: fmt.Sprintf("60.%02d", cents),
+			})
+		}
+	}
+	return refreshes
+}
+
+func (c *crowd) take(refreshes []Refresh) Decision {
+	decision, err := c.book.Decide(Observe{refreshes}, c.now)
+	if err != nil {
+		panic(err)
+	}
+	for _, event := range decision.Events {
+		c.book.Apply(event)
+	}
+	return decision
+}
+
+// F12: what a refresh of every source costs the owner of a book, step by step.
+func BenchmarkF12_Refresh(b *testing.B) {
+	for _, institutions := range []int{45, 450} {
+		for _, sources := range []int{1, 36} {
+			name := fmt.Sprintf("institutions=%d/sources=%d/", institutions, sources)
+			c := newCrowd(institutions, sources)
+			var decision Decision
+			b.Run(name+"decide", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					refreshes := c.refreshes()
+					b.StartTimer()
+					decision, _ = c.book.Decide(Observe{refreshes}, c.now)
+				}
+			})
+			b.Run(name+"apply", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					for _, event := range decision.Events {
+						c.book.Apply(event)
+					}
+				}
+			})
+			b.Run(name+"board", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					c.book.Apply(decision.Events[0])
+					b.StartTimer()
+					c.book.Board()
+				}
+			})
+			b.Run(name+"view", func(b *testing.B) {
+				board := c.book.Board()
+				b.ReportAllocs()
+				for b.Loop() {
+					board.View(c.now)
+				}
+			})
+		}
+	}
+}
