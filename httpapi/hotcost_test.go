@@ -232,8 +232,7 @@ func TestHotCost_Control(t *testing.T) {
 	}
 	const rounds = 1000
 	plain := countAll(t, []hotRun{{"best", "node", 0}, {"best", "node", rounds}})
-	round := (plain[1] - plain[0]) / rounds
-	rise := func(percent int) int { return plain[0] * percent / 100 / round }
+	rise := func(percent int) int { return plain[0] * percent / 100 * rounds / (plain[1] - plain[0]) }
 	planted := countAll(t, []hotRun{{"best", "node", rise(2)}, {"best", "node", rise(4)}})
 	accepted := listOf(map[string]cost{"best": {plain[0], 0}})
 	for i, fails := range []bool{false, true} {
