@@ -1,5 +1,5 @@
 # Everything that a developer or the build service calls. `make help` lists it.
-# Needed: Go, gcc (the race detector links against it), make, git, bash.
+# Needed: Go, gcc (the race detector links against it), make, git, bash; valgrind for bench-check.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,6 +10,9 @@ FUZZTIME  ?= 60s
 COUNT     ?= 6
 BASE      ?= HEAD
 BENCH     ?= .
+BENCHFLAGS ?=
+# Which requests bench-instructions counts: all of them, unless named.
+export REQUESTS
 
 # The developers' tools are pinned in a module file of their own: in go.mod they
 # would reach everybody who imports this module.
@@ -22,7 +25,7 @@ GEN_VT    := .tools/protoc-gen-go-vtproto
 
 .PHONY: help
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 22
 
 .PHONY: run
 run: build ## start the demo: a whole node, fed by a simulated market
@@ -64,7 +67,25 @@ test-faults: ## crashes, full disks, failing syscalls (long)
 	$(GO) test -tags faults -run Faults -count=1 -p 1 -v -timeout 45m ./...
 
 .PHONY: bench
-bench: ## benchmarks of every package, COUNT (6) times each; BENCH=regexp picks
+bench: build ## the node under load beside its yardsticks, a report in bench-report; BENCHFLAGS="-goals F1,F2 -quick"
+	@.ci/yardsticks
+	$(GO) build -trimpath -o .tools/bench ./bench
+	.tools/bench -tasard ./tasard -out bench-report $(BENCHFLAGS)
+
+.PHONY: bench-check
+bench-check: ## instructions and allocations of a request against what is accepted (.ci/baseline.txt; valgrind)
+	.ci/bench-check check
+
+.PHONY: bench-accept
+bench-accept: ## accept what a request costs now; say in the commit why
+	.ci/bench-check accept
+
+.PHONY: bench-instructions
+bench-instructions: ## instructions of a request beside the bare server's; REQUESTS="best key" picks
+	.ci/bench-check show
+
+.PHONY: bench-go
+bench-go: ## Go benchmarks of every package, COUNT (6) times each; BENCH=regexp picks
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
 .PHONY: bench-compare
@@ -72,10 +93,6 @@ bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with 
 	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
 
 # Only the packages that define the flag: the others would refuse it.
-.PHONY: bench-instructions
-bench-instructions: ## instructions per request of the hot path against the bare server (valgrind, 25 s a request)
-	.ci/instructions $(REQUESTS)
-
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \
@@ -110,7 +127,7 @@ tools: $(LINT) $(BENCHSTAT) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .
 
 .PHONY: clean
 clean: ## remove what was built and measured; data directories stay
-	rm -rf .tools tasard cover.html cover.out cover.all.out
+	rm -rf .tools tasard bench-report cover.html cover.out cover.all.out
 
 $(LINT): $(TOOL_DEPS)
 	@echo "building golangci-lint (once, some minutes)"

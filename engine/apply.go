@@ -41,8 +41,8 @@ type origin struct {
 func (s *state) accept(currency string, from origin, quoted *Quoted) {
 	s.pace.step(1)
 	if !quoted.Backfill {
-		q := s.quote(quoted.Key)
-		s.set(q.withOffer(q.nextOffer(from, quoted)))
+		q := s.own(quoted.Key)
+		q.accept(q.nextOffer(from, quoted))
 	}
 	s.record(historyRow(currency, from, quoted))
 }
@@ -83,13 +83,12 @@ func (s *state) suspect(held Held) {
 		return
 	}
 	key := held.Observation.Key()
-	q := s.quote(key)
-	if last := q.offer(held.SourceID); last != nil && !held.ObservedAt.After(last.LastCheckedAt) {
+	if last := s.quote(key).offer(held.SourceID); last != nil && !held.ObservedAt.After(last.LastCheckedAt) {
 		return
 	}
 	buy, _ := readSide(held.Observation.Buy)
 	sell, _ := readSide(held.Observation.Sell)
-	s.set(q.withSuspect(Suspect{key, held.SourceID, held.ObservedAt, buy, sell}))
+	s.own(key).doubt(Suspect{key, held.SourceID, held.ObservedAt, buy, sell})
 }
 
 func (h *Held) key() heldKey {
@@ -111,7 +110,7 @@ func (s *state) drop(heldID uint64) {
 }
 
 func (s *state) withdraw(e *Withdrawn) {
-	s.set(s.quote(e.Key).withoutOffer(e.SourceID))
+	s.own(e.Key).withdraw(e.SourceID)
 	if row, exists := s.row(DateOf(e.At), e.Key); exists && row.SourceID == e.SourceID {
 		row.Rank = rankWithdrawn
 		s.setRow(row)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -38,14 +37,14 @@ func NewBook(currency string, catalogue *Catalogue, rules Rules) *Book {
 func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 	book := NewBook(from.Currency, catalogue, rules)
 	for _, offer := range from.Offers {
-		book.state.set(book.state.quote(offer.Key).withOffer(&offer))
+		book.state.own(offer.Key).accept(&offer)
 	}
 	for _, row := range from.History {
 		book.state.setRow(row)
 		book.state.newest = max(book.state.newest, row.Date)
 	}
 	for _, suspect := range from.Suspects {
-		book.state.set(book.state.quote(suspect.Key).withSuspect(suspect))
+		book.state.own(suspect.Key).doubt(suspect)
 	}
 	for _, held := range from.Held {
 		book.state.held = append(book.state.held, held)
@@ -81,39 +80,28 @@ func (b *Book) Board() *Board {
 	return b.board
 }
 
-// freezeQuotes makes the list of quotes anew; boards handed out before keep theirs. Only what has changed is looked for.
+// freezeQuotes makes a list of quotes in which those that have changed stand for the ones before; boards handed out before keep
+// theirs.
 func (b *Book) freezeQuotes() {
 	s := b.state
 	if len(s.touched) == 0 {
 		return
 	}
-	if len(s.touched) > len(s.quotes) || len(b.quotes) == 0 {
-		s.pace.step(len(s.quotes))
-		b.quotes = slices.SortedFunc(maps.Values(s.quotes), compareQuotes)
-	} else {
-		b.replaceQuotes()
-	}
-	s.touched = s.touched[:0]
-}
-
-// replaceQuotes puts the quotes that were touched into a copy of the list, which is in order already but for new ones.
-func (b *Book) replaceQuotes() {
-	s := b.state
 	list, known := slices.Clone(b.quotes), len(b.quotes)
-	for _, key := range s.touched {
+	for _, q := range s.touched {
 		s.pace.step(1)
-		if at, found := slices.BinarySearchFunc(list[:known], key, compareQuoteKey); found {
-			list[at] = s.quotes[key]
+		q.frozen = true
+		if at, found := slices.BinarySearchFunc(list[:known], q.key, compareQuoteKey); found {
+			list[at] = q
 		} else {
-			list = append(list, s.quotes[key])
+			list = append(list, q)
 		}
 	}
-	if len(list) > known {
+	if len(list) > known { // the rest is in order already
 		s.pace.step(len(list))
 		slices.SortFunc(list, compareQuotes)
-		list = slices.Compact(list) // a new one may have been touched twice
 	}
-	b.quotes = list
+	b.quotes, s.touched = list, s.touched[:0]
 }
 
 func compareQuotes(a, b *quote) int { return a.key.Compare(b.key) }

@@ -40,16 +40,19 @@ func (b *Book) Decide(command Command, now time.Time) (Decision, error) {
 func (b *Book) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := b.state.draft()
 	var decision Decision
+	var memory bench
 	for i := range refreshes {
 		if draft.heard(&refreshes[i]) { // X16
 			decision.count(Count{Repeated: len(refreshes[i].Observations)})
 			continue
 		}
-		judge := newJudge(b, draft, &refreshes[i], now)
+		judge := newJudge(b, draft, &refreshes[i], now, &memory)
 		event := judge.verdict()
 		decision.count(judge.report(&decision.Receipt, i))
 		if len(event.Quotes)+len(event.Held) > 0 || !event.Slot.IsZero() {
-			draft.apply(event)
+			if i+1 < len(refreshes) { // the last one is in nobody's sight
+				draft.apply(event)
+			}
 			decision.Events = append(decision.Events, event)
 		}
 	}
@@ -94,7 +97,7 @@ func (b *Book) release(c Release, now time.Time) (Decision, error) {
 		return Decision{}, err
 	}
 	refresh := Refresh{SourceID: held.SourceID, ObservedAt: held.ObservedAt, Observations: []Observation{held.Observation}}
-	judge := newJudge(b, b.state, &refresh, now)
+	judge := newJudge(b, b.state, &refresh, now, &bench{})
 	one := &judge.candidates[0]
 	if reason, detail := one.defect(); reason != "" {
 		return Decision{}, &Error{

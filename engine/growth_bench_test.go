@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -104,4 +105,55 @@ func BenchmarkF12_Refresh(b *testing.B) {
 			})
 		}
 	}
+}
+
+// F12: the longest piece between two pauses, each piece taken at its best of some rounds, because a noisy machine only ever adds.
+func BenchmarkF12_LongestPiece(b *testing.B) {
+	for _, institutions := range []int{45, 450} {
+		b.Run(fmt.Sprintf("institutions=%d", institutions), func(b *testing.B) {
+			c := newCrowd(institutions, 36)
+			var decision Decision
+			var view *View
+			var decide, apply, publish []time.Duration
+			for b.Loop() {
+				refreshes := c.refreshes()
+				decide = shortest(decide, pieces(c.book, func() { decision, _ = c.book.Decide(Observe{refreshes}, c.now) }))
+				apply = shortest(apply, pieces(c.book, func() {
+					for _, event := range decision.Events {
+						c.book.Apply(event)
+					}
+				}))
+				publish = shortest(publish, pieces(c.book, func() { view = c.book.View(view, c.now) }))
+			}
+			b.ReportMetric(float64(slices.Max(decide).Microseconds()), "µs/decide")
+			b.ReportMetric(float64(slices.Max(apply).Microseconds()), "µs/apply")
+			b.ReportMetric(float64(slices.Max(publish).Microseconds()), "µs/publish")
+			b.ReportMetric(float64(len(decide)+len(apply)+len(publish)), "pieces")
+		})
+	}
+}
+
+// pieces are the times between the pauses of some work.
+func pieces(book *Book, work func()) []time.Duration {
+	var all []time.Duration
+	last := time.Now()
+	cut := func() {
+		now := time.Now()
+		all, last = append(all, now.Sub(last)), now
+	}
+	book.Paced(cut)
+	work()
+	book.Paced(nil)
+	cut()
+	return all
+}
+
+func shortest(best, one []time.Duration) []time.Duration {
+	if len(best) != len(one) {
+		return one // the first round, or the state has changed
+	}
+	for i := range best {
+		best[i] = min(best[i], one[i])
+	}
+	return best
 }

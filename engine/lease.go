@@ -150,7 +150,7 @@ func (a *Account) Refund(at Moment) {
 func (a *Account) Return(now Moment) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: DateOf(now.Wall), Recent: len(a.minute.admitted), Steady: now.Steady,
+		Account: a.record.ID, Day: DateOf(now.Wall), Recent: len(a.minute.inside()), Steady: now.Steady,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()

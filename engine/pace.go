@@ -1,18 +1,19 @@
 package engine
 
 // pieceMax is how many small steps (an observation looked at, a quote or a row of history placed) are done between two pauses. One
-// takes a fraction of a microsecond, so that a piece is some fifty of them.
-const pieceMax = 256
+// takes a third of a microsecond or so.
+const pieceMax = 128
 
 // pace cuts long work into pieces, for whoever must not keep others waiting. The work is the same with and without it.
 type pace struct {
 	pause func() // nil: there is no need
+	piece int    // steps between two pauses
 	steps int    // since the last pause
 }
 
 // step counts work that is done next.
 func (p *pace) step(count int) {
-	if p.steps += count; p.steps >= pieceMax {
+	if p.steps += count; p.steps >= p.piece {
 		p.steps = 0
 		if p.pause != nil {
 			p.pause()

@@ -83,48 +83,59 @@ type Moment struct {
 }
 
 // minute is the exact sliding window: when the requests of the last 60 seconds were admitted, oldest first. It counts steady time,
-// so that a step of the wall clock neither opens nor closes it.
-type minute struct{ admitted []time.Duration }
+// so that a step of the wall clock neither opens nor closes it. What has left the window stays in front of it until it is as much
+// as what is in it, so that a request costs the same whatever the limit is.
+type minute struct {
+	admitted []time.Duration
+	gone     int // so many of them have left
+}
 
-func (m *minute) add(now Moment) { m.admitted = append(m.admitted, now.Steady) }
+// inside are those in the window.
+func (m *minute) inside() []time.Duration { return m.admitted[m.gone:] }
+
+// add makes room before the memory would grow: there is at least as much of it in use as was let go of.
+func (m *minute) add(now Moment) {
+	if len(m.admitted) == cap(m.admitted) && 2*m.gone >= len(m.admitted) {
+		m.admitted, m.gone = m.admitted[:copy(m.admitted, m.inside())], 0
+	}
+	m.admitted = append(m.admitted, now.Steady)
+}
 
 func (m *minute) expire(now Moment) {
-	gone := 0
-	for gone < len(m.admitted) && now.Steady-m.admitted[gone] >= MinuteSpan {
-		gone++
+	for m.gone < len(m.admitted) && now.Steady-m.admitted[m.gone] >= MinuteSpan {
+		m.gone++
 	}
-	if gone > 0 {
-		m.admitted = m.admitted[:copy(m.admitted, m.admitted[gone:])]
+	if m.gone == len(m.admitted) {
+		m.admitted, m.gone = m.admitted[:0], 0
 	}
 }
 
 // window resets when Remaining rises next; with more in it than the limit, which may have been lowered, that is not the first leaving.
 func (m *minute) window(limit int, now Moment) Window {
-	w := Window{Limit: limit, Remaining: max(0, limit-len(m.admitted)), Reset: now.Wall.Add(MinuteSpan)}
-	if n := len(m.admitted); n > 0 {
-		leaves := m.admitted[min(max(0, n-limit), n-1)]
+	inside := m.inside()
+	w := Window{Limit: limit, Remaining: max(0, limit-len(inside)), Reset: now.Wall.Add(MinuteSpan)}
+	if n := len(inside); n > 0 {
+		leaves := inside[min(max(0, n-limit), n-1)]
 		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - leaves))
 	}
 	return w
 }
 
-// refund takes out the admission of a moment, and none other: another one's leaves later or sooner.
+// refund takes out the admission of a moment, and none other: another one's leaves later or sooner. Steady time only grows, so they
+// are in order; the newest are refunded most.
 func (m *minute) refund(at Moment) {
-	for i := len(m.admitted) - 1; i >= 0; i-- {
-		if m.admitted[i] == at.Steady {
-			m.admitted = slices.Delete(m.admitted, i, i+1)
-			return
-		}
+	if i, found := slices.BinarySearch(m.inside(), at.Steady); found {
+		m.admitted = slices.Delete(m.admitted, m.gone+i, m.gone+i+1)
 	}
 }
 
 // idle reports that nothing is counted at a moment, and lets go of the memory.
 func (m *minute) idle(now Moment) bool {
 	m.expire(now)
-	if len(m.admitted) > 0 {
+	if len(m.inside()) > 0 {
 		return false
 	}
-	m.admitted = nil
+	*m = minute{}
 	return true
 }
 

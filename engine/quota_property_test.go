@@ -104,8 +104,8 @@ type anyRefund struct{ *Account }
 
 func (b anyRefund) Refund(at Moment) {
 	b.Account.Refund(at)
-	if n := len(b.minute.admitted); n > 0 {
-		b.minute.admitted = b.minute.admitted[:n-1]
+	if len(b.minute.inside()) > 0 {
+		b.minute.admitted = b.minute.admitted[:len(b.minute.admitted)-1]
 	}
 }
 

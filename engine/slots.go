@@ -38,7 +38,7 @@ func compareSlotSource(h HeardSlot, sourceID string) int { return cmp.Compare(h.
 // hear remembers a slot. Boards and drafts keep the list that they have.
 func (s *state) hear(heard HeardSlot) {
 	if heard.Slot.After(s.slot(heard.SourceID)) {
-		s.slots = placed(s.slots, heard, compareSlotSource, heard.SourceID)
+		s.slots = placed(slices.Clone(s.slots), heard, compareSlotSource, heard.SourceID)
 	}
 }
 

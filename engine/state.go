@@ -24,13 +24,14 @@ type state struct {
 	newest     Date          // newest day of history
 	depth      int           // days of commercial history that are kept, counted back from the newest
 	dirty      map[Date]bool // days changed since the last board
-	touched    []QuoteKey    // quotes changed since the last board, some of them twice; more than there are quotes: all may be
+	touched    []*quote      // quotes changed since the last board
 	pace       *pace
 }
 
-// quote is everything known of one quote; never changed, only replaced.
+// quote is everything known of one quote. Once a board has it, it is never changed, only replaced.
 type quote struct {
 	key      QuoteKey
+	frozen   bool      // boards may have it
 	offers   []*Offer  // by source; shared with the quotes before and after
 	lead     *Offer    // the one that takes precedence while it has not expired, nil without offers
 	suspects []Suspect // by source
@@ -48,7 +49,7 @@ type heldKey struct {
 
 func newState(depth int) *state {
 	return &state{
-		depth: depth, pace: &pace{},
+		depth: depth, pace: &pace{piece: pieceMax},
 		quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
 	}
 }
@@ -60,12 +61,17 @@ func (s *state) draft() *state {
 	}
 }
 
-// set replaces a quote.
-func (s *state) set(q *quote) {
-	s.quotes[q.key] = q
-	if len(s.touched) <= len(s.quotes) {
-		s.touched = append(s.touched, q.key)
+// own is the quote of a key for whoever changes it: the state's, while no board has it, else a copy that takes its place.
+func (s *state) own(key QuoteKey) *quote {
+	if q, mine := s.quotes[key]; mine && !q.frozen {
+		return q
 	}
+	old := s.quote(key)
+	q := &quote{key: key, lead: old.lead, suspects: slices.Clone(old.suspects)}
+	q.offers = append(make([]*Offer, 0, len(old.offers)+1), old.offers...)
+	s.quotes[key] = q
+	s.touched = append(s.touched, q)
+	return q
 }
 
 // quote is never nil: an unknown one is empty.
@@ -174,22 +180,16 @@ func rank(manual bool, priority int64) int64 {
 	return priority
 }
 
-// withOffer is the quote after one source's word; its suspicion ends with an accepted value.
-func (q *quote) withOffer(offer *Offer) *quote {
-	next := &quote{
-		key:      q.key,
-		offers:   placed(q.offers, offer, compareOfferSource, offer.SourceID),
-		suspects: q.withoutSuspect(offer.SourceID),
-	}
+// accept takes one source's word in; its suspicion ends with an accepted value.
+func (q *quote) accept(offer *Offer) {
+	q.offers = placed(q.offers, offer, compareOfferSource, offer.SourceID)
+	q.suspects = slices.DeleteFunc(q.suspects, func(s Suspect) bool { return s.SourceID == offer.SourceID })
 	switch {
 	case q.lead == nil || offer.precedes(false, q.lead, false):
-		next.lead = offer
-	case q.lead.SourceID != offer.SourceID:
-		next.lead = q.lead
-	default: // it was the lead and has fallen behind itself, perhaps behind others
-		next.lead = leading(next.offers)
+		q.lead = offer
+	case q.lead.SourceID == offer.SourceID: // it has fallen behind itself, perhaps behind others
+		q.lead = leading(q.offers)
 	}
-	return next
 }
 
 // leading is the offer that takes precedence among current ones, nil when there is none.
@@ -203,36 +203,23 @@ func leading(offers []*Offer) *Offer {
 	return lead
 }
 
-func (q *quote) withoutOffer(sourceID string) *quote {
-	offers := slices.DeleteFunc(slices.Clone(q.offers), func(o *Offer) bool { return o.SourceID == sourceID })
-	return &quote{key: q.key, offers: offers, lead: leading(offers), suspects: q.suspects}
+func (q *quote) withdraw(sourceID string) {
+	q.offers = slices.DeleteFunc(q.offers, func(o *Offer) bool { return o.SourceID == sourceID })
+	q.lead = leading(q.offers)
 }
 
-func (q *quote) withSuspect(s Suspect) *quote {
-	return &quote{
-		key: q.key, offers: q.offers, lead: q.lead,
-		suspects: placed(q.suspects, s, func(s Suspect, id string) int { return cmp.Compare(s.SourceID, id) }, s.SourceID),
-	}
+func (q *quote) doubt(s Suspect) {
+	q.suspects = placed(q.suspects, s, compareSuspectSource, s.SourceID)
 }
 
-func (q *quote) withoutSuspect(sourceID string) []Suspect {
-	if len(q.suspects) == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(q.suspects), func(s Suspect) bool { return s.SourceID == sourceID })
-}
+func compareSuspectSource(s Suspect, sourceID string) int { return cmp.Compare(s.SourceID, sourceID) }
 
-// placed is a copy of a list sorted by source in which item stands for its source.
+// placed puts item into a list sorted by source, in place of what stood there for its source.
 func placed[T any](list []T, item T, compare func(T, string) int, source string) []T {
 	at, found := slices.BinarySearchFunc(list, source, compare)
 	if found {
-		list = slices.Clone(list)
 		list[at] = item
 		return list
 	}
-	grown := make([]T, len(list)+1)
-	copy(grown, list[:at])
-	grown[at] = item
-	copy(grown[at+1:], list[at:])
-	return grown
+	return slices.Insert(list, at, item)
 }

@@ -42,7 +42,7 @@ func (s *Strangers) Admit(from netip.Addr, now Moment, allowance Allowance) Verd
 	if row == nil {
 		row = quietest
 		key, v4 := addressKey(from)
-		*row = stranger{key: key, v4: v4, used: true, minute: minute{row.minute.admitted[:0]}}
+		*row = stranger{key: key, v4: v4, used: true, minute: minute{admitted: row.minute.admitted[:0]}}
 	}
 	row.last = now.Steady
 	verdict := row.verdict(now, allowance)

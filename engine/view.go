@@ -19,6 +19,9 @@ type View struct {
 	changesAt time.Time
 }
 
+// stepsInRank is how many small steps the sorting of a rate takes.
+const stepsInRank = 2
+
 // seat is the place of one quote.
 type seat struct {
 	quote *quote
@@ -63,8 +66,10 @@ func (b *Board) viewAfter(old *View, now time.Time, p *pace) *View {
 	for _, rest := range d.old {
 		d.leave(rest.rate)
 	}
-	p.step(len(d.fresh))
-	view.toBuy, view.toSell = d.ranked(Buy, old.toBuy), d.ranked(Sell, old.toSell)
+	p.step(stepsInRank * len(d.fresh))
+	view.toBuy = d.ranked(Buy, old.toBuy)
+	p.step(stepsInRank * len(d.fresh))
+	view.toSell = d.ranked(Sell, old.toSell)
 	return view
 }
 
