@@ -11,9 +11,10 @@ import (
 
 // ledger is what a snapshot holds besides books.
 type ledger struct {
-	accounts   [][]sleeper  // by part
-	claims     [][]keyClaim // of their keys, in parts
-	registry   engine.RegistryState
+	accounts   [][]sleeper             // by part
+	claims     [][]keyClaim            // of their keys, in parts
+	registry   engine.RegistryState    // without addresses
+	addresses  [][]engine.AddressState // by part
 	transition engine.Transition
 	steady     time.Duration
 }
@@ -33,8 +34,12 @@ func (d *decoder) ledgerPart(p *SnapshotPart) {
 	if len(p.Accounts) > 0 {
 		d.ledgerAccounts(p.Accounts)
 	}
-	for _, r := range p.Addresses {
-		d.ledger.registry.Addresses = append(d.ledger.registry.Addresses, d.address(r))
+	if len(p.Addresses) > 0 {
+		addresses := make([]engine.AddressState, len(p.Addresses))
+		for i, r := range p.Addresses {
+			addresses[i] = d.address(r)
+		}
+		d.ledger.addresses = append(d.ledger.addresses, addresses)
 	}
 	for _, r := range p.Sessions {
 		d.ledger.registry.Sessions = append(d.ledger.registry.Sessions, engine.SessionState{

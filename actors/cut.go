@@ -48,7 +48,7 @@ func (r *registryShare) settle(why *engine.Error) { r.cut.fail(why) }
 
 // registryCut is what the registrar hands over.
 type registryCut struct {
-	registry   engine.RegistryState
+	registry   engine.RegistryCut
 	transition engine.Transition
 	steady     time.Duration // no event up to the cut is of a later one
 }
@@ -134,15 +134,26 @@ func (c *cut) writeLedger(w *partWriter) {
 }
 
 func (w *partWriter) registry(r *registryCut) {
-	for addresses := range chunks(r.registry.Addresses) {
-		w.write(&SnapshotPart{Requires: snapshotVersion, Addresses: converted(addresses, addressRecord)})
+	some := make([]engine.AddressState, 0, partItemsMax)
+	write := func() {
+		if len(some) > 0 {
+			w.write(&SnapshotPart{Requires: snapshotVersion, Addresses: converted(some, addressRecord)})
+			some = some[:0]
+		}
 	}
-	for sessions := range chunks(r.registry.Sessions) {
+	for address := range r.registry.Addresses() {
+		if some = append(some, address); len(some) == partItemsMax {
+			write()
+		}
+	}
+	write()
+	rest := r.registry.Rest()
+	for sessions := range chunks(rest.Sessions) {
 		w.write(&SnapshotPart{Requires: snapshotVersion, Sessions: converted(sessions, sessionRecord)})
 	}
 	state := &SnapshotRegistry{
-		Wrong: rollingRecord(&r.registry.Wrong), Codes: rollingRecord(&r.registry.Codes),
-		Swept: int64(r.registry.Swept), LastId: r.registry.LastID, Steady: int64(r.steady),
+		Wrong: rollingRecord(&rest.Wrong), Codes: rollingRecord(&rest.Codes),
+		Swept: int64(rest.Swept), LastId: rest.LastID, Steady: int64(r.steady),
 	}
 	if r.transition != (engine.Transition{}) {
 		state.Transition = announcedRecord(r.transition)

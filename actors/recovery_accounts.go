@@ -55,7 +55,7 @@ func (r *tenantReplay) restore(l *ledger) error {
 		}
 	}
 	r.claims = l.claims
-	r.registry = engine.RestoreRegistry(l.registry, r.seal)
+	r.registry = engine.RestoreRegistry(l.registry, r.seal, l.addresses...)
 	r.transition, r.steady = l.transition, l.steady
 	*l = ledger{}
 	return nil

@@ -281,9 +281,9 @@ func (r *registrarActor) lost(one *ruling) {
 	}
 }
 
-// share hands over a copy of the registry.
+// share hands over the registry as it is now; nobody who logs in waits for it.
 func (r *registrarActor) share(m *registryShare) {
-	m.cut.registry = registryCut{r.registry.State(), *r.transition.Load(), r.clock.now().Steady}
+	m.cut.registry = registryCut{r.registry.Cut(), *r.transition.Load(), r.clock.now().Steady}
 	m.cut.arrived()
 }
 

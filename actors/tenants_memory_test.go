@@ -24,6 +24,7 @@ func population(t testing.TB, accounts int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
 	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
+	var registry engine.RegistryState
 	for id := uint64(1); id <= uint64(accounts); id++ {
 		account := citizen(t, id)
 		state, err := freeze(account)
@@ -31,11 +32,12 @@ func population(t testing.TB, accounts int) *memoryJournal {
 			t.Fatal(err)
 		}
 		c.ledgers[0] = append(c.ledgers[0], state)
-		c.registry.registry.Addresses = append(c.registry.registry.Addresses, engine.AddressState{
+		registry.Addresses = append(registry.Addresses, engine.AddressState{
 			Email: account.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
 		})
 	}
-	c.registry.registry.LastID, c.registry.steady = uint64(accounts), 2*time.Hour
+	registry.LastID = uint64(accounts)
+	c.registry.registry, c.registry.steady = engine.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
 	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
 		t.Fatal(err)
 	}

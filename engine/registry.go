@@ -27,7 +27,7 @@ const (
 // owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. Spans are
 // measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
 type Registry struct {
-	addresses map[EmailID]*address
+	addresses addressBook
 	sessions  map[Digest]session
 	opened    []Digest      // tokens in the order of their opening; may name some that are closed
 	wrong     rolling       // wrong tries over all addresses
@@ -36,28 +36,26 @@ type Registry struct {
 	lastID    uint64
 
 	// Of this process alone.
-	key     [32]byte // seals codes
-	clients clients
-	trying  int    // wrong tries on their way into the log
-	asking  int    // codes on their way into the log
-	handed  uint64 // the newest account id given away
+	key      [32]byte // seals codes
+	clients  clients
+	visitors map[Digest]*visitor // of addresses
+	trying   int                 // wrong tries on their way into the log
+	asking   int                 // codes on their way into the log
+	handed   uint64              // the newest account id given away
 }
 
-// address is an e-mail address that was asked about.
-type address struct {
-	account  uint64        // 0 before the first login
-	known    bool          // the account is in the log
-	kept     bool          // something of the address is in the log
-	again    time.Duration // from when another code may be asked for, steady
-	touched  time.Duration // the newest fact of it, steady
-	mails    tally
-	wrong    tally
-	sessions []Digest // in the order of their opening; may name some that are closed
+// visitor is what this process knows beyond the log of an address that somebody logs in with.
+type visitor struct {
+	account  uint64        // given away with a session that is not in the log yet, 0 = none
+	asked    time.Duration // as addressRow.again, for a code on its way into the log
+	trying   int           // wrong tries on their way into the log
+	code     *pendingCode
+	sessions []Digest // in the order of their opening
+}
 
-	// Of this process alone.
-	asked  time.Duration // as again, for a code on its way into the log
-	trying int           // wrong tries on their way into the log
-	code   *pendingCode
+// quiet reports that there is nothing to remember.
+func (v *visitor) quiet(now time.Duration) bool {
+	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || v.code.until <= now)
 }
 
 type pendingCode struct {
@@ -117,17 +115,27 @@ func (*SessionClosed) registryEvent() {}
 
 // NewRegistry is a registry without facts; key is fresh random bytes of this process.
 func NewRegistry(key [32]byte) *Registry {
-	return &Registry{key: key, addresses: map[EmailID]*address{}, sessions: map[Digest]session{}, clients: clients{}}
+	return &Registry{
+		key: key, addresses: newAddressBook(0), sessions: map[Digest]session{}, clients: clients{}, visitors: map[Digest]*visitor{},
+	}
 }
 
-// at is the entry of an address, made when it is new.
-func (r *Registry) at(email EmailID) *address {
-	a := r.addresses[email]
-	if a == nil {
-		a = &address{}
-		r.addresses[email] = a
+// visitor is the visitor with an address, made when he is new.
+func (r *Registry) visitor(email EmailID) *visitor {
+	v := r.visitors[email.digest]
+	if v == nil {
+		v = &visitor{}
+		r.visitors[email.digest] = v
 	}
-	return a
+	return v
+}
+
+// seen is a copy of what is known of the visitor with an address.
+func (r *Registry) seen(email EmailID) visitor {
+	if v := r.visitors[email.digest]; v != nil {
+		return *v
+	}
+	return visitor{}
 }
 
 // RequestCode decides that a code goes to an address (K1–K3). The answer is the same whether the address is known or not. The code
@@ -139,18 +147,17 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*Cod
 		return nil, tooMany(wait)
 	}
 	c.codes.add(now.Steady)
-	if entry := r.addresses[email]; entry != nil {
-		if wait := max(entry.again, entry.asked) - now.Steady; wait > 0 {
-			return nil, &Error{Code: CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
-		}
+	row := r.addresses.row(email)
+	if wait := max(row.again, r.seen(email).asked) - now.Steady; wait > 0 {
+		return nil, &Error{Code: CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
 	if wait := r.codes.wait(now.Steady, codesHourMax-r.asking); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	entry, day := r.at(email), DateOf(now.Wall)
-	entry.asked = now.Steady + CodeResendAfter
+	day := DateOf(now.Wall)
+	r.visitor(email).asked = now.Steady + CodeResendAfter
 	r.asking++
-	mailed := entry.mails.on(day) < mailsDayMax && entry.wrong.on(day) < wrongTriesDayMax
+	mailed := row.mails.on(day) < mailsDayMax && row.wrong.on(day) < wrongTriesDayMax
 	return &CodeIssued{email, universal(now.Wall), now.Steady, mailed}, nil
 }
 
@@ -160,7 +167,7 @@ func (r *Registry) Issue(e *CodeIssued, code Secret) {
 		seal: sealCode(r.key, e.Email, code.Reveal()), expires: e.At.Add(CodeLifetime), until: e.Steady + CodeLifetime,
 	}
 	if e.Mailed {
-		r.at(e.Email).code = pending
+		r.visitor(e.Email).code = pending
 	}
 }
 
@@ -178,47 +185,53 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.
 		return nil, tooMany(wait)
 	}
 	c.tries.add(now.Steady)
-	entry, pending := r.addresses[email], &pendingCode{}
-	if entry != nil && entry.code != nil {
-		pending = entry.code
+	row, pending := r.addresses.row(email), &pendingCode{}
+	if code := r.seen(email).code; code != nil {
+		pending = code
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address: the same work (S3)
 	right := hmac.Equal(seal[:], pending.seal[:])
-	if r.blocked(entry, now) {
+	if r.blocked(email, now) {
 		return nil, errCode()
 	}
+	visitor := r.visitor(email)
 	if !right || !pending.valid(now) {
-		r.failing(r.at(email))
+		r.failing(visitor)
 		return &CodeFailed{email, universal(now.Wall), now.Steady}, errCode()
 	}
-	entry.code = nil
-	if entry.account == 0 {
-		r.handed = max(r.handed, r.lastID) + 1
-		entry.account = r.handed
+	visitor.code = nil
+	account := row.account
+	if account == 0 {
+		if visitor.account == 0 {
+			r.handed = max(r.handed, r.lastID) + 1
+			visitor.account = r.handed
+		}
+		account = visitor.account
 	}
 	return &SessionOpened{
-		Account: entry.account, New: !entry.known, Email: email, Token: token,
+		Account: account, New: row.account == 0, Email: email, Token: token,
 		Expires: universal(now.Wall).Add(SessionLifetime), At: universal(now.Wall), Steady: now.Steady,
 	}, nil
 }
 
 // blocked reports that a limit against guessing is reached (S1).
-func (r *Registry) blocked(entry *address, now Moment) bool {
+func (r *Registry) blocked(email EmailID, now Moment) bool {
 	if r.wrong.total(now.Steady)+r.trying >= wrongTriesHourMax {
 		return true
 	}
-	return entry != nil && entry.wrong.on(DateOf(now.Wall))+entry.trying >= wrongTriesDayMax
+	row := r.addresses.row(email)
+	return row.wrong.on(DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
 }
 
 // failing counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
-func (r *Registry) failing(entry *address) {
-	entry.trying++
+func (r *Registry) failing(v *visitor) {
+	v.trying++
 	r.trying++
-	if entry.code == nil {
+	if v.code == nil {
 		return
 	}
-	if entry.code.tries++; entry.code.tries >= CodeTriesMax {
-		entry.code = nil
+	if v.code.tries++; v.code.tries >= CodeTriesMax {
+		v.code = nil
 	}
 }
 
@@ -228,13 +241,16 @@ func (r *Registry) Lost(event RegistryEvent) {
 	case *CodeIssued:
 		r.asking = max(0, r.asking-1)
 	case *CodeFailed:
-		r.tried(r.at(e.Email))
+		r.tried(e.Email)
 	}
 }
 
 // tried ends what failing began.
-func (r *Registry) tried(entry *address) {
-	entry.trying, r.trying = max(0, entry.trying-1), max(0, r.trying-1)
+func (r *Registry) tried(email EmailID) {
+	r.trying = max(0, r.trying-1)
+	if v := r.visitors[email.digest]; v != nil {
+		v.trying = max(0, v.trying-1)
+	}
 }
 
 // CloseSession decides a sign-out.

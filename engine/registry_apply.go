@@ -12,68 +12,82 @@ func (r *Registry) Apply(event RegistryEvent) {
 	case *CodeIssued:
 		r.codeIssued(e)
 	case *CodeFailed:
-		entry := r.touch(e.Email, e.Steady)
-		entry.wrong.add(DateOf(e.At))
+		r.touch(e.Email, e.Steady).wrong.add(DateOf(e.At))
 		r.wrong.add(e.Steady)
-		r.tried(entry)
+		r.tried(e.Email)
 	case *SessionOpened:
 		r.sessionOpened(e)
 	case *SessionClosed:
-		delete(r.sessions, e.Token)
+		r.end(e.Token)
 	default:
 		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
 }
 
-// touch is the entry of an address that something in the log is about.
-func (r *Registry) touch(email EmailID, now time.Duration) *address {
-	entry := r.at(email)
-	entry.kept, entry.touched = true, now
-	return entry
+// touch is the row of an address that something in the log is about, to be changed at once.
+func (r *Registry) touch(email EmailID, now time.Duration) *addressRow {
+	row := r.addresses.edit(email)
+	row.touched = now
+	return row
 }
 
 func (r *Registry) codeIssued(e *CodeIssued) {
 	r.sweep(e.Steady)
 	r.asking = max(0, r.asking-1)
 	r.codes.add(e.Steady)
-	entry := r.touch(e.Email, e.Steady)
-	entry.again = e.Steady + CodeResendAfter
-	if e.Mailed {
-		entry.code = nil
-		entry.mails.add(DateOf(e.At))
+	row := r.touch(e.Email, e.Steady)
+	row.again = e.Steady + CodeResendAfter
+	if !e.Mailed {
+		return
+	}
+	row.mails.add(DateOf(e.At))
+	if v := r.visitors[e.Email.digest]; v != nil {
+		v.code = nil
 	}
 }
 
 func (r *Registry) sessionOpened(e *SessionOpened) {
-	entry := r.touch(e.Email, e.Steady)
-	entry.account, entry.known = e.Account, true
+	r.touch(e.Email, e.Steady).account = e.Account
 	r.lastID = max(r.lastID, e.Account)
 	r.endSessions(e.Steady)
-	entry.sessions = slices.DeleteFunc(entry.sessions, func(token Digest) bool {
-		_, open := r.sessions[token]
-		return !open
-	})
-	if len(entry.sessions) == sessionsPerEmailMax {
-		delete(r.sessions, entry.sessions[0])
-		entry.sessions = slices.Delete(entry.sessions, 0, 1)
+	v := r.visitor(e.Email)
+	v.account = 0
+	if len(v.sessions) == sessionsPerEmailMax {
+		r.end(v.sessions[0])
 	}
-	r.open(e.Token, session{e.Account, e.Email, e.Expires, e.Steady + SessionLifetime}, entry)
+	r.open(e.Token, session{e.Account, e.Email, e.Expires, e.Steady + SessionLifetime})
 }
 
-func (r *Registry) open(token Digest, s session, entry *address) {
+func (r *Registry) open(token Digest, s session) {
 	r.sessions[token] = s
 	r.opened = append(r.opened, token)
-	entry.sessions = append(entry.sessions, token)
+	v := r.visitor(s.email)
+	v.sessions = append(v.sessions, token)
+}
+
+// end forgets a session.
+func (r *Registry) end(token Digest) *visitor {
+	s, open := r.sessions[token]
+	if !open {
+		return nil
+	}
+	delete(r.sessions, token)
+	v := r.visitor(s.email)
+	v.sessions = slices.DeleteFunc(v.sessions, func(other Digest) bool { return other == token })
+	return v
 }
 
 // endSessions forgets sessions that have ended or were closed. Steady time gives all the same span, so the first opened ends first.
 func (r *Registry) endSessions(now time.Duration) {
 	gone := 0
 	for _, token := range r.opened {
-		if s, open := r.sessions[token]; open && now < s.until {
+		s, open := r.sessions[token]
+		if open && now < s.until {
 			break
 		}
-		delete(r.sessions, token)
+		if v := r.end(token); v != nil && v.quiet(now) {
+			delete(r.visitors, s.email.digest)
+		}
 		gone++
 	}
 	r.opened = r.opened[gone:]
@@ -86,13 +100,13 @@ func (r *Registry) sweep(now time.Duration) {
 		return
 	}
 	r.swept = now
-	for email, entry := range r.addresses {
-		switch {
-		case entry.known || entry.kept && now-entry.touched < forgetAfter:
-		case entry.trying > 0 || entry.asked > now:
-			*entry = address{account: entry.account, asked: entry.asked, trying: entry.trying, code: entry.code}
-		default:
-			delete(r.addresses, email)
+	r.addresses.forget(func(row *addressRow) bool { return row.account == 0 && now-row.touched >= forgetAfter })
+	for digest, v := range r.visitors {
+		if _, kept := r.addresses.index[digest]; !kept && v.trying == 0 && v.asked <= now {
+			v.account = 0 // nobody waits for it any more
+		}
+		if v.quiet(now) {
+			delete(r.visitors, digest)
 		}
 	}
 }

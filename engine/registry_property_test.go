@@ -264,10 +264,10 @@ func TestK2_K5_S1_LoginsAndKeysFromSeeds(t *testing.T) {
 
 // sabotages are bugs planted before each step.
 func (w *loginWorld) sabotages() map[string]func() {
-	seen := map[EmailID]*pendingCode{}
+	seen := map[Digest]*pendingCode{}
 	return map[string]func(){
 		"a code works twice": func() {
-			for email, entry := range w.registry.addresses {
+			for email, entry := range w.registry.visitors {
 				if entry.code == nil {
 					entry.code = seen[email]
 				}
@@ -275,13 +275,13 @@ func (w *loginWorld) sabotages() map[string]func() {
 			}
 		},
 		"tries on their way don't count": func() {
-			for _, entry := range w.registry.addresses {
+			for _, entry := range w.registry.visitors {
 				entry.trying = 0
 			}
 		},
 		"wrong tries are forgotten": func() {
-			for _, entry := range w.registry.addresses {
-				entry.wrong = tally{}
+			for _, at := range w.registry.addresses.index {
+				w.registry.addresses.own(at).wrong = tally{}
 			}
 		},
 		"keys on their way don't count": func() {

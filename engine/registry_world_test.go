@@ -229,7 +229,7 @@ func (w *loginWorld) tryCode() {
 		w.propose(e, func() {})
 	default:
 		// Tries that are on their way count with those of another day, whichever the clock shows.
-		durable := w.registry.addresses[idOf(email)].wrong.count
+		durable := w.registry.addresses.row(idOf(email)).wrong.count
 		if count := max(w.wrongOfTheDay(email), durable) + w.onTheirWay(email); codeOfError(err) != CodeInvalidCode || count < wrongTriesDayMax {
 			w.fail("refused without an event after %d wrong tries: %v", count, err)
 		}
@@ -276,7 +276,7 @@ func (w *loginWorld) wrongOfTheDay(email string) int {
 // forget follows the registry when it forgets an address, which it may do after two days.
 func (w *loginWorld) forget(email string) {
 	tries := w.wrong[email]
-	if entry := w.registry.addresses[idOf(email)]; entry != nil && entry.wrong.count > 0 {
+	if w.registry.addresses.row(idOf(email)).wrong.count > 0 {
 		return
 	}
 	gone := len(tries) - w.onTheirWay(email)
