@@ -219,3 +219,26 @@ func TestCosts_Read(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCosts: whatever is read can be written and read again.
+func FuzzCosts(f *testing.F) {
+	f.Add("go go1.26\ncounter x\nbest 1 0\n")
+	f.Add("# a comment\n\ngo go1.26.8\ncounter valgrind-3.19.0 avx2\nbest 20000 0\nconvert 30000 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := readCosts(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		var again strings.Builder
+		if err := list.write(&again); err != nil {
+			t.Fatal(err)
+		}
+		second, err := readCosts(strings.NewReader(again.String()))
+		if err != nil || second.release != list.release || second.counter != list.counter || !maps.Equal(second.costs, list.costs) {
+			t.Errorf("%+v, then %+v %v", list, second, err)
+		}
+		if problems, notes := list.judge(second); len(problems)+len(notes) > 0 {
+			t.Errorf("%q %q", problems, notes)
+		}
+	})
+}
