@@ -1,0 +1,201 @@
+package actors
+
+import (
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// crowded is a refresh of so many sources, each with a quote of every institution in five currencies.
+func crowded(sources int, at time.Time, cents int) []engine.Refresh {
+	var refreshes []engine.Refresh
+	for source := range sources {
+		refresh := engine.Refresh{SourceID: fmt.Sprintf("list-%02d", source), ObservedAt: at, Slot: at, Complete: true}
+		for i, id := range newMarket().institutions {
+			for currency, base := range map[string]int{"USD": 57, "EUR": 63, "CAD": 42, "GBP": 75, "CHF": 70} {
+				text := fmt.Sprintf("%02d", (cents+i)%40)
+				refresh.Observations = append(refresh.Observations, engine.Observation{
+					InstitutionID: id, Currency: currency, Channel: engine.Branch,
+					Buy: fmt.Sprintf("%d.%s", base, text), Sell: fmt.Sprintf("%d.%s", base+2, text),
+				})
+			}
+		}
+		refreshes = append(refreshes, refresh)
+	}
+	return refreshes
+}
+
+// stuckClock holds up whoever reads it next, once it is told to.
+type stuckClock struct {
+	stick   atomic.Bool
+	stuck   chan struct{}
+	release chan struct{}
+}
+
+func newStuckClock() *stuckClock {
+	return &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (c *stuckClock) read() time.Time {
+	if c.stick.CompareAndSwap(true, false) {
+		c.stuck <- struct{}{}
+		<-c.release
+	}
+	return noon
+}
+
+// F12: however long the deciding and the applying of a refresh take, those who read are answered meanwhile, from what was durable
+// before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for it.
+func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
+	clock := newStuckClock()
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal, Clock: clock.read})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := best(t, s); got != "60" {
+		t.Fatalf("best is %s", got)
+	}
+	clock.stick.Store(true) // the clock is read to decide, and to look at what was applied
+	second := observeEach(s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
+	<-clock.stuck
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is being decided the best is %s", got)
+	}
+	clock.stick.Store(true)
+	clock.release <- struct{}{}
+	<-clock.stuck
+	if journal.appended() != 2 {
+		t.Fatalf("%d batches are durable while the second is being applied", journal.appended())
+	}
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is being applied the best is %s", got)
+	}
+	boards := make(chan *engine.Board, 1)
+	c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { boards <- c.boards[0] }}
+	c.missing.Store(1)
+	s.currencies["USD"].send(&share{cut: c})
+	if _, err := s.Held("USD"); err != nil { // an answer to what came behind the share
+		t.Fatal(err)
+	}
+	clock.release <- struct{}{}
+	second.group.Wait()
+	if got := best(t, s); got != "61" {
+		t.Errorf("after all the best is %s", got)
+	}
+	if got := (<-boards).State().Offers[0].Sell.String(); got != "61" {
+		t.Errorf("the cut that was taken meanwhile has %s", got)
+	}
+}
+
+// A panic of an errand that applies stops the node, and a cut that waits for it is given up.
+func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
+	s, failures := toyStage(t, 10)
+	nobody := spawnToy(t, s, &toy{behave: func(letter) {}})
+	clock := newStuckClock()
+	book := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	owner := &currencyActor{
+		clock: clock.read, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(), loaded: &atomic.Bool{},
+		writes: writes{limit: 5, flight: &flight{decision: engine.Decision{Events: []engine.Event{bogus{}}}}},
+	}
+	var err error
+	if owner.self, err = s.spawn("USD", owner); err != nil {
+		t.Fatal(err)
+	}
+	var ends []*engine.Error
+	gone := make(chan struct{}, 2)
+	cutting := func() {
+		c := &cut{boards: make([]*engine.Board, 1)}
+		c.done = func(c *cut) {
+			ends = append(ends, c.err.Load())
+			gone <- struct{}{}
+		}
+		c.missing.Store(1)
+		owner.self.send(&share{cut: c})
+	}
+	owner.self.send(&committed{})
+	cutting()
+	<-gone
+	cutting() // also after the node has stopped
+	<-gone
+	owner.self.stop()
+	nobody.stop()
+	if failures.Load() != 1 || len(ends) != 2 || ends[0] == nil || ends[1] == nil {
+		t.Errorf("%d failures; the cuts ended with %v", failures.Load(), ends)
+	}
+}
+
+// A long refresh is taken in inside a bubble of testing/synctest as well, and takes none of its time.
+func TestF12_ErrandsInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s, err := Open(Config{Journal: &memoryJournal{}, Clock: time.Now, Catalogue: testCatalogue()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.Ready()
+		receipt := observe(t, s, crowded(12, began, 1)...)
+		if receipt.Accepted == 0 || len(receipt.Refused) > 0 {
+			t.Errorf("receipt: %d accepted, %d refused", receipt.Accepted, len(receipt.Refused))
+		}
+		if passed := time.Since(began); passed != 0 {
+			t.Errorf("%v of the bubble's time have passed", passed)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whatever many callers hand over side by side, while others read, every board is one of the states between two batches, and the
+// log replayed gives the last one.
+func TestF12_RefreshOfEverySourceUnderReaders(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, crowded(6, noon.Add(-time.Hour), 0)...)
+	stop := make(chan struct{})
+	read := make(chan int, 2)
+	for range cap(read) {
+		go func() {
+			reads := 0
+			for {
+				select {
+				case <-stop:
+					read <- reads
+					return
+				default:
+				}
+				page, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: engine.LimitMax}})
+				if err != nil || len(page.Items) == 0 {
+					t.Errorf("%d rates, %v", len(page.Items), err)
+				}
+				for _, rate := range page.Items { // one refresh says the same time of all, as does the state before
+					if !rate.LastCheckedAt.Equal(page.Items[0].LastCheckedAt) {
+						t.Errorf("a board holds half a batch: %v and %v", rate.LastCheckedAt, page.Items[0].LastCheckedAt)
+						break
+					}
+				}
+				reads++
+			}
+		}()
+	}
+	for i := range 4 {
+		receipt := observe(t, s, crowded(6, noon.Add(time.Duration(i)*time.Minute), i)...)
+		if len(receipt.Refused) > 0 {
+			t.Fatalf("refused: %+v", receipt.Refused[0])
+		}
+	}
+	close(stop)
+	for range cap(read) {
+		if <-read == 0 {
+			t.Error("nobody read")
+		}
+	}
+	again := start(t, Config{Journal: journal.crashed()})
+	if !reflect.DeepEqual(states(t, again), states(t, s)) {
+		t.Error("the log gives another state")
+	}
+}
