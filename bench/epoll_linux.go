@@ -73,7 +73,7 @@ func (p *poller) wait(longest time.Duration) ([]unix.EpollEvent, error) {
 
 // waitExactly is epoll_pwait2, for which golang.org/x/sys has a number but no function.
 func (p *poller) waitExactly(longest time.Duration) (int, error) {
-	limit := unix.NsecToTimespec(int64(longest))
+	limit := struct{ seconds, nanoseconds int64 }{int64(longest / time.Second), int64(longest % time.Second)} // 64 bits on each machine
 	n, _, code := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)),
 		uintptr(unsafe.Pointer(&limit)), 0, 0)
 	if code != 0 {

@@ -175,7 +175,7 @@ func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err
 func (d *driver) receive(c *line) error {
 	n, err := unix.Read(c.socket, d.buffer)
 	switch {
-	case again(err):
+	case err != nil && again(err):
 		return nil
 	case err != nil:
 		return d.lose(c, err)
@@ -197,7 +197,8 @@ func (d *driver) receive(c *line) error {
 	return d.answered(c)
 }
 
-// answered counts an answer, and goes on.
+// answered counts an answer, and goes on. The moment of the answer is that of the next request as well: the clock is read once, and
+// nothing lies between the two but the making of the request.
 func (d *driver) answered(c *line) error {
 	now := d.now()
 	d.waiting--
