@@ -23,7 +23,8 @@ const (
 	connsDefault            = 16384
 )
 
-// bareContender answers from memory what the node answered, with the same HTTP library and settings, and does nothing else.
+// bareContender answers from memory what the node answered, with the same HTTP library and settings, and does nothing else. It is the
+// library as everybody uses it: what the node does to write a head or to arm a deadline more cheaply is the node's own.
 type bareContender struct {
 	program program
 	replies string // file of writeReplies
@@ -121,7 +122,7 @@ type bareReply struct {
 	body   []byte
 }
 
-// header is the reply's, in the node's order and spelling, which the library would change in reading.
+// header is the reply's, in the node's spelling, which the library would change in reading.
 func (r *reply) header() *fasthttp.ResponseHeader {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +28,8 @@ func testProgram(t *testing.T) program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self.args, self.env = []string{"-test.run=^TestAsSubcommand$"}, []string{asSubcommand + "=1"}
+	self.args = []string{"-test.run=^TestAsSubcommand$"}
+	self.env = []string{asSubcommand + "=1", "GORACE=atexit_sleep_ms=0"} // the race detector would let each end wait a second
 	return self
 }
 
@@ -71,6 +73,7 @@ func TestContenders(t *testing.T) {
 	found := started(t, node)
 	t.Run("node", func(t *testing.T) { checkNode(t, found, f) })
 	t.Run("node again", func(t *testing.T) { found = checkNodeAgain(t, node, found) })
+	t.Run("node on more", func(t *testing.T) { checkNodeOnMore(t, program) })
 	t.Run("bare", func(t *testing.T) { checkBare(t, found, f) })
 	t.Run("nginx", func(t *testing.T) { checkNginx(t, found, f) })
 	t.Run("postgres", func(t *testing.T) { checkPostgres(t, found, f) })
@@ -196,11 +199,36 @@ func checkNodeAgain(t *testing.T, node *nodeContender, found *target) *target {
 	return found
 }
 
-// headOf is the head of a raw answer without the values that each answer has for itself.
+// checkNodeOnMore wants what is invented to reach the node.
+func checkNodeOnMore(t *testing.T, program string) {
+	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 60, currencies: 16, accounts: 1, days: 1})
+	if err != nil || f.catalogue == "" {
+		t.Fatalf("%q: %v", f.catalogue, err)
+	}
+	node := newNode(program, f, "--quota-minute", "17")
+	found := started(t, node)
+	for target, want := range map[string]int{
+		"/v1/rates/best?currency=USD&operation=sell": 60, "/v1/rates/best?currency=QAP&operation=sell": 60,
+		"/v1/institutions/inventada-0016": 16,
+	} {
+		answer := asked(t, found, f.keys[0], &question{path: target})
+		if got := bytes.Count(answer.Body(), []byte(`"expiresAt"`)); got != want {
+			t.Errorf("%s: %d rates, want %d: %.300s", target, got, want, answer.Body())
+		}
+		if limit := string(answer.Header.Peek("X-RateLimit-Limit")); limit != "17" {
+			t.Errorf("a flag that is given has no effect: %s", limit)
+		}
+	}
+	ended(t, node, found)
+}
+
+// headOf are the lines of the head of a raw answer, in any order, without the values that each answer has for itself.
 func headOf(raw []byte) string {
 	head, _, _ := strings.Cut(string(raw), "\r\n\r\n")
-	own := regexp.MustCompile(`(?m)^(Date|X-Request-Id|X-Ratelimit-[A-Za-z]+|X-RateLimit-[A-Za-z]+|RateLimit): .*$`)
-	return own.ReplaceAllString(head, "$1: -")
+	lines := strings.Split(head, "\r\n")
+	slices.Sort(lines)
+	own := regexp.MustCompile(`(?m)^(Date|X-Request-Id|X-RateLimit-[A-Za-z]+|RateLimit): .*$`)
+	return own.ReplaceAllString(strings.Join(lines, "\n"), "$1: -")
 }
 
 func checkBare(t *testing.T, found *target, f *fixture) {

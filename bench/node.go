@@ -144,8 +144,8 @@ func metric(text []byte, name string) (uint64, error) {
 		if !is {
 			continue
 		}
-		number, err := strconv.ParseFloat(value, 64) // 1.234567e+06
-		if err != nil || number < 0 {
+		number, err := strconv.ParseFloat(value, 64)        // 1.234567e+06
+		if err != nil || !(number >= 0 && number < 1<<63) { // NaN too
 			return 0, fmt.Errorf("read the metric %s: want a count, found %q", name, value)
 		}
 		return uint64(number), nil

@@ -8,58 +8,48 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// rankedRow is a row of the ranking as it is read, null where nothing is published.
-type rankedRow struct {
-	dayLimit, daySpent, minuteLimit, minuteSpent int64 // with quota
-
-	total                                             *int64
-	institution, channel, name, kind, website         *string
-	source, sourceName, sourceURL                     *string
-	buy, sell, upstream                               *string
-	effective, published, collected, checked, expires *time.Time
-	priority                                          *int64
-	manual                                            *bool
+// readPage reads the rows of a ranking, and closes them. The total comes with the rows: beyond the end, where no mix asks, it is 0.
+func readPage(rows pgx.Rows, q *bestQuery) (*publishedPage, error) {
+	defer rows.Close()
+	page := &publishedPage{Data: make([]publishedRate, 0, q.limit), Operation: string(q.operation)}
+	page.Meta.GeneratedAt, page.Meta.QuoteCurrency = time.Now().UTC().Format(time.RFC3339), engine.QuoteCurrency
+	for rows.Next() {
+		page.Data = append(page.Data, publishedRate{Currency: q.currency})
+		if err := page.Data[len(page.Data)-1].scan(rows, &page.Meta.Total); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if next := q.cursor + len(page.Data); next < page.Meta.Total {
+		page.Meta.NextCursor = &next
+	}
+	return page, nil
 }
 
-func (r *rankedRow) scan(rows pgx.Rows, quota bool) error {
-	into := []any{
-		&r.dayLimit, &r.daySpent, &r.minuteLimit, &r.minuteSpent,
-		&r.total, &r.institution, &r.buy, &r.sell, &r.channel, &r.effective, &r.published,
-		&r.upstream, &r.name, &r.kind, &r.website, &r.source, &r.sourceName, &r.sourceURL, &r.collected, &r.checked, &r.expires,
-		&r.priority, &r.manual,
+// scan reads a row of rankingQuery and completes what follows from it.
+func (r *publishedRate) scan(rows pgx.Rows, total *int) error {
+	var effective, published *time.Time
+	var collected, checked, expires time.Time
+	if err := rows.Scan(total, &r.InstitutionID, &r.Buy, &r.Sell, &r.Channel, &effective, &published, &r.UpstreamSource,
+		&r.InstitutionName, &r.InstitutionType, &r.Website, &r.SourceID, &r.SourceName, &r.SourceURL,
+		&collected, &checked, &expires, &r.Priority, &r.Manual); err != nil {
+		return err
 	}
-	if !quota {
-		into = into[4:]
+	r.Kind, r.QuoteCurrency = string(engine.Commercial), engine.QuoteCurrency
+	r.ID = r.InstitutionID + ":" + r.Currency + ":" + r.Channel + ":" + r.Kind
+	r.CollectedAt, r.LastCheckedAt, r.ExpiresAt = instantText(collected), instantText(checked), instantText(expires)
+	r.DatePrecision = string(engine.PrecisionUnknown)
+	if effective != nil {
+		text := effective.Format(time.DateOnly)
+		r.EffectiveDate, r.DatePrecision = &text, string(engine.PrecisionDay)
 	}
-	return rows.Scan(into...)
+	if published != nil {
+		text := instantText(*published)
+		r.PublishedAt, r.DatePrecision = &text, string(engine.PrecisionDatetime)
+	}
+	return nil
 }
 
-// rate is the row as the interface shows it.
-func (r *rankedRow) rate(currency string) publishedRate {
-	rate := publishedRate{
-		InstitutionID: *r.institution, Currency: currency, QuoteCurrency: engine.QuoteCurrency, Buy: r.buy, Sell: r.sell,
-		Channel: *r.channel, Kind: string(engine.Commercial), EffectiveDate: shown(r.effective, time.DateOnly),
-		PublishedAt: shown(r.published, time.RFC3339Nano), UpstreamSource: r.upstream,
-		ID:              *r.institution + ":" + currency + ":" + *r.channel + ":" + string(engine.Commercial),
-		InstitutionName: *r.name, InstitutionType: *r.kind, Website: *r.website,
-		SourceID: *r.source, SourceName: *r.sourceName, SourceURL: *r.sourceURL,
-		CollectedAt: *shown(r.collected, time.RFC3339Nano), LastCheckedAt: *shown(r.checked, time.RFC3339Nano),
-		ExpiresAt: *shown(r.expires, time.RFC3339Nano), Priority: *r.priority, Manual: *r.manual,
-		DatePrecision: string(engine.PrecisionUnknown),
-	}
-	switch {
-	case r.published != nil:
-		rate.DatePrecision = string(engine.PrecisionDatetime)
-	case r.effective != nil:
-		rate.DatePrecision = string(engine.PrecisionDay)
-	}
-	return rate
-}
-
-func shown(at *time.Time, layout string) *string {
-	if at == nil {
-		return nil
-	}
-	text := at.UTC().Format(layout)
-	return &text
-}
+func instantText(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }

@@ -78,9 +78,10 @@ func readPublished(ctx context.Context, address, key string) ([]publishedRate, e
 	return rates, nil
 }
 
-// databaseSchema is normalised, with an index for each ranking that gives its rows in order and tells from itself which are current;
-// "ranked" is false for what an inactive institution publishes. Decimals have no fixed scale, so that 59.30 stays 59.30. Half of
-// each page of accounts is left free, so that a counter is written beside its old version and no index is touched.
+// databaseSchema is that of a site which reads rates a thousand times for each time that one is written: a rate carries the names
+// that are shown with it, and each ranking has an index that gives its rows in order and tells from itself which are current.
+// "ranked" is false for what an inactive institution publishes. Decimals have no fixed scale, so that 59.30 stays 59.30. Half of each
+// page of accounts is left free, so that a counter is written beside its old version and no index is touched.
 const databaseSchema = `
 CREATE TABLE institutions (
 	id text PRIMARY KEY, name text NOT NULL, type text NOT NULL, website text NOT NULL);
@@ -89,8 +90,10 @@ CREATE TABLE sources (
 CREATE TABLE rates (
 	institution_id text NOT NULL REFERENCES institutions, currency text NOT NULL, channel text NOT NULL, kind text NOT NULL,
 	buy numeric, sell numeric, effective_date date, published_at timestamptz, upstream_source text,
-	source_id text NOT NULL REFERENCES sources, collected_at timestamptz NOT NULL, last_checked_at timestamptz NOT NULL,
-	expires_at timestamptz NOT NULL, priority bigint NOT NULL, manual boolean NOT NULL, ranked boolean NOT NULL,
+	institution_name text NOT NULL, institution_type text NOT NULL, website text NOT NULL,
+	source_id text NOT NULL REFERENCES sources, source_name text NOT NULL, source_url text NOT NULL,
+	collected_at timestamptz NOT NULL, last_checked_at timestamptz NOT NULL, expires_at timestamptz NOT NULL,
+	priority bigint NOT NULL, manual boolean NOT NULL, ranked boolean NOT NULL,
 	PRIMARY KEY (currency, institution_id, channel, kind));
 CREATE INDEX rates_to_buy ON rates (currency, sell, priority, collected_at DESC, institution_id, channel)
 	INCLUDE (expires_at) WHERE kind = 'commercial' AND sell IS NOT NULL AND ranked;
@@ -153,7 +156,7 @@ func tablesOf(rates []publishedRate, keys []string) ([]*tableRows, error) {
 	institutions := newTable("institutions", "id name type website")
 	sources := newTable("sources", "id name url")
 	published := newTable("rates", "institution_id currency channel kind buy sell effective_date published_at upstream_source "+
-		"source_id collected_at last_checked_at expires_at priority manual ranked")
+		"institution_name institution_type website source_id source_name source_url collected_at last_checked_at expires_at priority manual ranked")
 	var knownInstitutions, knownSources []string
 	for i := range rates {
 		r := &rates[i]
@@ -210,7 +213,8 @@ func (r *publishedRate) row() ([]any, error) {
 	row := []any{
 		r.InstitutionID, r.Currency, r.Channel, r.Kind, decimal(r.Buy), decimal(r.Sell),
 		instant(time.DateOnly, r.EffectiveDate), instant(time.RFC3339, r.PublishedAt), r.UpstreamSource,
-		r.SourceID, instant(time.RFC3339, &r.CollectedAt), instant(time.RFC3339, &r.LastCheckedAt), instant(time.RFC3339, &r.ExpiresAt),
+		r.InstitutionName, r.InstitutionType, r.Website, r.SourceID, r.SourceName, r.SourceURL,
+		instant(time.RFC3339, &r.CollectedAt), instant(time.RFC3339, &r.LastCheckedAt), instant(time.RFC3339, &r.ExpiresAt),
 		r.Priority, r.Manual, true,
 	}
 	return row, errors.Join(problems...)

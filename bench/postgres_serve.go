@@ -12,8 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tasard/tasard/engine"
@@ -29,36 +29,31 @@ const (
 	// Connections of the pool. Reads keep the one core busy with a few; requests that are counted wait for the disk, and more of
 	// them share one flush.
 	readConnections  = 4
-	quotaConnections = 32
+	quotaConnections = 16
 	// Limits of an account: those of the node under load.
 	accountDayLimit    = 100_000_000
 	accountMinuteLimit = 60_000
 )
 
-// rankingColumns are read by scanRate in this order.
-const rankingColumns = `r.total, r.institution_id, r.buy::text AS buy, r.sell::text AS sell, r.channel, r.effective_date, r.published_at,
-	r.upstream_source, i.name, i.type, i.website, r.source_id, s.name AS source_name, s.url, r.collected_at, r.last_checked_at, r.expires_at,
-	r.priority, r.manual`
-
 // rankingQuery cuts a page in the order of the index; %[1]s is the side, %[2]s its direction.
-const rankingQuery = `SELECT ` + rankingColumns + ` FROM (
-		SELECT *, count(*) OVER () AS total FROM rates
-		WHERE currency = $1 AND kind = 'commercial' AND %[1]s IS NOT NULL AND ranked AND expires_at > now()
-		ORDER BY %[1]s %[2]s, priority, collected_at DESC, institution_id, channel LIMIT $2 OFFSET $3
-	) r JOIN institutions i ON i.id = r.institution_id JOIN sources s ON s.id = r.source_id
-	ORDER BY r.%[1]s %[2]s, r.priority, r.collected_at DESC, r.institution_id, r.channel`
+const rankingQuery = `SELECT (SELECT count(*) FROM rates r WHERE ` + rankingCondition + `) AS total,
+		r.institution_id, r.buy::text AS buy, r.sell::text AS sell, r.channel, r.effective_date, r.published_at, r.upstream_source,
+		r.institution_name, r.institution_type, r.website, r.source_id, r.source_name, r.source_url,
+		r.collected_at, r.last_checked_at, r.expires_at, r.priority, r.manual
+	FROM rates r WHERE ` + rankingCondition + `
+	ORDER BY r.%[1]s %[2]s, r.priority, r.collected_at DESC, r.institution_id, r.channel LIMIT $2 OFFSET $3`
 
-// countedQuery counts the request and answers it in one statement, so that there is one way to the database and back. The minute
-// is the clock's, which is less work than the node's exact sliding one. No row: the key is unknown, or a limit is reached.
-const countedQuery = `WITH admitted AS (
-		UPDATE accounts a SET
-			day_spent = CASE WHEN a.day = t.day THEN a.day_spent + 1 ELSE 1 END, day = t.day,
-			minute_spent = CASE WHEN a.minute = t.minute THEN a.minute_spent + 1 ELSE 1 END, minute = t.minute
-		FROM api_keys k, (SELECT (now() AT TIME ZONE 'America/Santo_Domingo')::date AS day, date_trunc('minute', now()) AS minute) t
-		WHERE k.digest = $4 AND k.revoked_at IS NULL AND a.id = k.account_id
-			AND (a.day <> t.day OR a.day_spent < a.day_limit) AND (a.minute <> t.minute OR a.minute_spent < a.minute_limit)
-		RETURNING a.day_limit, a.day_spent, a.minute_limit, a.minute_spent)
-	SELECT admitted.*, page.* FROM admitted LEFT JOIN LATERAL (%s) page ON true`
+const rankingCondition = `r.currency = $1 AND r.kind = 'commercial' AND r.%[1]s IS NOT NULL AND r.ranked AND r.expires_at > now()`
+
+// countQuery counts a request in both windows. The minute is the clock's, which is less work than the node's exact sliding one. No
+// row: the key is unknown, or a limit is reached.
+const countQuery = `UPDATE accounts a SET
+		day_spent = CASE WHEN a.day = t.day THEN a.day_spent + 1 ELSE 1 END, day = t.day,
+		minute_spent = CASE WHEN a.minute = t.minute THEN a.minute_spent + 1 ELSE 1 END, minute = t.minute
+	FROM api_keys k, (SELECT (now() AT TIME ZONE 'America/Santo_Domingo')::date AS day, date_trunc('minute', now()) AS minute) t
+	WHERE k.digest = $1 AND k.revoked_at IS NULL AND a.id = k.account_id
+		AND (a.day <> t.day OR a.day_spent < a.day_limit) AND (a.minute <> t.minute OR a.minute_spent < a.minute_limit)
+	RETURNING a.minute_limit, least(a.day_limit - a.day_spent, a.minute_limit - a.minute_spent)`
 
 // knownQuery tells why there was no row.
 const knownQuery = `SELECT EXISTS (SELECT FROM api_keys WHERE digest = $1 AND revoked_at IS NULL)`
@@ -86,9 +81,6 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	config.MaxConns = readConnections
 	if s.quota {
 		config.MaxConns = quotaConnections
-		for operation, query := range s.queries {
-			s.queries[operation] = fmt.Sprintf(countedQuery, query)
-		}
 	}
 	config.MinConns = config.MaxConns
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -190,57 +182,51 @@ func (s *postgresServer) best(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.Bytes()) // a caller who is gone needs no answer
 }
 
-// page asks the database.
+// page asks the database. With quota the count and the ranking go there together, and are one transaction: one way there and back.
 func (s *postgresServer) page(ctx context.Context, header http.Header, q *bestQuery, authorization string) (*publishedPage, error) {
-	args := []any{q.currency, q.limit, q.cursor}
-	var digest engine.Digest
-	if s.quota {
-		var known bool
-		key, _ := strings.CutPrefix(authorization, "Bearer ")
-		if digest, known = engine.ReadKey([]byte(key)); !known {
-			return nil, errUnknownKey
+	if !s.quota {
+		rows, err := s.pool.Query(ctx, s.queries[q.operation], q.currency, q.limit, q.cursor)
+		if err != nil {
+			return nil, err
 		}
-		args = append(args, digest[:])
+		return readPage(rows, q)
 	}
-	rows, err := s.pool.Query(ctx, s.queries[q.operation], args...)
+	key, _ := strings.CutPrefix(authorization, "Bearer ")
+	digest, known := engine.ReadKey([]byte(key))
+	if !known {
+		return nil, errUnknownKey
+	}
+	var both pgx.Batch
+	both.Queue(countQuery, digest[:])
+	both.Queue(s.queries[q.operation], q.currency, q.limit, q.cursor)
+	results := s.pool.SendBatch(ctx, &both)
+	page, err := readCounted(results, header, q)
+	if err = errors.Join(err, results.Close()); errors.Is(err, errRefused) {
+		err = s.refusal(ctx, digest)
+	}
+	return page, err
+}
+
+// readCounted reads what came of the count, writes the limits, and reads the page.
+func readCounted(results pgx.BatchResults, header http.Header, q *bestQuery) (*publishedPage, error) {
+	var limit, remaining int64
+	switch err := results.QueryRow().Scan(&limit, &remaining); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, errRefused
+	case err != nil:
+		return nil, err
+	}
+	header.Set("X-RateLimit-Limit", strconv.FormatInt(limit, 10))
+	header.Set("X-RateLimit-Remaining", strconv.FormatInt(remaining, 10))
+	rows, err := results.Query()
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	page := &publishedPage{Data: make([]publishedRate, 0, q.limit), Operation: string(q.operation)}
-	page.Meta.GeneratedAt, page.Meta.QuoteCurrency = time.Now().UTC().Format(time.RFC3339), engine.QuoteCurrency
-	var read rankedRow
-	for rows.Next() {
-		if err := read.scan(rows, s.quota); err != nil {
-			return nil, err
-		}
-		if read.total != nil { // null: admitted, and nothing is published
-			page.Meta.Total = int(*read.total)
-			page.Data = append(page.Data, read.rate(q.currency))
-		}
-	}
-	rows.Close()
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if s.quota {
-		if err := s.admitted(ctx, header, &read, digest); err != nil {
-			return nil, err
-		}
-	}
-	if next := q.cursor + len(page.Data); next < page.Meta.Total {
-		page.Meta.NextCursor = &next
-	}
-	return page, nil
+	return readPage(rows, q)
 }
 
-// admitted writes the limits, or tells why there was no row.
-func (s *postgresServer) admitted(ctx context.Context, header http.Header, read *rankedRow, digest engine.Digest) error {
-	if read.dayLimit > 0 {
-		header.Set("X-RateLimit-Limit", strconv.FormatInt(read.minuteLimit, 10))
-		header.Set("X-RateLimit-Remaining", strconv.FormatInt(min(read.minuteLimit-read.minuteSpent, read.dayLimit-read.daySpent), 10))
-		return nil
-	}
+// refusal tells why a request was not counted.
+func (s *postgresServer) refusal(ctx context.Context, digest engine.Digest) error {
 	var known bool
 	if err := s.pool.QueryRow(ctx, knownQuery, digest[:]).Scan(&known); err != nil {
 		return err

@@ -60,12 +60,13 @@ func ownProgram() (program, error) {
 
 // child is a process that the bench started, and ends.
 type child struct {
-	name   string
-	cmd    *exec.Cmd
-	ends   syscall.Signal
-	output *tail
-	done   chan struct{} // closed when it has ended
-	ended  error         // how, once done is closed
+	name     string
+	cmd      *exec.Cmd
+	ends     syscall.Signal
+	patience time.Duration // of stop
+	output   *tail
+	done     chan struct{} // closed when it has ended
+	ended    error         // how, once done is closed
 }
 
 // spawn starts a process on one core, any with core < 0. It is not awaited.
@@ -75,7 +76,7 @@ func spawn(c *command, core int) (*child, error) {
 	cmd.Env = append(environment(), c.program.env...)
 	cmd.SysProcAttr = attributes(c)
 	cmd.WaitDelay = stopMax // for those that inherited its output and live longer
-	p := &child{name: c.name, cmd: cmd, ends: c.ends, output: newTail(), done: make(chan struct{})}
+	p := &child{name: c.name, cmd: cmd, ends: c.ends, patience: stopMax, output: newTail(), done: make(chan struct{})}
 	if p.ends == 0 {
 		p.ends = syscall.SIGTERM
 	}
@@ -146,13 +147,13 @@ func (p *child) stop() error {
 		return err
 	}
 	_ = p.cmd.Process.Signal(p.ends) // it may end at this moment
-	patience := time.NewTimer(stopMax)
+	patience := time.NewTimer(p.patience)
 	defer patience.Stop()
 	select {
 	case <-p.done:
 	case <-patience.C:
 		p.kill()
-		return fmt.Errorf("%s did not end within %v of %v and was killed; its last lines:\n%s", p.name, stopMax, p.ends, p.output)
+		return fmt.Errorf("%s did not end within %v of %v and was killed; its last lines:\n%s", p.name, p.patience, p.ends, p.output)
 	}
 	if p.ended != nil {
 		return fmt.Errorf("%s: %w at its end; its last lines:\n%s", p.name, p.ended, p.output)
