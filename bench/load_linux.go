@@ -100,12 +100,12 @@ func newDriver(ctx context.Context, l *load, patience time.Duration) (*driver, e
 	}
 	d := &driver{
 		load: l, place: place, patience: patience, poll: poll,
-		random: rand.New(rand.NewPCG(l.seed, 0)),
-		began:  time.Now(),
-		lines:  make([]line, l.connections),
-		free:   ring{numbers: make([]int, l.connections)},
-		buffer: make([]byte, loadReadBytes),
-		opens:  math.MaxInt64, closes: math.MaxInt64,
+		random:  rand.New(rand.NewPCG(l.seed, 0)),
+		began:   time.Now(),
+		lines:   make([]line, l.connections),
+		free:    ring{numbers: make([]int, l.connections)},
+		buffer:  make([]byte, loadReadBytes),
+		opens:   math.MaxInt64,
 		latency: hdrhistogram.New(1, int64(loadLatencyMax), loadDigits),
 	}
 	if l.rate > 0 {

@@ -239,6 +239,18 @@ func TestLoad_BeginningIsNotCharged(t *testing.T) {
 	})
 }
 
+// The moments begin with the load, not with its first connection.
+func TestLoad_NothingIsSentWhileConnecting(t *testing.T) {
+	d, err := newDriver(t.Context(), short(serveRaw(t, silent).address(), 2, 1000), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	if err := errors.Join(d.connect(t.Context()), d.sendDue(d.now())); err != nil || d.everSent > 0 {
+		t.Errorf("%d requests sent before the load begins, error %v", d.everSent, err)
+	}
+}
+
 // A rate above what the target can do: everything that was due is waited for, within the patience, and the time goes on.
 func TestLoad_Overload(t *testing.T) {
 	const each = 2 * time.Millisecond
@@ -498,7 +510,9 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 			}
 		})
 		defer server.end()
-		if err := accounted(t, short(server.address(), connections, rate)); err != nil {
+		l := short(server.address(), connections, rate)
+		l.warmup = rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond}).Draw(r, "warm-up")
+		if err := accounted(t, l); err != nil {
 			r.Fatal(err)
 		}
 	})
@@ -512,7 +526,7 @@ func answerPlainly(conn *net.TCPConn) bool {
 // accounted runs a load and holds its books against what was asked, and against what was to be asked.
 func accounted(t *testing.T, l *load) error {
 	asker := simplest()
-	l.asker, l.warmup, l.measure = asker, 5*time.Millisecond, 15*time.Millisecond
+	l.asker, l.measure = asker, 15*time.Millisecond
 	d, err := newDriver(t.Context(), l, 10*time.Millisecond)
 	if err != nil {
 		return err
@@ -531,6 +545,9 @@ func accounted(t *testing.T, l *load) error {
 	found, err := d.run(t.Context())
 	if err != nil {
 		return ignore(err, errGone, errSilent)
+	}
+	if l.warmup == 0 && early > 0 {
+		return fmt.Errorf("%d requests before the load began", early)
 	}
 	want := asker.asked - early
 	if l.rate > 0 {
