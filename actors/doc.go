@@ -20,6 +20,7 @@
 // # Goroutines
 //
 //	relief (at least two)  runs actors that a fact woke up, or whose asker has served others long enough
+//	errand                 decides or applies for a currency, then ends; at most one of each, and one processor is left
 //	writer                 waits for the disk: appends, and lets go of old records
 //	keeper                 encodes and writes snapshots
 //	sweeper                tells the shards when to put idle accounts aside
@@ -44,14 +45,19 @@
 // # Life of a write
 //
 //	caller       System.Observe                      split by currency, cut into commands
-//	currency     Decide → events → records           all that waits is decided as one batch
+//	currency     queues it; all that waits is decided as one batch
+//	errand       Decide → events → records
 //	journal      gathers the batches of all currencies
 //	writer       Append: one sync for all of it
 //	journal      committed, in order; the next batch
-//	currency     Apply, board to the directory, receipts; then decides what has come meanwhile
+//	errand       Apply, the next board and its view
+//	currency     both at once for its readers, board to the directory, receipts; then what has come meanwhile
 //
 // Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last
-// board. A command whose decision panics, or makes a record that no log can hold, fails alone.
+// board: a turn of a currency's actor is short whatever is taken in, because nothing of a book is done in
+// one. The book is the errand's while one is at work, and an errand takes breath every fraction of a
+// millisecond (breath.go), so that on a single processor readers go first as well. A command whose decision
+// panics, or makes a record that no log can hold, fails alone.
 //
 // An answer to a slot of the schedule is one write for each currency that it speaks of. A crash may fall
 // between them: Slots calls such a slot undone, and whoever was heard for it answers Repeated when it is
@@ -84,7 +90,7 @@
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
 // and before those after it, because letters of one sender stay in order. The currency answers with its
-// board and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then
+// board, once what was committed before is in it, and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then
 // the writer lets go of old records. Export and States are cuts as well, of boards alone.
 //
 // # Recovery

@@ -44,6 +44,8 @@ func (v *View) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*View{v}, q
 // ratesPage lists several currencies one after the other; views are sorted by currency.
 func ratesPage(views []*View, q RatesQuery) *Page[*Rate] {
 	cut := cutter[*Rate]{cut: q.Cut}
+	rest := q.Filter
+	rest.Currency = "" // is that of the views that are looked at
 	var changesAt time.Time
 	for _, view := range views {
 		if q.Currency != "" && q.Currency != view.currency {
@@ -54,7 +56,7 @@ func ratesPage(views []*View, q RatesQuery) *Page[*Rate] {
 		if q.Institution != "" {
 			rates = view.of(q.Institution)
 		}
-		choose(&cut, rates, &q.Filter)
+		choose(&cut, rates, &rest)
 	}
 	return cut.page(changesAt)
 }
@@ -90,11 +92,24 @@ func (c *cutter[T]) add(item T) {
 	c.total++
 }
 
+// addAll is add for each of a list.
+func (c *cutter[T]) addAll(list []T) {
+	from := min(max(0, c.cut.Cursor-c.total), len(list))
+	to := min(from+c.cut.Limit-len(c.items), len(list))
+	c.items = append(c.items, list[from:to]...)
+	c.total += len(list)
+}
+
 func (c *cutter[T]) page(changesAt time.Time) *Page[T] {
 	return newPage(c.items, c.total, c.cut, changesAt)
 }
 
+// choose adds the rates that match; a filter that all of them match need not look at each.
 func choose(c *cutter[*Rate], rates []*Rate, f *Filter) {
+	if f.Institution == "" && f.Channel == "" && f.Kind == "" && f.Currency == "" {
+		c.addAll(rates)
+		return
+	}
 	for _, rate := range rates {
 		if f.matches(rate) {
 			c.add(rate)

@@ -169,14 +169,3 @@ func (s *state) trim(date, oldest Date) {
 		s.days[date] = &day{date, kept}
 	}
 }
-
-// compareRows is the order of rows within one day (P4).
-func compareRows(a, b HistoryEntry) int {
-	return cmp.Or(
-		cmp.Compare(a.InstitutionID, b.InstitutionID),
-		cmp.Compare(a.Currency, b.Currency),
-		cmp.Compare(a.Channel, b.Channel),
-		cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.SourceID, b.SourceID),
-	)
-}

@@ -136,9 +136,9 @@ func BenchmarkF12_LongestPiece(b *testing.B) {
 // pieces are the times between the pauses of some work.
 func pieces(book *Book, work func()) []time.Duration {
 	var all []time.Duration
-	last := time.Now()
+	last := time.Now() //nolint:forbidigo // a benchmark measures real time
 	cut := func() {
-		now := time.Now()
+		now := time.Now() //nolint:forbidigo // the same
 		all, last = append(all, now.Sub(last)), now
 	}
 	book.Paced(cut)

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -12,22 +13,19 @@ func (b *Board) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage
 // historyPage merges the days of several currencies in list order (P4): by date, then institution, currency and so on. It counts
 // every match and copies only those of the page.
 func historyPage(boards []*Board, q HistoryQuery) *Page[HistoryEntry] {
-	var items []HistoryEntry
-	total := 0
+	cut := cutter[HistoryEntry]{cut: q.Cut}
 	for _, group := range daysBetween(boards, q) {
 		matches := group.count(&q.Filter)
-		if total+matches > q.Cursor && len(items) < q.Limit {
-			rows := group.rows(&q.Filter)
-			from := max(0, q.Cursor-total)
-			to := min(len(rows), from+q.Limit-len(items))
-			items = append(items, rows[from:to]...)
+		if cut.total+matches > q.Cursor && len(cut.items) < q.Limit {
+			group.choose(&cut, &q.Filter)
+		} else {
+			cut.total += matches
 		}
-		total += matches
 	}
-	return newPage(items, total, q.Cut, time.Time{})
+	return cut.page(time.Time{})
 }
 
-// sameDay is one date in one or several currencies.
+// sameDay is one date in one or several currencies, by currency.
 type sameDay []*day
 
 func daysBetween(boards []*Board, q HistoryQuery) []sameDay {
@@ -64,12 +62,13 @@ func chunkByDate(days []*day) func(yield func(sameDay) bool) {
 func (s sameDay) count(f *Filter) int {
 	n := 0
 	for _, day := range s {
-		if f.Institution == "" && f.Channel == "" && f.Kind == "" {
-			n += len(day.rows)
+		rows := day.of(f.Institution)
+		if f.Channel == "" && f.Kind == "" {
+			n += len(rows)
 			continue
 		}
-		for i := range day.rows {
-			if f.matchesKey(day.rows[i].key()) {
+		for i := range rows {
+			if f.matchesKey(rows[i].key()) {
 				n++
 			}
 		}
@@ -77,17 +76,48 @@ func (s sameDay) count(f *Filter) int {
 	return n
 }
 
-func (s sameDay) rows(f *Filter) []HistoryEntry {
-	var rows []HistoryEntry
-	for _, day := range s {
-		for i := range day.rows {
-			if f.matchesKey(day.rows[i].key()) {
-				rows = append(rows, day.rows[i])
+// of are the rows of an institution, "" of all. Rows of one day are sorted by institution.
+func (d *day) of(institution string) []HistoryEntry {
+	if institution == "" {
+		return d.rows
+	}
+	from := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].InstitutionID >= institution })
+	return d.rows[from : from+leadingRows(d.rows[from:], institution)]
+}
+
+// leadingRows is how many of the first rows are of an institution.
+func leadingRows(rows []HistoryEntry, institution string) int {
+	n := 0
+	for n < len(rows) && rows[n].InstitutionID == institution {
+		n++
+	}
+	return n
+}
+
+// choose passes the rows of all currencies side by side, institution by institution.
+func (s sameDay) choose(cut *cutter[HistoryEntry], f *Filter) {
+	rest := make([][]HistoryEntry, len(s))
+	for i, day := range s {
+		rest[i] = day.of(f.Institution)
+	}
+	for {
+		institution, any := "", false
+		for _, rows := range rest {
+			if len(rows) > 0 && (!any || rows[0].InstitutionID < institution) {
+				institution, any = rows[0].InstitutionID, true
 			}
 		}
+		if !any {
+			return
+		}
+		for i, rows := range rest {
+			n := leadingRows(rows, institution)
+			for j := range n {
+				if f.matchesKey(rows[j].key()) {
+					cut.add(rows[j])
+				}
+			}
+			rest[i] = rows[n:]
+		}
 	}
-	if len(s) > 1 {
-		slices.SortFunc(rows, compareRows)
-	}
-	return rows
 }

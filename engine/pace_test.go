@@ -75,7 +75,7 @@ func sameView(t *rapid.T, got, want *View) {
 	for what, lists := range map[string][2][]*Rate{
 		"rates": {got.rates, want.rates}, "to buy": {got.toBuy, want.toBuy}, "to sell": {got.toSell, want.toSell},
 	} {
-		if !slices.EqualFunc(lists[0], lists[1], func(a, b *Rate) bool { return *a == *b }) {
+		if !slices.EqualFunc(lists[0], lists[1], sameRate) {
 			t.Fatalf("%s: %d and %d, or others: %+v, want %+v", what, len(lists[0]), len(lists[1]), lists[0], lists[1])
 		}
 	}

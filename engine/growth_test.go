@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// What a market answers is what one would find by looking at everything, sorting it and cutting it.
+func TestF11_PagesAreThePlainOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var books []*Book
+		for _, currency := range []string{"EUR", "USD"} {
+			books = append(books, NewBook(currency, testCatalogue(), DefaultRules()))
+		}
+		now := noon
+		for range rapid.IntRange(1, 15).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "hours")) * time.Hour)
+			book := rapid.SampledFrom(books).Draw(t, "book")
+			decision, _ := book.Decide(drawCommand(t, now, book.Board().Held()), now)
+			replay(book, decision.Events)
+		}
+		boards := []*Board{books[0].Board(), books[1].Board()}
+		market := NewMarket(testCatalogue(), boards, now)
+		filter := Filter{
+			Currency:    rapid.SampledFrom([]string{"", "", "USD", "EUR", "GBP"}).Draw(t, "currency"),
+			Institution: rapid.SampledFrom([]string{"", "", "bhd", "popular", "romana", "zz"}).Draw(t, "institution"),
+			Channel:     rapid.SampledFrom([]Channel{"", "", Branch, Unspecified}).Draw(t, "channel"),
+			Kind:        rapid.SampledFrom([]Kind{"", "", Commercial, Reference}).Draw(t, "kind"),
+		}
+		cut := Cut{rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(0, 12).Draw(t, "cursor")}
+		from := DateOf(noon).AddDays(rapid.IntRange(-3, 3).Draw(t, "from"))
+		history := HistoryQuery{filter, cut, from, from.AddDays(rapid.IntRange(0, 10).Draw(t, "days"))}
+		samePage(t, "rates", market.Rates(RatesQuery{filter, cut}), plainRates(boards, filter, now), cut, sameRate)
+		samePage(t, "history", market.History(history), plainHistory(boards, &history), cut, sameRow)
+		sameInstitutions(t, market, boards, now)
+	})
+}
+
+func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, cut Cut, equal func(a, b T) bool) {
+	want := pageOf(all, cut, time.Time{})
+	if got.Total != want.Total || got.Next != want.Next || !slices.EqualFunc(got.Items, want.Items, equal) {
+		t.Fatalf("%s: %d of %d, next %d, want %d of %d, next %d: %+v, want %+v",
+			what, len(got.Items), got.Total, got.Next, len(want.Items), want.Total, want.Next, got.Items, want.Items)
+	}
+}
+
+func plainRates(boards []*Board, f Filter, now time.Time) (all []*Rate) {
+	for _, board := range boards {
+		for _, rate := range board.View(now).rates {
+			if f.matches(rate) {
+				all = append(all, rate)
+			}
+		}
+	}
+	return all
+}
+
+func plainHistory(boards []*Board, q *HistoryQuery) (all []HistoryEntry) {
+	for _, board := range boards {
+		for _, row := range board.State().History {
+			if row.Date >= q.From && row.Date <= q.To && (q.Currency == "" || q.Currency == row.Currency) && q.matchesKey(row.key()) {
+				all = append(all, row)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b HistoryEntry) int {
+		return cmp.Or(
+			cmp.Compare(a.Date, b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
+			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind),
+		)
+	})
+	return all
+}
+
+func sameInstitutions(t *rapid.T, market *Market, boards []*Board, now time.Time) {
+	items := market.Institutions(InstitutionsQuery{Cut: Cut{LimitMax, 0}}).Items
+	for _, item := range items {
+		rates := plainRates(boards, Filter{Institution: item.ID}, now)
+		detail, err := market.Institution(item.ID)
+		if err != nil || !slices.EqualFunc(detail.Rates, rates, sameRate) {
+			t.Fatalf("%s: %+v, %v, want %+v", item.ID, detail, err, rates)
+		}
+		currencies, current := []string{}, 0
+		for _, rate := range rates {
+			currencies = append(currencies, rate.Currency)
+			if !rate.Stale {
+				current++
+			}
+		}
+		if currencies = slices.Compact(currencies); !slices.Equal(item.Currencies, currencies) || item.CurrentQuoteCount != current {
+			t.Fatalf("%s: %v with %d current, want %v with %d", item.ID, item.Currencies, item.CurrentQuoteCount, currencies, current)
+		}
+	}
+}
+
+func sameRate(a, b *Rate) bool { return *a == *b }
+
+func sameRow(a, b HistoryEntry) bool { return a == b }
+
+// A page of the same size is cut with the same memory from ten times as many institutions and ten times as many currencies: what is
+// not on it is passed, never gathered.
+func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
+	small, large := newTown(t, 45, 2), newTown(t, 450, 20)
+	for name, ask := range townQuestions() {
+		before, after := bytesOf(func() { ask(small) }), bytesOf(func() { ask(large) })
+		if after > before+before/10 {
+			t.Errorf("%s: %d bytes, and %d with ten times as much to choose from", name, before, after)
+		}
+	}
+}
+
+// Gathering all matches before the page is cut is found out.
+func TestF11_APageOfTheSameSizeTakesTheSameMemory_Control(t *testing.T) {
+	gather := func(town *town) {
+		pageOf(plainRates(town.boards[:1], Filter{}, town.now), Cut{10, 0}, time.Time{})
+	}
+	small, large := newTown(t, 45, 2), newTown(t, 450, 20)
+	if before, after := bytesOf(func() { gather(small) }), bytesOf(func() { gather(large) }); after <= before+before/10 {
+		t.Errorf("gathering takes %d bytes, and %d with ten times as much", before, after)
+	}
+}
+
+// town is a market in which everybody has the same prices in every currency.
+type town struct {
+	boards []*Board
+	market *Market
+	view   *View
+	now    time.Time
+}
+
+func newTown(t testing.TB, institutions, currencies int) *town {
+	t.Helper()
+	one := &town{}
+	for i := range currencies {
+		c := newCrowd(institutions, 1)
+		c.book.currency = fmt.Sprintf("C%02d", i)
+		one.boards, one.now = append(one.boards, c.book.Board()), c.now
+	}
+	one.market = NewMarket(one.boards[0].catalogue, one.boards, one.now)
+	one.view = one.boards[0].View(one.now)
+	return one
+}
+
+// townQuestions are questions with the same answer in every town.
+func townQuestions() map[string]func(*town) {
+	ten, day := Cut{10, 0}, DateOf(noon)
+	mine := Filter{Currency: "C00", Institution: "institution-0007"}
+	return map[string]func(*town){
+		"best":                    func(w *town) { w.view.Ranking(RankingQuery{Cut: ten, Operation: Buy}) },
+		"rates":                   func(w *town) { w.view.Rates(RatesQuery{Cut: ten}) },
+		"rates of one":            func(w *town) { w.view.Rates(RatesQuery{mine, ten}) },
+		"rates of all currencies": func(w *town) { w.market.Rates(RatesQuery{Cut: ten}) },
+		"history":                 func(w *town) { w.boards[0].History(HistoryQuery{Cut: ten, From: day, To: day}) },
+		"history of one":          func(w *town) { w.boards[0].History(HistoryQuery{mine, ten, day, day}) },
+		"the view while it holds": func(w *town) { w.boards[0].ViewAfter(w.view, w.now.Add(time.Hour)) },
+	}
+}
+
+// bytesOf is what some work allocates, at the least of some rounds: the runtime allocates too.
+func bytesOf(work func()) uint64 {
+	least := ^uint64(0)
+	for range 10 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		work()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
+}
+
+// F11: the same questions in towns of 1x and 10x, side by side in one run.
+func BenchmarkF11_Questions(b *testing.B) {
+	towns := map[string]*town{"1x": newTown(b, 45, 2), "10x": newTown(b, 450, 20)}
+	for name, ask := range townQuestions() {
+		for _, size := range []string{"1x", "10x"} {
+			b.Run(name+"/"+size, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					ask(towns[size])
+				}
+			})
+		}
+	}
+}
+
+// F11, F12: what is made anew when one rate of a currency expires, and what would be without the view before it.
+func BenchmarkF11_Expiry(b *testing.B) {
+	for _, institutions := range []int{45, 450, 4500} {
+		c := newCrowd(institutions, 1)
+		soon := c.now.Add(time.Minute)
+		c.take([]Refresh{{SourceID: "list-00", ObservedAt: c.now.Add(time.Second), Observations: []Observation{{
+			InstitutionID: c.institutions[7], Currency: "USD", Channel: Branch, Buy: "57.10", Sell: "60.10", ExpiresAt: soon,
+		}}}})
+		board := c.book.Board()
+		view := board.View(c.now)
+		for name, old := range map[string]*View{"after": view, "anew": nil} {
+			b.Run(fmt.Sprintf("institutions=%d/%s", institutions, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					board.ViewAfter(old, soon)
+				}
+			})
+		}
+	}
+}
