@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// measureF12 asks a node at half of what it can answer, first in quiet, then while every source says something new. A node takes one
+// file in, at its start, so each round has a node of its own, which reads from a pipe.
+func measureF12(ctx context.Context, l *lab, g *goal) error {
+	size := standardSize()
+	size.accounts = l.options.Accounts
+	made, err := newFixture(filepath.Join(l.dir, "refresh"), size)
+	if err != nil {
+		return err
+	}
+	rate, err := l.half(ctx, made)
+	if err != nil {
+		return err
+	}
+	market := newBooths(engine.DefaultCatalogue(), size)
+	random := rand.New(rand.NewPCG(l.options.Seed, 12))
+	var pairs []pair
+	for round := range l.options.Rounds {
+		l.progress.next()
+		for i := range market {
+			market[i].drift(random)
+		}
+		p, err := l.refreshed(ctx, made, market, rate, uint64(round))
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	names := [2]string{"refresh", "quiet"}
+	g.Measures = []measure{
+		ratioOf("p99 of a round with a refresh, to one without", "ns", pairs, names, p99).bound(1.5, false,
+			"decoding, judging and logging share the one core with the readers"),
+		ratioOf("longest answer", "ns", pairs, names, func(s *sample) float64 { return float64(s.latency.Max()) }).free(),
+	}
+	at := fmt.Sprintf(" at %.0f requests/s", rate)
+	l.report.Curves = append(l.report.Curves,
+		curveOf(g.ID, fmt.Sprintf("refresh of %d rates", len(market))+at, pairs, func(p *pair) *sample { return &p.a }),
+		curveOf(g.ID, "quiet"+at, pairs, func(p *pair) *sample { return &p.b }))
+	return nil
+}
+
+// half is half of the requests that a node answers in a second.
+func (l *lab) half(ctx context.Context, made *fixture) (rate float64, err error) {
+	node := newNode(l.tasard, made)
+	found, err := node.start(ctx, serverCore)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, node.stop()) }()
+	s, err := l.measure(ctx, side{target: found, keys: made.keys, questions: mixes(benchInstitution)[mixBest]}, 0)
+	if err != nil {
+		return 0, err
+	}
+	return perSecond(&s) / 2, nil
+}
+
+// importedText begins the line that a node logs when a file is taken in.
+const importedText = "imported "
+
+// refreshed is one round: b in quiet, a with the refresh.
+func (l *lab) refreshed(ctx context.Context, made *fixture, market []booth, rate float64, round uint64) (p pair, err error) {
+	pipe := filepath.Join(l.dir, fmt.Sprintf("refresh-%d.ndjson", round))
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		return pair{}, fmt.Errorf("make a pipe: %w", err)
+	}
+	// Opened for both, it waits for no reader; the node sees its end when it is closed.
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		return pair{}, fmt.Errorf("open the pipe: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(pipe)) }()
+	node := newNode(l.tasard, made, "--import", pipe)
+	found, err := node.start(ctx, serverCore)
+	if err != nil {
+		return pair{}, errors.Join(err, writer.Close())
+	}
+	defer func() { err = errors.Join(err, node.stop()) }()
+	s := side{target: found, keys: made.keys, questions: mixes(benchInstitution)[mixBest], rate: rate}
+	if p.b, err = l.measure(ctx, s, round); err != nil {
+		return pair{}, errors.Join(err, writer.Close())
+	}
+	asker, err := newMix(benchHost, s.keys, s.questions, l.options.Seed+round)
+	if err != nil {
+		return pair{}, errors.Join(err, writer.Close())
+	}
+	said := make(chan error, 1)
+	go func() { // the load has this goroutine's thread; l.sample waits for nothing of it
+		said <- errors.Join(say(ctx, writer, market, l.options.Warmup+l.options.Measure/10), writer.Close())
+	}()
+	p.a, err = l.sample(ctx, found, &load{
+		address: found.address, asker: asker, seed: l.options.Seed + round, connections: l.options.Connections, rate: rate,
+		warmup: l.options.Warmup, measure: l.options.Measure,
+	})
+	if err = errors.Join(err, <-said); err != nil {
+		return pair{}, err
+	}
+	_, err = node.process.line(ctx, importedText)
+	return p, err
+}
+
+// say writes what every booth says now, after a pause.
+func say(ctx context.Context, to *os.File, market []booth, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	lines, err := linesOf(market, time.Now())
+	if err == nil {
+		_, err = to.Write(lines)
+	}
+	return err
+}
+
+// linesOf are observations as a file has them, one JSON object a line.
+func linesOf(market []booth, at time.Time) ([]byte, error) {
+	var lines []byte
+	for i := range market {
+		b := &market[i]
+		o := b.observation(at)
+		line, err := json.Marshal(map[string]string{
+			"observedAt": at.UTC().Format(time.RFC3339), "institutionId": o.InstitutionID, "currency": o.Currency, "kind": string(o.Kind),
+			"channel": string(engine.Unspecified), "buy": o.Buy, "sell": o.Sell, "sourceId": b.source,
+			"effectiveDate": o.EffectiveDate.String(), "publishedAt": "",
+		})
+		if err != nil {
+			return nil, fmt.Errorf("encode an observation: %w", err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	return lines, nil
+}
