@@ -29,6 +29,7 @@ func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/mail/mailer.go":        "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
+		"actors/postman.go":            "postman.end, in System.Close",
 		"actors/relief.go":             "relief.stop, at the end of System.Close",
 		"actors/replay.go":             "replayer.run: waits for the goroutine that applies",
 		"actors/snapshot.go":           "keeper.stop, in System.Close",

@@ -63,6 +63,7 @@ type accountActor struct {
 
 	parked  []*admission // wait for the lease that is in flight
 	leasing bool         // a lease is in flight
+	pressed bool         // somebody waits for it
 	waiting []*change    // wait for the change that is in flight
 	flight  *change
 	leaving bool          // the node stops: what is leased goes back
@@ -92,6 +93,7 @@ func (a *accountActor) receive(l letter) {
 		m.hand(a.account)
 	case *returning:
 		a.leaving = true
+		a.press()
 		a.leave()
 	case *halt:
 		a.abort(m.why)
@@ -151,6 +153,7 @@ func (a *accountActor) park(m *admission, now engine.Moment) {
 		m.settle(errNoLease)
 		return
 	}
+	a.press()
 	a.parked = append(a.parked, m)
 }
 
@@ -170,8 +173,16 @@ func (a *accountActor) lease(key engine.Digest, now engine.Moment, waiting int) 
 		a.account.LeaseLost()
 		return
 	}
-	a.leasing = true
-	a.outbox.post(wish{account: a.id, event: event, record: record})
+	a.leasing, a.pressed = true, waiting > 0
+	a.outbox.post(wish{account: a.id, event: event, record: record}, a.pressed)
+}
+
+// press has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
+func (a *accountActor) press() {
+	if a.leasing && !a.pressed {
+		a.pressed = true
+		a.outbox.tell()
+	}
 }
 
 // leased goes on after a lease has become durable, or not.
@@ -278,7 +289,7 @@ func (a *accountActor) next() {
 			continue
 		}
 		a.flight = m
-		a.outbox.post(wish{account: a.id, event: event, record: record})
+		a.outbox.post(wish{account: a.id, event: event, record: record}, true)
 	}
 }
 
@@ -358,7 +369,7 @@ func (a *accountActor) leave() {
 		}
 	}
 	a.stopped = errStopped
-	a.outbox.post(w)
+	a.outbox.post(w, true)
 }
 
 // abort answers everybody who waits: the actor stops, or the node does.

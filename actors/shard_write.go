@@ -23,10 +23,12 @@ type wish struct {
 }
 
 // outbox is where the accounts of a shard leave their wishes. However many they are, one letter about them
-// is under way.
+// is under way. A wish that nobody waits for lies there until the postman comes by, or a pressing one takes
+// it along.
 type outbox struct {
-	shard *ref
-	told  atomic.Bool
+	shard   *ref
+	postman *postman
+	told    atomic.Bool
 
 	mu     sync.Mutex
 	wishes []wish
@@ -35,13 +37,29 @@ type outbox struct {
 // wished tells a shard to look into its outbox.
 type wished struct{ fact }
 
-func (o *outbox) post(w wish) {
+func (o *outbox) post(w wish, pressing bool) {
 	o.mu.Lock()
 	o.wishes = append(o.wishes, w)
 	o.mu.Unlock()
+	if pressing {
+		o.tell()
+	} else {
+		o.postman.expect()
+	}
+}
+
+// tell has the shard look into the outbox.
+func (o *outbox) tell() {
 	if !o.told.Swap(true) {
 		o.shard.send(&wished{})
 	}
+}
+
+// empty reports that no wish lies there.
+func (o *outbox) empty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.wishes) == 0
 }
 
 // take empties the outbox. It says so before it looks: a wish that is left meanwhile is seen now or told

@@ -25,6 +25,7 @@ type tenants struct {
 	registrar *ref
 	strangers *strangers // nil with limits off
 	sweeper   *sweeper
+	postman   *postman
 }
 
 // tenantInquiries are the questions that are asked often enough to be used again.
@@ -87,7 +88,7 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	if err != nil {
 		return err
 	}
-	t.shards = &shards{}
+	t.shards, t.postman = &shards{}, newPostman()
 	for i, accounts := range idle {
 		clerk.snapshot.ledger += int64(len(accounts)) * dormantBytes
 		if err := t.spawnShard(s, i, accounts, clerkRef); err != nil {
@@ -107,6 +108,7 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 			return err
 		}
 	}
+	t.postman.start()
 	t.sweeper = startSweeper(t.config.AccountIdle/sweepsIdle, t.shards.refs)
 	return nil
 }
@@ -117,13 +119,14 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
 		liveMax: c.AccountsLiveMax, living: &t.living,
-		idle: accounts, live: map[uint64]*living{}, outbox: &outbox{},
+		idle: accounts, live: map[uint64]*living{}, outbox: &outbox{postman: t.postman},
 	}
 	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)
 	if err != nil {
 		return err
 	}
 	shard.self, shard.outbox.shard = ref, ref
+	t.postman.boxes = append(t.postman.boxes, shard.outbox)
 	t.shards.refs = append(t.shards.refs, ref)
 	return nil
 }
@@ -134,6 +137,7 @@ func (t *tenants) heirs() []*ref { return append([]*ref{t.registrar}, t.shards.r
 // settle makes every account give back what it has leased and not spent. Nothing else is asked any more.
 func (t *tenants) settle() {
 	t.sweeper.end()
+	t.postman.end()
 	var questions []*settling
 	for _, shard := range t.shards.refs {
 		m := once[settleQuery, struct{}](settleQuery{})

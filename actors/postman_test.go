@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestF1_LeasesAreGathered: leases that are asked for in time share one write, however many accounts ask; one that somebody waits for
+// is written at once, and takes the others along.
+func TestF1_LeasesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const accounts, early = 40, 9 // requests, of a lease of 16
+		n := startNode(t, Config{})
+		var members []*member
+		for number := range accounts {
+			members = append(members, n.join(number, 1))
+			n.admit(members[number].keys[0])
+		}
+		synctest.Wait()
+		before := n.journal.appended()
+		begun := time.Now() //nolint:forbidigo // the bubble's
+		for _, m := range members {
+			n.admitted(m.keys[0], early-1)
+		}
+		synctest.Wait()
+		if got := n.journal.appended(); got != before {
+			t.Fatalf("%d writes while nobody waited", got-before)
+		}
+		n.admitted(members[0].keys[0], engine.LeaseDefault-early+1) // one more than its lease has
+		if waited := time.Since(begun); waited != 0 {               //nolint:forbidigo // the bubble's
+			t.Errorf("a request waited %s for its lease", waited)
+		}
+		synctest.Wait()
+		pressed := n.journal.appended()
+		if pressed == before || pressed > before+2 {
+			t.Errorf("%d writes when one waited, want 1 or 2", pressed-before)
+		}
+		time.Sleep(2 * postmanPause) //nolint:forbidigo // the bubble's
+		synctest.Wait()
+		if got := n.journal.appended(); got > pressed+2 {
+			t.Errorf("%d writes for the leases of %d accounts, want 1 or 2", got-pressed, accounts-1)
+		}
+		// Everybody has a lease again: nobody waits, and nothing is written for seven requests more.
+		gathered := n.journal.appended()
+		for _, m := range members[1:] {
+			n.admitted(m.keys[0], 7)
+		}
+		if got := n.journal.appended(); got != gathered {
+			t.Errorf("%d writes for requests whose leases were asked for long ago", got-gathered)
+		}
+		n.stop()
+	})
+}
