@@ -20,7 +20,7 @@
 // # Goroutines
 //
 //	relief (at least two)  runs actors that a fact woke up, or whose asker has served others long enough
-//	errand                 decides or applies for a currency, then ends; at most one of each, and one processor is left
+//	errand                 decides or applies for one currency, then ends; together they leave a processor free
 //	writer                 waits for the disk: appends, and lets go of old records
 //	keeper                 encodes and writes snapshots
 //	sweeper                tells the shards when to put idle accounts aside

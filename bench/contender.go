@@ -75,7 +75,7 @@ func exchange(ctx context.Context, address string, request []byte) ([]byte, *fas
 	if err != nil {
 		return nil, nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // everything was read by then, or the error is told
 	if err := conn.SetDeadline(time.Now().Add(answerMax)); err != nil {
 		return nil, nil, err
 	}

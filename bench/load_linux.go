@@ -174,10 +174,10 @@ func (d *driver) warmUp(ctx context.Context) error {
 		if err := d.open(); err != nil {
 			return err
 		}
-		return d.begin()
+		return d.begin(d.opens)
 	}
 	d.closes = math.MaxInt64
-	if err := d.begin(); err != nil {
+	if err := d.begin(d.now()); err != nil {
 		return err
 	}
 	if err := d.pump(ctx, d.base+d.warmup, nil); err != nil {
@@ -186,9 +186,9 @@ func (d *driver) warmUp(ctx context.Context) error {
 	return d.open()
 }
 
-// begin sends the first requests. At a rate the moments come by themselves.
-func (d *driver) begin() error {
-	d.base, d.asking = d.now(), true
+// begin sends the first requests. At a rate the moments come by themselves, the first one now.
+func (d *driver) begin(now time.Duration) error {
+	d.base, d.asking = now, true
 	if d.rate > 0 {
 		return nil
 	}
