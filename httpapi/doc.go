@@ -7,8 +7,9 @@
 //
 //	listener.go       the connection is accepted, under a cap, whatever the machine is short of
 //	(the library)     reads it; what it cannot read: refuseUnread, 400, 408, 413 or 431, and the connection ends
-//	server.go         serve: a request id, the headers of every answer, a net under panics (500)
+//	server.go         serve: a net under panics (500)
 //	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
+//	plan.go           a question that was asked before, byte for byte, has its route and its parameters already
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
 //	limits.go         with a gate: it authenticates (auth.go, address.go: in whose name; 401) and charges; then readiness: nothing
 //	                  loaded: 503 before any word about limits (429) or parameters; at the end 5xx gets its charge back
@@ -17,6 +18,8 @@
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
 //	conditional.go    ETag and Cache-Control; 304 when the caller has it
 //	encoding.go       gzip when the caller takes it
+//	head.go           the head of a 200 or 304, request id and limits included; other answers begin with a template (headers.go)
+//	gather.go         the body goes out from where it lies, with its head, in one system call
 //
 // Account operations part from it at the route: account.go (method, origin, credential), account_body.go (URL and body, all
 // problems at once), account_answers.go (engine.Accounts is asked). They are never charged and never kept.
@@ -40,6 +43,11 @@
 // with the checksum, because that part of it is stored and not compressed. A warm page costs no allocation. Convert keeps a
 // sheet with holes for the amounts, and fills the holes into the connection's own buffer. Nothing of a request's memory is
 // kept: parameters become a query of strings that the catalogue or the program owns; only unknown ones are copied.
+//
+// Around the library four things are done another way, each measured (make bench-instructions, make bench): the lines of a good
+// answer's head are set as one (head.go), a repeated question is not read again (plan.go), the body is not copied behind its head
+// (gather.go), and deadlines are armed only when they matter (deadline.go). All four fall back to the library's way where theirs
+// would not be right.
 //
 // # Where to change what
 //
