@@ -13,6 +13,7 @@ import (
 func TestF1_LeasesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const accounts, early = 40, 9 // requests, of a lease of 16
+		const few = accounts / 8      // writes: shards tell the journal one by one, and it begins with the first
 		n := startNode(t, Config{})
 		var members []*member
 		for number := range accounts {
@@ -35,13 +36,13 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		}
 		synctest.Wait()
 		pressed := n.journal.appended()
-		if pressed == before || pressed > before+2 {
-			t.Errorf("%d writes when one waited, want 1 or 2", pressed-before)
+		if pressed == before || pressed > before+few {
+			t.Errorf("%d writes when one waited, want 1 to %d", pressed-before, few)
 		}
 		<-time.NewTimer(2 * postmanPause).C
 		synctest.Wait()
-		if got := n.journal.appended(); got > pressed+2 {
-			t.Errorf("%d writes for the leases of %d accounts, want 1 or 2", got-pressed, accounts-1)
+		if got := n.journal.appended(); got > pressed+few {
+			t.Errorf("%d writes for the leases of %d accounts, want 1 to %d", got-pressed, accounts-1, few)
 		}
 		// Everybody has a lease again: nobody waits, and nothing is written for seven requests more.
 		gathered := n.journal.appended()
