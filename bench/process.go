@@ -69,7 +69,7 @@ type child struct {
 	ended    error         // how, once done is closed
 }
 
-// spawn starts a process on one core, any with core < 0. It is not awaited.
+// spawn starts a process on one core, any with core < 0. Its end is awaited by stop or kill.
 func spawn(c *command, core int) (*child, error) {
 	cmd := exec.Command(c.program.path, append(append([]string(nil), c.program.args...), c.args...)...)
 	cmd.Dir = c.dir
@@ -82,6 +82,10 @@ func spawn(c *command, core int) (*child, error) {
 	}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
 	if err := pinned(core, cmd.Start); err != nil {
+		if cmd.Process != nil { // started, but the bench's own thread is not as it was
+			killGroup(cmd.Process)
+			_ = cmd.Wait() // killed
+		}
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
 	go func() {

@@ -43,6 +43,9 @@ func pinned(core int, do func() error) error {
 
 // attributes give a process a group of its own, so that an interrupt at the terminal reaches the bench alone, which then ends
 // things in order, and let it die with the bench.
+//
+// Danger: the kernel takes the end of the thread that started it for the end of the bench. The runtime keeps its threads, but one
+// that is locked to a goroutine ends with it: no such goroutine may start a process.
 func attributes(c *command) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.orphaned}
 	if c.orphaned == 0 {
