@@ -18,7 +18,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 		return engine.Receipt{}, err
 	}
 	defer s.calls.leave()
-	parts, refused := engine.Split(s.config.Catalogue, refreshes)
+	parts, refused := s.split(refreshes)
 	in := &intake{system: s, left: parts, receipt: engine.Receipt{Refused: refused}}
 	var err error
 	for err == nil && len(in.left) > 0 {
@@ -28,6 +28,13 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 		return cmp.Or(cmp.Compare(a.Refresh, b.Refresh), cmp.Compare(a.Index, b.Index))
 	})
 	return in.receipt, err
+}
+
+// split takes breath as an errand does: the caller's goroutine must not keep readers waiting either.
+func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []engine.Refusal) {
+	var b breath
+	defer b.end()
+	return engine.SplitPaced(s.config.Catalogue, refreshes, b.take)
 }
 
 // enter lets a call in that changes something. The caller must leave.

@@ -79,14 +79,14 @@ func (c *currencyActor) next() {
 		return
 	}
 	w.flight = &flight{commands: batch}
-	c.errand(func() letter { return c.decide(batch) })
+	c.errand(func(pause func()) letter { return c.decide(batch, pause) })
 }
 
 // errand gives the book away for work that takes long, and gets it back with the outcome.
-func (c *currencyActor) errand(work func() letter) {
+func (c *currencyActor) errand(work func(pause func()) letter) {
 	c.self.mailbox.relief.errand(func(pause func()) {
 		c.book.Paced(pause)
-		outcome := work()
+		outcome := work(pause)
 		c.book.Paced(nil)
 		c.self.send(outcome)
 	})
@@ -152,7 +152,7 @@ func countObservations(refreshes []engine.Refresh) int {
 
 // decide holds a batch against the book and encodes what would change. It changes nothing, so a panic in
 // it costs only the batch.
-func (c *currencyActor) decide(batch []*command) (outcome *decided) {
+func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			outcome = &decided{err: &engine.Error{
@@ -165,13 +165,21 @@ func (c *currencyActor) decide(batch []*command) (outcome *decided) {
 	if err != nil {
 		return &decided{err: err}
 	}
-	records, err := encodeAll(decision.Events)
+	records, err := encodeAll(decision.Events, pause)
 	return &decided{decision: decision, records: records, err: err}
 }
 
+// encodedMax is how many bytes of records are encoded between two pauses.
+const encodedMax = 16 << 10
+
 // encodeAll refuses what no log can hold.
-func encodeAll(events []engine.Event) (records [][]byte, err error) {
+func encodeAll(events []engine.Event, pause func()) (records [][]byte, err error) {
+	encoded := 0
 	for _, event := range events {
+		if encoded >= encodedMax {
+			encoded = 0
+			pause()
+		}
 		record, err := encodeEvent(event)
 		if err != nil {
 			return nil, err
@@ -179,7 +187,7 @@ func encodeAll(events []engine.Event) (records [][]byte, err error) {
 		if len(record) > wal.RecordBytesMax {
 			return nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), wal.RecordBytesMax))
 		}
-		records = append(records, record)
+		records, encoded = append(records, record), encoded+len(record)
 	}
 	if size := batchBytes(records); size > wal.BatchBytesMax || len(records) > wal.BatchRecordsMax {
 		return nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, wal.BatchBytesMax))
@@ -215,7 +223,7 @@ func (c *currencyActor) committed(m *committed) {
 	}
 	w.applying = true
 	before := c.view
-	c.errand(func() letter { return c.apply(done.decision.Events, before) })
+	c.errand(func(func()) letter { return c.apply(done.decision.Events, before) })
 }
 
 // apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
