@@ -96,3 +96,48 @@ func TestF9_Memory(t *testing.T) {
 	}
 	runtime.KeepAlive(journal)
 }
+
+// What an account costs in the process that it was active in: it has asked, and was put aside when it asked no more.
+func TestF9_MemoryOfThoseWhoHaveAsked(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector has costs of its own")
+	}
+	accounts := 40_000 // a node without accounts takes some megabytes as well
+	if *accountsLoaded > 0 {
+		accounts = *accountsLoaded
+	}
+	journal := population(t, accounts)
+	journal.before = func([][]byte) error { return nil }
+	before := heapInUse()
+	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n.config = Config{Clock: n.clock.read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
+	n.boot(journal)
+	defer n.stop()
+	for id := uint64(1); id <= uint64(accounts); id++ {
+		if grant := n.admit(keyOf(id)); !grant.Admitted || grant.Account != id {
+			t.Fatalf("account %d: %+v", id, grant)
+		}
+		if id%10_000 == 0 || id == uint64(accounts) {
+			n.pass(2 * engine.MinuteSpan)
+			n.sweepAll()
+			journal.letGo()
+		}
+	}
+	if living := n.tenants.living.Load(); living > int64(accounts/10) {
+		t.Errorf("%d accounts have an actor still", living)
+	}
+	each := (heapInUse() - before) / uint64(accounts)
+	t.Logf("%d accounts that have asked: %d bytes each", accounts, each)
+	if each > bytesPerAccountMax {
+		t.Errorf("%d bytes an account, at most %d", each, bytesPerAccountMax)
+	}
+	runtime.KeepAlive(journal)
+}
+
+// letGo forgets the records, which a real journal has on disk.
+func (m *memoryJournal) letGo() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dropped += uint64(len(m.records))
+	m.records = nil
+}
