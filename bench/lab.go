@@ -128,6 +128,9 @@ func (l *lab) besideBare(ctx context.Context, name string) ([]pair, error) {
 		return nil, err
 	}
 	pairs, err := l.compare(ctx, l.ours(questions), bare)
+	if err == nil {
+		err = l.profiled(ctx, name, questions)
+	}
 	return pairs, errors.Join(err, l.stopFrom(before))
 }
 

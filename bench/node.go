@@ -103,22 +103,22 @@ func (n *nodeContender) kill() { killOf(&n.process) }
 
 // mallocs asks the node over the socket of its operator.
 func (n *nodeContender) mallocs(ctx context.Context) (uint64, error) {
-	text, err := n.metrics(ctx)
+	text, err := n.ask(ctx, "/metrics", answerMax)
 	if err != nil {
 		return 0, fmt.Errorf("ask the node for its allocations: %w", err)
 	}
 	return metric(text, mallocsMetric)
 }
 
-// metrics is what the node tells Prometheus.
-func (n *nodeContender) metrics(ctx context.Context) (text []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerMax)
+// ask asks the node over the socket of its operator.
+func (n *nodeContender) ask(ctx context.Context, target string, most time.Duration) (text []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(n.data, "admin.sock"))
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node/metrics", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+target, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +131,7 @@ func (n *nodeContender) metrics(ctx context.Context) (text []byte, err error) {
 	if _, err := body.ReadFrom(response.Body); err != nil {
 		return nil, err
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode, body.Bytes())
-	}
-	return body.Bytes(), nil
+	return body.Bytes(), checkStatus(response, body.Bytes())
 }
 
 // metric is the value of a counter without labels in the text form of Prometheus.
