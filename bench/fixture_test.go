@@ -33,7 +33,7 @@ func TestFixture_Sizes(t *testing.T) {
 			t.Errorf("%+v: %d rates, want %d", size, len(booths), want)
 		}
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 400 { // days
+		for range 30 { // days
 			for i := range booths {
 				booths[i].drift(random)
 			}
