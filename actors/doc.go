@@ -90,7 +90,8 @@
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
 // and before those after it, because letters of one sender stay in order. The currency answers with its
-// board, once what was committed before is in it, and goes on, a shard with its accounts, the registrar with a copy. The keeper encodes them; then
+// board, once what was committed before is in it, and goes on, a shard with its accounts, the registrar with a
+// cut of the registry, which shares its rows and takes it microseconds. The keeper encodes them; then
 // the writer lets go of old records. Export and States are cuts as well, of boards alone.
 //
 // # Recovery
@@ -99,6 +100,11 @@
 // the records after it, without clock or rules; then the actors are spawned with the finished books. Until
 // then every method answers CodeDataUnavailable with an estimate of the rest (E4). A record of an unknown
 // kind or newer version is ErrUnknownRecord, never passed over.
+//
+// What a start costs is memory more than anything else (F8), so it makes little. Records are decoded into
+// batches that are used again when they were applied; their messages borrow the bytes of the log, and
+// what the engine gets are known texts or copies (codec_texts.go, codec_room.go). Accounts stay the bytes
+// that the snapshot holds, checked, until an event or a question is about them.
 //
 // Steady time (engine.Moment) goes on at the newest that the log knows. An account counts as spent what it
 // had leased. Close has every account give back what it has not spent, so that a clean stop costs nothing.
