@@ -211,3 +211,52 @@ func TestW1_KillControl(t *testing.T) {
 	}
 	t.Error("a log that acknowledges before it writes passes")
 }
+
+// killCycles lets a child append until it is killed after a random number of acknowledgements, and looks
+// each time whether all of these are there.
+func killCycles(t *testing.T, child string, cycles int) (killed int, acked uint64, bad int) {
+	t.Helper()
+	r := rand.New(rand.NewSource(9))
+	dir := filepath.Join(t.TempDir(), "log")
+	for range cycles {
+		cmd, out := spawn(t, t.Context(), child, dir)
+		last, _ := lines(t, out, 1+r.Intn(60))
+		must(t, cmd.Process.Kill())
+		// What had reached the pipe was acknowledged too.
+		if after, _ := lines(t, out, 1<<30); after > last {
+			last = after
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+			killed++
+		}
+		l := mustOpen(t, dir, childOptions())
+		if err := checkLog(l); err != nil || l.Last() < last {
+			bad++
+		}
+		acked = max(acked, last)
+		mustClose(t, l)
+	}
+	return killed, acked, bad
+}
+
+func TestW6_RealWriteErrorPoisons(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	cmd, out := spawn(t, t.Context(), "filesize", dir)
+	acked, rest := lines(t, out, 1<<30)
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || strings.Count(rest, ErrPoisoned.Error()) != 2 || !strings.Contains(rest, "file too large") {
+		t.Fatalf("%v: %q", err, rest)
+	}
+	l := mustOpen(t, dir, childOptions())
+	defer mustClose(t, l)
+	r := l.Recovery()
+	t.Logf("%d acknowledged, %d recovered, %d bytes of the failed write cut", acked, r.Last, r.TornBytes)
+	if acked == 0 || l.Last() != acked || r.TornBytes == 0 || r.AmbiguousTail {
+		t.Errorf("acknowledged %d, %+v", acked, r)
+	}
+	if err := checkLog(l); err != nil {
+		t.Error(err)
+	}
+}
