@@ -50,7 +50,7 @@ func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 		book.state.held = append(book.state.held, held)
 		book.state.seen[held.key()] = held.ID
 	}
-	book.state.slots = from.Slots
+	book.state.slots, book.state.lent = from.Slots, true
 	book.state.lastHeldID = from.LastHeldID
 	return book
 }
@@ -71,6 +71,7 @@ func (b *Book) Board() *Board {
 	}
 	b.freezeQuotes()
 	b.freezeDays()
+	b.state.lent = true
 	held := b.state.held
 	b.board = &Board{
 		currency: b.currency, catalogue: b.catalogue, quotes: b.quotes, days: b.days,

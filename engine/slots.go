@@ -37,9 +37,13 @@ func compareSlotSource(h HeardSlot, sourceID string) int { return cmp.Compare(h.
 
 // hear remembers a slot. Boards and drafts keep the list that they have.
 func (s *state) hear(heard HeardSlot) {
-	if heard.Slot.After(s.slot(heard.SourceID)) {
-		s.slots = placed(slices.Clone(s.slots), heard, compareSlotSource, heard.SourceID)
+	if !heard.Slot.After(s.slot(heard.SourceID)) {
+		return
 	}
+	if s.lent {
+		s.slots, s.lent = slices.Clone(s.slots), false
+	}
+	s.slots = placed(s.slots, heard, compareSlotSource, heard.SourceID)
 }
 
 // DoneSlots is for each source the newest slot that all currencies have heard of which were to. A slot that a crash cut short

@@ -18,7 +18,8 @@ type state struct {
 	days   map[Date]*day // one that is not in dirty is shared with boards and never changed
 	held   []Held
 	seen   map[heldKey]uint64 // what is in quarantine, so that a file that is read twice fills it once
-	slots  []HeardSlot        // by source; never changed, only replaced
+	slots  []HeardSlot        // by source
+	lent   bool               // slots are those of a board or a base too: never changed, only replaced
 
 	lastHeldID uint64
 	newest     Date          // newest day of history
@@ -57,7 +58,7 @@ func newState(depth int) *state {
 func (s *state) draft() *state {
 	return &state{
 		base: s, quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, seen: map[heldKey]uint64{}, dirty: map[Date]bool{},
-		slots: s.slots, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth, pace: s.pace,
+		slots: s.slots, lent: true, lastHeldID: s.lastHeldID, newest: s.newest, depth: s.depth, pace: s.pace,
 	}
 }
 
