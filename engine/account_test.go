@@ -258,7 +258,7 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 	accounts, registry := make([]*Account, count), NewRegistry([32]byte{})
 	for i := range accounts {
 		id, email := uint64(i+1), idOf(fmt.Sprintf("somebody.%d@correo.example.do", i))
-		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Steady: time.Duration(i) * time.Second})
+		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
 		account := NewAccount(id)
 		account.Apply(&AccountCreated{id, email, noon})
 		account.Apply(&KeyCreated{id, KeyRecord{

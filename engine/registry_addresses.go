@@ -12,6 +12,7 @@ import (
 type addressBook struct {
 	index  map[Digest]uint32 // where the row of an address is
 	leaves []*addressLeaf
+	owned  []uint64 // of each leaf: since which cut it belongs to the book alone
 	used   uint32   // rows that were ever used, from the first leaf on
 	free   []uint32 // of them, those that were forgotten
 	epoch  uint64   // how many cuts there were
@@ -24,10 +25,7 @@ const (
 	masksMax = 4096
 )
 
-type addressLeaf struct {
-	epoch uint64 // since this cut it belongs to the book alone
-	rows  [addressLeafRows]addressRow
-}
+type addressLeaf [addressLeafRows]addressRow
 
 // addressRow is an address and its counters; the zero one is of an address that the log does not know.
 type addressRow struct {
@@ -48,7 +46,7 @@ func newAddressBook(size int) addressBook {
 // row is a copy of the row of an address, the zero one when there is none.
 func (b *addressBook) row(email EmailID) addressRow {
 	if at, known := b.index[email.digest]; known {
-		return b.leaves[at/addressLeafRows].rows[at%addressLeafRows]
+		return b.leaves[at/addressLeafRows][at%addressLeafRows]
 	}
 	return addressRow{}
 }
@@ -65,7 +63,7 @@ func (b *addressBook) edit(email EmailID) *addressRow {
 		at = b.used
 		b.used++
 		if int(at/addressLeafRows) == len(b.leaves) {
-			b.leaves = append(b.leaves, &addressLeaf{epoch: b.epoch})
+			b.leaves, b.owned = append(b.leaves, &addressLeaf{}), append(b.owned, b.epoch)
 		}
 	}
 	b.index[email.digest] = at
@@ -76,19 +74,18 @@ func (b *addressBook) edit(email EmailID) *addressRow {
 
 // own is a row that no cut sees.
 func (b *addressBook) own(at uint32) *addressRow {
-	leaf := &b.leaves[at/addressLeafRows]
-	if (*leaf).epoch != b.epoch {
-		copied := **leaf
-		copied.epoch = b.epoch
-		*leaf = &copied
+	leaf := at / addressLeafRows
+	if b.owned[leaf] != b.epoch {
+		copied := *b.leaves[leaf]
+		b.leaves[leaf], b.owned[leaf] = &copied, b.epoch
 	}
-	return &(*leaf).rows[at%addressLeafRows]
+	return &b.leaves[leaf][at%addressLeafRows]
 }
 
 // forget lets go of the rows that gone names.
 func (b *addressBook) forget(gone func(*addressRow) bool) {
 	for at := range b.used {
-		row := &b.leaves[at/addressLeafRows].rows[at%addressLeafRows]
+		row := &b.leaves[at/addressLeafRows][at%addressLeafRows]
 		if row.kept && gone(row) {
 			delete(b.index, row.digest)
 			*b.own(at) = addressRow{}
@@ -127,7 +124,7 @@ type addressCut struct {
 func (c *addressCut) all() iter.Seq[AddressState] {
 	return func(yield func(AddressState) bool) {
 		for at := range c.used {
-			row := &c.leaves[at/addressLeafRows].rows[at%addressLeafRows]
+			row := &c.leaves[at/addressLeafRows][at%addressLeafRows]
 			if row.kept && !yield(row.state(c.masks[row.mask])) {
 				return
 			}

@@ -59,6 +59,7 @@ func (r *Registry) sessionOpened(e *SessionOpened) {
 }
 
 func (r *Registry) open(token Digest, s session) {
+	r.end(token) // of another visitor: nobody draws a token twice, but a log may say so
 	r.sessions[token] = s
 	r.opened = append(r.opened, token)
 	v := r.visitor(s.email)
