@@ -24,6 +24,7 @@ type intake struct {
 	report  reporter
 	sources *engine.Catalogue // what is known of sources; nil = nobody wonders
 	unknown map[string]bool   // sources that were wondered about
+	pause   func()            // between small pieces of reading, so that others go first; nil = nobody waits
 	tally   tally
 }
 
@@ -132,7 +133,7 @@ func (t *intake) take(ctx context.Context, file *input, format collectors.Format
 	began := t.clock()
 	reading, leave := context.WithCancel(ctx)
 	defer leave()
-	reader, err := collectors.OpenObservations(file.until(reading), file.name, format)
+	reader, err := collectors.OpenObservations(paced{file.until(reading), t.pause}, file.name, format)
 	if ctx.Err() != nil {
 		return interrupted(file.name, 0)
 	}
@@ -158,6 +159,24 @@ func (t *intake) take(ctx context.Context, file *input, format collectors.Format
 		t.report.progress(progress{t.tally, file.name, reader.Bytes(), file.size})
 	}
 	return nil
+}
+
+// pacedBytesMax is how much is read between two pauses: some twenty lines.
+const pacedBytesMax = 4 << 10
+
+// paced is a reader that pauses.
+type paced struct {
+	io.Reader
+	pause func() // nil = never
+}
+
+// Read reads little at once.
+func (p paced) Read(into []byte) (int, error) {
+	if p.pause == nil {
+		return p.Reader.Read(into)
+	}
+	p.pause()
+	return p.Reader.Read(into[:min(len(into), pacedBytesMax)])
 }
 
 func interrupted(name string, lines int) error {

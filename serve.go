@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
@@ -172,7 +173,12 @@ func (p *process) takeInBeside(ctx context.Context, s *service, file *input, log
 // takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
 func (p *process) takeIn(ctx context.Context, n *node, file *input, log *slog.Logger) error {
-	intake := &intake{to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.catalogue}
+	var breath actors.Breath
+	defer breath.End()
+	intake := &intake{
+		to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.catalogue,
+		pause: breath.Take,
+	}
 	err := intake.take(ctx, file, collectors.AnyFormat)
 	if err == nil || intake.tally.lines > 0 {
 		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))

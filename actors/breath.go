@@ -5,20 +5,22 @@ import (
 	"runtime"
 )
 
-// breath lets everybody else run for a moment, those too whose request has arrived at a socket but was not
-// looked at yet. On a single processor runtime.Gosched alone does not: what yields stands in line again
-// before the runtime asks the network, which then waits until it is asked every ten milliseconds. So
-// whoever takes breath waits in the line of the network itself, for a byte of its own in a pipe.
+// Breath lets everybody else run for a moment, those too whose request has arrived at a socket but was not
+// looked at yet. It is for whoever works long beside a System, such as the reading of a file. On a single
+// processor runtime.Gosched alone does not do it: what yields stands in line again before the runtime asks
+// the network, which then waits until it is asked every ten milliseconds. So whoever takes breath waits in
+// the line of the network itself, for a byte of its own in a pipe.
 //
-// The zero breath is ready; the pipe is made when breath is taken for the first time.
-type breath struct {
+// The zero Breath is ready; the pipe is made when breath is taken for the first time, and closed by End. It
+// belongs to one goroutine.
+type Breath struct {
 	in, out *os.File
 	turn    chan struct{} // the byte has come round
 	broken  bool          // no pipe is to be had: yielding must do
 }
 
-// take returns after those who wait have had their turn.
-func (b *breath) take() {
+// Take returns after those who wait have had their turn.
+func (b *Breath) Take() {
 	if b.in == nil && !b.broken {
 		b.begin()
 	}
@@ -27,14 +29,14 @@ func (b *breath) take() {
 		return
 	}
 	if _, err := b.in.Write([]byte{0}); err != nil {
-		b.end()
+		b.End()
 		b.broken = true
 		return
 	}
 	<-b.turn
 }
 
-func (b *breath) begin() {
+func (b *Breath) begin() {
 	out, in, err := os.Pipe()
 	if err != nil {
 		b.broken = true
@@ -45,7 +47,7 @@ func (b *breath) begin() {
 }
 
 // listen stands in the line of the network until the pipe is closed.
-func (b *breath) listen() {
+func (b *Breath) listen() {
 	defer close(b.turn)
 	var one [1]byte
 	for {
@@ -57,8 +59,8 @@ func (b *breath) listen() {
 	}
 }
 
-// end waits until nothing is left of it.
-func (b *breath) end() {
+// End waits until nothing is left of it. It may be used again then.
+func (b *Breath) End() {
 	if b.in == nil {
 		return
 	}

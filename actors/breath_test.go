@@ -11,10 +11,10 @@ import (
 func TestF12_BreathLetsTheNetworkIn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const tries = 50
-	var b breath
-	defer b.end()
-	b.take() // makes the pipe
-	with, without := servedAfter(t, tries, b.take), servedAfter(t, tries, runtime.Gosched)
+	var b Breath
+	defer b.End()
+	b.Take() // makes the pipe
+	with, without := servedAfter(t, tries, b.Take), servedAfter(t, tries, runtime.Gosched)
 	t.Logf("of %d who waited, breath served %d and yielding %d", tries, with, without)
 	if with < tries*9/10 {
 		t.Errorf("%d of %d were served", with, tries)
@@ -71,15 +71,15 @@ func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 
 // Without a pipe, as when all file descriptors are in use, taking breath yields and comes back.
 func TestF12_BreathWithoutAPipe(t *testing.T) {
-	b := breath{broken: true}
-	b.take()
-	b.end()
-	var lost breath
-	lost.take()
+	b := Breath{broken: true}
+	b.Take()
+	b.End()
+	var lost Breath
+	lost.Take()
 	if err := lost.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lost.take() // the pipe is gone: nothing waits for a byte that never comes
-	lost.take()
-	lost.end()
+	lost.Take() // the pipe is gone: nothing waits for a byte that never comes
+	lost.Take()
+	lost.End()
 }

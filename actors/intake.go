@@ -32,9 +32,9 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 
 // split takes breath as an errand does: the caller's goroutine must not keep readers waiting either.
 func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []engine.Refusal) {
-	var b breath
-	defer b.end()
-	return engine.SplitPaced(s.config.Catalogue, refreshes, b.take)
+	var b Breath
+	defer b.End()
+	return engine.SplitPaced(s.config.Catalogue, refreshes, b.Take)
 }
 
 // enter lets a call in that changes something. The caller must leave.

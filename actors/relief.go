@@ -62,9 +62,9 @@ func (r *relief) errand(work func(pause func())) {
 		defer r.workers.Done()
 		r.errands <- struct{}{}
 		defer func() { <-r.errands }()
-		var b breath
-		defer b.end()
-		work(b.take)
+		var b Breath
+		defer b.End()
+		work(b.Take)
 	}()
 }
 
