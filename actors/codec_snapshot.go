@@ -188,6 +188,9 @@ func (d *decoder) part(state *engine.BookState, p *SnapshotPart) {
 	for _, r := range p.Suspects {
 		state.Suspects = append(state.Suspects, d.suspect(r))
 	}
+	if rows := state.History; cap(rows)-len(rows) < len(p.Rows) {
+		state.History = slices.Grow(rows, max(len(p.Rows), len(rows))) // twice as large: a history is long, and moved as a whole
+	}
 	for _, r := range p.Rows {
 		state.History = append(state.History, d.row(state.Currency, r))
 	}

@@ -39,10 +39,7 @@ func Restore(from BookState, catalogue *Catalogue, rules Rules) *Book {
 	for _, offer := range from.Offers {
 		book.state.own(offer.Key).accept(&offer)
 	}
-	for _, row := range from.History {
-		book.state.setRow(row)
-		book.state.newest = max(book.state.newest, row.Date)
-	}
+	book.state.restoreRows(from.History)
 	for _, suspect := range from.Suspects {
 		book.state.own(suspect.Key).doubt(suspect)
 	}
