@@ -13,12 +13,14 @@
 //	Apply(event)          changes the book; the same at recovery, without clock, catalogue or rules
 //
 // Board is the book's immutable state, View is a Board at one instant (what is published, stale, ranked), Market is every Board at
-// one instant. Pages are cut from these and shared.
+// one instant. Pages are cut from these and shared. What is made anew is made of what was there before: a View of the older one, a
+// Market of older Views. Long work of a Book can be cut into pieces (Paced) between which others are answered.
 //
 //	observation.go, judge.go, plausible.go   what comes in and what is refused (I1–I4)
 //	bound.go, slots.go                       what is believed of whom, and what was heard already
 //	state.go, apply.go, days.go, book.go     what is known
-//	board.go, history.go, market.go          what is answered (S, P, T)
+//	board.go, view.go, history.go, market.go what is answered (S, P, T)
+//	pace.go                                  how long work is cut into pieces
 //	decimal.go, amount.go, date.go           exact values
 //	catalogue.go, catalogue.json             institutions, currencies, sources
 //
