@@ -209,6 +209,7 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 		Institutions []institution `json:"institutions"`
 		Currencies   []currency    `json:"currencies"`
 	}
+	file.Institutions, file.Currencies = []institution{}, []currency{} // a catalogue has lists, and no null
 	sellers := 0
 	for _, known := range engine.DefaultCatalogue().Institutions() {
 		if known.Active && known.Type != engine.Official {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -138,7 +139,11 @@ func measureF6(ctx context.Context, l *lab, g *goal) error {
 	if err != nil {
 		return err
 	}
-	found, err := l.start(ctx, newNginx(filepath.Join(l.dir, "nginx"), replies))
+	files := filepath.Join(l.dir, "nginx")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return fmt.Errorf("make a directory for nginx: %w", err)
+	}
+	found, err := l.start(ctx, newNginx(files, replies))
 	if err != nil {
 		return err
 	}
