@@ -27,6 +27,7 @@ const (
 // owner that waits for them. Tests are free: goleak watches them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
+		"actors/breath.go":             "Breath.End, by whoever took breath",
 		"actors/mail/mailer.go":        "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
 		"actors/postman.go":            "postman.end, in System.Close",
@@ -40,6 +41,7 @@ func goroutineFiles() map[string]string {
 		"bench/postgres_serve.go":      "postgresServer.serve: waits for the server's accept loop",
 		"bench/process.go":             "child.stop or kill: waits for the end of the process",
 		"bench/goals_refresh.go":       "lab.refreshed: waits for what it said",
+		"bench/profile.go":             "lab.profiled: waits for the profile",
 		"collect.go":                   "collection.stop: waits for the collector",
 		"collectors/collector.go":      "Collector.Run: waits for every source",
 		"collectors/simulated/site.go": "Site.Close: waits for the accept loops and for every connection",
