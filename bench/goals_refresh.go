@@ -115,8 +115,10 @@ func (l *lab) refreshed(ctx context.Context, made *fixture, market []booth, rate
 
 // say writes what every booth says now, after a pause.
 func say(ctx context.Context, to *os.File, market []booth, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	select {
-	case <-time.After(pause):
+	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -81,7 +81,10 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	if err := l.report.writeAll(s.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe reports are in %s: report.html, report.json, report.txt and bench.txt (for benchstat).\n", s.out)
+	_, err = fmt.Fprintf(out, "\nThe reports are in %s: report.html, report.json, report.txt and bench.txt (for benchstat).\n", s.out)
+	if err != nil {
+		return err
+	}
 	if s.strict && l.report.short() {
 		return errShort
 	}
@@ -102,7 +105,7 @@ func (r *report) short() bool {
 
 // writeAll writes every form of the report into a directory.
 func (r *report) writeAll(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of reports: %w", err)
 	}
 	for name, write := range map[string]func(io.Writer) error{

@@ -20,7 +20,7 @@ func (l *lab) profiled(ctx context.Context, name string, questions []question) e
 	if l.profile == "" || !ours {
 		return nil
 	}
-	if err := os.MkdirAll(l.profile, 0o755); err != nil {
+	if err := os.MkdirAll(l.profile, 0o750); err != nil {
 		return fmt.Errorf("make the directory of profiles: %w", err)
 	}
 	taken := make(chan error, 1)

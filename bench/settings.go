@@ -40,7 +40,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
-		fmt.Fprint(out, usage)
+		_, _ = io.WriteString(out, usage)
 		flags.PrintDefaults()
 	}
 	quick := flags.Bool("quick", false, "fewer and shorter rounds: for a look, not for a verdict")
