@@ -34,7 +34,7 @@ func (r *ref) send(l letter) {
 	if l == nil {
 		panic("actors: send of a nil letter")
 	}
-	r.mailbox.PostUserMessage(l)
+	r.mailbox.post(l)
 }
 
 // stop ends the actor and waits until all its letters are settled.
@@ -55,32 +55,19 @@ type host struct {
 	stage    *stage
 }
 
-// Receive passes letters on. Of the lifecycle only the end matters: residents are complete when they are
-// spawned, and what they keep for later must be settled.
+// Receive is the library's, and hears of the lifecycle alone: the mailbox brings letters to the resident. Of
+// the lifecycle only the end matters: residents are complete when they are spawned, and what they keep for
+// later must be settled.
 func (h *host) Receive(context actor.Context) {
-	l, ok := context.Message().(letter)
-	if !ok {
-		if _, stopping := context.Message().(*actor.Stopping); stopping {
-			h.resident.abort(errStopped)
-		}
-		return
+	if _, stopping := context.Message().(*actor.Stopping); stopping {
+		h.resident.abort(errStopped)
 	}
-	if l.abandoned() {
-		l.settle(errExpired)
-		return
-	}
-	defer h.guard(l)
-	h.resident.receive(l)
 }
 
-// guard ends a panic. While reading it costs the one question: what was read is immutable, so nothing is
+// contain ends a panic. While reading it costs the one question: what was read is immutable, so nothing is
 // half changed. While changing it stops the node, which starts again from the log. Either way the actor
 // is never started again with empty state.
-func (h *host) guard(l letter) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
+func (h *host) contain(l letter, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", l, reason, debug.Stack())
 	if !h.resident.vital(l) {
 		l.settle(&engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause})
@@ -121,10 +108,11 @@ func (s *stage) spawn(name string, r resident) (*ref, error) {
 
 // spawnBusy starts an actor that keeps places for so many facts.
 func (s *stage) spawnBusy(name string, r resident, facts int) (*ref, error) {
-	box := newMailbox(s.limit, s.relief, s.fail)
+	h := &host{resident: r, stage: s}
+	box := newMailbox(s.limit, s.relief, s.fail, h)
 	box.facts = facts
 	props := actor.PropsFromProducer(
-		func() actor.Actor { return &host{resident: r, stage: s} },
+		func() actor.Actor { return h },
 		actor.WithMailbox(func() actor.Mailbox { return box }),
 		actor.WithGuardian(s.guardian),
 	)

@@ -47,12 +47,13 @@ type mailbox struct {
 	facts    int // places kept for facts beside them
 	relief   *relief
 	fault    func(error) // what must never happen did: stops the node
-	invoker  actor.MessageInvoker
+	invoker  actor.MessageInvoker // of lifecycle messages
+	host     *host                // of letters: the way through the library costs as much again as most of them
 	finished chan struct{} // closed after the actor has stopped and all its letters are settled
 
 	mu      sync.Mutex
 	system  []any // lifecycle messages of the library, before all letters
-	ring    []any
+	ring    []letter
 	head    int
 	waiting int
 	running bool // somebody runs the actor or relief is about to
@@ -62,8 +63,10 @@ type mailbox struct {
 	next *mailbox // in relief's list; guarded by its lock
 }
 
-func newMailbox(limit int, r *relief, fault func(error)) *mailbox {
-	return &mailbox{limit: limit, facts: factsMax, relief: r, fault: fault, finished: make(chan struct{}), ring: make([]any, mailboxRingMin)}
+func newMailbox(limit int, r *relief, fault func(error), h *host) *mailbox {
+	return &mailbox{
+		limit: limit, facts: factsMax, relief: r, fault: fault, host: h, finished: make(chan struct{}), ring: make([]letter, mailboxRingMin),
+	}
 }
 
 // RegisterHandlers is the library's; its dispatcher is not used.
@@ -81,19 +84,21 @@ func (m *mailbox) UserMessageCount() int {
 	return m.waiting
 }
 
-// PostUserMessage takes a letter in, or settles it. The asker of an idle actor has been answered when it
-// returns.
+// PostUserMessage is the library's. Nobody sends anything but letters, and nobody waits for anything else.
 func (m *mailbox) PostUserMessage(message any) {
-	l, ok := message.(letter)
-	if !ok {
-		return // nobody sends anything else, and nobody waits for it
+	if l, ok := message.(letter); ok {
+		m.post(l)
 	}
+}
+
+// post takes a letter in, or settles it. The asker of an idle actor has been answered when it returns.
+func (m *mailbox) post(l letter) {
 	asked := l.question()
 	m.mu.Lock()
 	if refusal := m.refusal(asked); refusal != nil {
 		m.mu.Unlock()
 		if !asked && refusal == errOverflow {
-			m.fault(fmt.Errorf("a mailbox has no room for the fact %T", message))
+			m.fault(fmt.Errorf("a mailbox has no room for the fact %T", l))
 		}
 		l.settle(refusal)
 		return
@@ -102,12 +107,12 @@ func (m *mailbox) PostUserMessage(message any) {
 	m.running = m.running || idle
 	direct := idle && asked && m.waiting == 0 && len(m.system) == 0
 	if !direct {
-		m.push(message)
+		m.push(l)
 	}
 	m.mu.Unlock()
 	switch {
 	case direct:
-		m.deliver(message)
+		m.deliver(l)
 		m.turn(turnMax)
 	case idle && asked:
 		m.turn(turnMax)
@@ -136,14 +141,14 @@ func (m *mailbox) refusal(asked bool) *engine.Error {
 }
 
 // push stores a letter; the caller has checked that there is room.
-func (m *mailbox) push(message any) {
+func (m *mailbox) push(l letter) {
 	if m.waiting == len(m.ring) {
-		larger := make([]any, min(2*len(m.ring), m.limit+m.facts))
+		larger := make([]letter, min(2*len(m.ring), m.limit+m.facts))
 		n := copy(larger, m.ring[m.head:])
 		copy(larger[n:], m.ring[:m.head])
 		m.ring, m.head = larger, 0
 	}
-	m.ring[(m.head+m.waiting)%len(m.ring)] = message
+	m.ring[(m.head+m.waiting)%len(m.ring)] = l
 	m.waiting++
 }
 
@@ -171,12 +176,12 @@ func (m *mailbox) PostSystemMessage(message any) {
 // for ever. The caller has the right to run.
 func (m *mailbox) turn(letters int) {
 	for range letters {
-		message, lifecycle, ok := m.pull()
+		l, message, ok := m.pull()
 		if !ok {
 			return
 		}
-		if !lifecycle {
-			m.deliver(message)
+		if message == nil {
+			m.deliver(l)
 			continue
 		}
 		m.manage(message)
@@ -188,30 +193,42 @@ func (m *mailbox) turn(letters int) {
 	m.relief.take(m)
 }
 
-// pull takes the next message; without one it gives the right to run back.
-func (m *mailbox) pull() (message any, lifecycle, ok bool) {
+// pull takes the next letter, or a message of the lifecycle; without either it gives the right to run back.
+func (m *mailbox) pull() (l letter, message any, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
-		return message, true, true
+		return nil, message, true
 	case m.waiting > 0 && !m.paused:
-		message = m.ring[m.head]
+		l = m.ring[m.head]
 		m.ring[m.head] = nil
 		m.head = (m.head + 1) % len(m.ring)
 		m.waiting--
-		return message, false, true
+		return l, nil, true
 	}
 	m.running = false
-	return nil, false, false
+	return nil, nil, false
 }
 
-// deliver hands a letter to the actor. Panics of the actor's own work end in host.guard and never arrive
-// here; one that does is a failure of the actor as a whole, and its supervisor stops the node.
-func (m *mailbox) deliver(message any) {
-	defer m.escalate(message)
-	m.invoker.InvokeUserMessage(message)
+// deliver hands a letter to the actor. Panics of the actor's own work end in guard; what that can't end is a
+// failure of the actor as a whole, and its supervisor stops the node.
+func (m *mailbox) deliver(l letter) {
+	if l.abandoned() {
+		l.settle(errExpired)
+		return
+	}
+	defer m.guard(l)
+	m.host.resident.receive(l)
+}
+
+// guard ends a panic.
+func (m *mailbox) guard(l letter) {
+	if reason := recover(); reason != nil {
+		defer m.escalate(l)
+		m.host.contain(l, reason)
+	}
 }
 
 func (m *mailbox) manage(message any) {
@@ -244,7 +261,7 @@ func (m *mailbox) close() {
 	m.closed, m.running = true, false
 	var left []letter
 	for ; m.waiting > 0; m.waiting-- {
-		left = append(left, m.ring[m.head].(letter))
+		left = append(left, m.ring[m.head])
 		m.head = (m.head + 1) % len(m.ring)
 	}
 	m.ring, m.system = nil, nil

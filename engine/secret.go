@@ -129,6 +129,14 @@ func keyChecksum(text string) string {
 	return string(out[:])
 }
 
+// keyBytes are those that keys are drawn from.
+var keyBytes = func() (known [256]bool) {
+	for _, c := range []byte(base62) {
+		known[c] = true
+	}
+	return known
+}()
+
 // ReadKey gives the digest of a well-formed key and false for anything else, without a look-up. It allocates nothing and keeps
 // nothing of text.
 func ReadKey(text []byte) (Digest, bool) {
@@ -140,7 +148,7 @@ func ReadKey(text []byte) (Digest, bool) {
 	}
 	signed := text[:KeyLength-keyChecksumLength]
 	for _, c := range signed[len(KeyPrefixLive):] {
-		if !letterOrDigit(rune(c)) {
+		if !keyBytes[c] {
 			return Digest{}, false
 		}
 	}
