@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -74,7 +73,7 @@ const importedText = "imported "
 
 // refreshed is one round: b in quiet, a with the refresh.
 func (l *lab) refreshed(ctx context.Context, made *fixture, market []booth, rate float64, round uint64) (p pair, err error) {
-	pipe := filepath.Join(l.dir, fmt.Sprintf("refresh-%d.ndjson", round))
+	pipe := filepath.Join(l.dir, fmt.Sprintf("refresh-%d.csv", round))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return pair{}, fmt.Errorf("make a pipe: %w", err)
 	}
@@ -122,28 +121,20 @@ func say(ctx context.Context, to *os.File, market []booth, pause time.Duration) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	lines, err := linesOf(market, time.Now())
-	if err == nil {
-		_, err = to.Write(lines)
+	lines, now := []byte(observationHeader), time.Now()
+	for i := range market {
+		lines = market[i].appendLine(lines, market[i].source, now)
 	}
+	_, err := to.Write(lines)
 	return err
 }
 
-// linesOf are observations as a file has them, one JSON object a line.
-func linesOf(market []booth, at time.Time) ([]byte, error) {
-	var lines []byte
-	for i := range market {
-		b := &market[i]
-		o := b.observation(at)
-		line, err := json.Marshal(map[string]string{
-			"observedAt": at.UTC().Format(time.RFC3339), "institutionId": o.InstitutionID, "currency": o.Currency, "kind": string(o.Kind),
-			"channel": string(engine.Unspecified), "buy": o.Buy, "sell": o.Sell, "sourceId": b.source,
-			"effectiveDate": o.EffectiveDate.String(), "publishedAt": "",
-		})
-		if err != nil {
-			return nil, fmt.Errorf("encode an observation: %w", err)
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	return lines, nil
+// observationHeader is the first line of a file of observations.
+const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
+
+// appendLine appends what a booth says at an instant, as a line of such a file. source is who tells it.
+func (b *booth) appendLine(dst []byte, source string, at time.Time) []byte {
+	o := b.observation(at)
+	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), o.InstitutionID, o.Currency, engine.Unspecified, o.Kind,
+		o.Buy, o.Sell, source, o.EffectiveDate)
 }

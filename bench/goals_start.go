@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,9 @@ func (l *lab) longLog(ctx context.Context) (*fixture, error) {
 		return nil, err
 	}
 	market := newBooths(engine.DefaultCatalogue(), fixtureSize{institutions: 44, currencies: 8})
-	file := filepath.Join(l.dir, "records.ndjson")
-	if err := writeMarket(file, market, startRecords, func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }); err != nil {
+	file := filepath.Join(l.dir, "records.csv")
+	all := saying{market: market, lines: startRecords, ago: func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }}
+	if err := all.write(file); err != nil {
 		return nil, err
 	}
 	node := newNode(l.tasard, made, "--import", file)
@@ -99,26 +101,32 @@ func (l *lab) longLog(ctx context.Context) (*fixture, error) {
 	return made, errors.Join(err, os.Remove(file))
 }
 
-// writeMarket writes so many observations into a file; ago is how long ago each was made.
-func writeMarket(path string, market []booth, lines int, ago func(line int) time.Duration) error {
+// saying is a file of observations that is to be written.
+type saying struct {
+	market []booth
+	lines  int
+	// ago is how long ago a line was observed.
+	ago func(line int) time.Duration
+	// list is the source that tells all of it; "" = each institution for itself.
+	list string
+}
+
+func (s *saying) write(path string) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write observations: %w", err)
 	}
 	now, random := time.Now().Truncate(time.Second), rand.New(rand.NewPCG(fixtureSeed, 8))
-	for line := 0; line < lines && err == nil; line += len(market) {
-		var text []byte
-		for i := range market {
-			market[i].drift(random)
-			var one []byte
-			if one, err = linesOf(market[i:i+1], now.Add(-ago(line+i))); err != nil {
-				break
-			}
-			text = append(text, one...)
+	text := []byte(observationHeader)
+	for line := 0; line < s.lines && err == nil; {
+		for i := range s.market {
+			b := &s.market[i]
+			b.drift(random)
+			text = b.appendLine(text, cmp.Or(s.list, b.source), now.Add(-s.ago(line)))
+			line++
 		}
-		if err == nil {
-			_, err = file.Write(text)
-		}
+		_, err = file.Write(text)
+		text = text[:0]
 	}
 	return errors.Join(err, file.Close())
 }
@@ -199,41 +207,57 @@ func (n *nodeContender) heap(ctx context.Context) (float64, error) {
 	return float64(bytes), err
 }
 
-// measureF10 times tasard import of refreshes of a whole market: reading, judging and the disk.
+// measureF10 times tasard import of refreshes of a whole market: reading, judging and the disk. A list says of all institutions what
+// they pay, as an aggregator does; otherwise each of them says its own.
 func measureF10(ctx context.Context, l *lab, g *goal) error {
-	market := newBooths(engine.DefaultCatalogue(), standardSize())
-	// A source says all that it has at once.
-	slices.SortStableFunc(market, func(a, b booth) int { return strings.Compare(a.source, b.source) })
-	file := filepath.Join(l.dir, "intake.ndjson")
-	refreshes := intakeLines/len(market) + 1
-	err := writeMarket(file, market, refreshes*len(market), func(line int) time.Duration {
-		return time.Duration(refreshes-line/len(market)) * time.Minute
-	})
+	list, err := l.intake(ctx, "intake-list", "list")
 	if err != nil {
 		return err
 	}
-	m := measure{Name: "observations a second, as refreshes of all institutions", Unit: "/s"}
+	list.Name = "observations a second, in lists of all institutions"
+	each, err := l.intake(ctx, "intake-each", "")
+	if err != nil {
+		return err
+	}
+	each.Name = "observations a second, each institution for itself"
+	g.Measures = []measure{list.bound(50_000, true, "one core reads, judges, writes and waits for the disk"), each.free()}
+	return nil
+}
+
+// intake takes the same file into a new directory again and again.
+func (l *lab) intake(ctx context.Context, name, list string) (measure, error) {
+	market := newBooths(engine.DefaultCatalogue(), standardSize())
+	// A source says all that it has at once.
+	slices.SortStableFunc(market, func(a, b booth) int { return strings.Compare(a.source, b.source) })
+	refreshes := intakeLines/len(market) + 1
+	all := saying{market: market, lines: refreshes * len(market), list: list, ago: func(line int) time.Duration {
+		return time.Duration(refreshes-line/len(market)) * time.Minute
+	}}
+	file := filepath.Join(l.dir, name+".csv")
+	if err := all.write(file); err != nil {
+		return measure{}, err
+	}
+	m := measure{Unit: "/s"}
 	for round := range min(l.options.Rounds, startsMax) {
 		l.progress.next()
 		began := time.Now()
 		p, err := spawn(&command{name: "tasard import", program: program{path: l.tasard}, args: []string{
-			"import", "--data", filepath.Join(l.dir, fmt.Sprintf("intake-%d", round)), file,
+			"import", "--data", filepath.Join(l.dir, fmt.Sprintf("%s-%d", name, round)), file,
 		}}, serverCore)
 		if err != nil {
-			return err
+			return measure{}, err
 		}
 		select {
 		case <-p.done:
 		case <-ctx.Done():
 			p.kill()
-			return ctx.Err()
+			return measure{}, ctx.Err()
 		}
 		if p.ended != nil {
-			return p.death(p.ended)
+			return measure{}, p.death(p.ended)
 		}
-		m.Rounds = append(m.Rounds, float64(refreshes*len(market))/time.Since(began).Seconds())
+		m.Rounds = append(m.Rounds, float64(all.lines)/time.Since(began).Seconds())
 	}
 	m.Value = median(m.Rounds)
-	g.Measures = []measure{m.bound(50_000, true, "one core reads, judges, writes and waits for the disk")}
-	return os.Remove(file)
+	return m, os.Remove(file)
 }

@@ -19,6 +19,8 @@ const (
 	// Quotas of the node under load: the highest that it takes. Those of the contract would end a run within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
+	// nodeLease is as much more than the 16 that go with 60 a minute: what is leased at once lasts as long as it does by default.
+	nodeLease = "10000"
 	// mallocsMetric counts the objects that a node has allocated.
 	mallocsMetric = "go_memstats_mallocs_total"
 	buildMax      = 5 * time.Minute
@@ -70,7 +72,7 @@ func (n *nodeContender) startTimed(ctx context.Context, core int, request []byte
 	}
 	args := []string{
 		"serve", "--no-collect", "--data", n.data, "--listen", "127.0.0.1:0", "--log-format", "text",
-		"--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute,
+		"--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--lease", nodeLease,
 	}
 	if n.catalogue != "" {
 		args = append(args, "--catalogue", n.catalogue)

@@ -53,7 +53,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	flags.DurationVar(&s.options.Measure, "measure", time.Second, "`time` that is measured of each side in a round")
 	flags.DurationVar(&s.options.Warmup, "warmup", 200*time.Millisecond, "`time` before it that is not counted")
 	flags.IntVar(&s.options.Connections, "connections", 64, "`number` of connections")
-	flags.IntVar(&s.options.Accounts, "accounts", 1000, "`number` of accounts in whose names is asked")
+	flags.IntVar(&s.options.Accounts, "accounts", 128, "`number` of accounts in whose names is asked")
 	flags.Uint64Var(&s.options.Seed, "seed", 1, "`number` from which requests are drawn: the same one draws the same")
 	flags.Func("against", "`URL` of a node that runs: put a load on it, and measure no goals", func(text string) (err error) {
 		s.against, err = readAddress(text)
