@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net"
+	"runtime"
 
 	"github.com/valyala/fasthttp"
 )
@@ -20,6 +21,7 @@ type gatherer struct {
 	unwritten       bool   // an answer waits in the server's buffer
 	alone           bool   // the request has nothing behind it, and no answer before it waits
 	body            []byte // to be sent behind what is written next
+	yields          bool
 	parts           [2][]byte
 	vector          net.Buffers
 }
@@ -39,12 +41,23 @@ func (g *gatherer) begin(length int) {
 	g.unwritten = true
 }
 
-// Write is net.Conn's.
-func (g *gatherer) Write(b []byte) (int, error) {
+// Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
+// and the connection has to be waited for. On one processor the others go first, and under load the next request is there then.
+func (g *gatherer) Write(b []byte) (n int, err error) {
 	g.unwritten = false
 	if g.body == nil {
-		return g.lazyDeadlines.Write(b)
+		n, err = g.lazyDeadlines.Write(b)
+	} else {
+		n, err = g.writeBoth(b)
 	}
+	if g.yields {
+		runtime.Gosched()
+	}
+	return n, err
+}
+
+// writeBoth writes b and the body behind it.
+func (g *gatherer) writeBoth(b []byte) (int, error) {
 	if err := g.write.prepare(g.Conn.SetWriteDeadline); err != nil {
 		return 0, err
 	}

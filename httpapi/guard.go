@@ -152,7 +152,8 @@ type framing struct {
 	seen          uint8
 	closes        bool
 	conditional   bool // there is an If-None-Match
-	encoding      bool // there is an Accept-Encoding
+	encodings     int    // lines of Accept-Encoding
+	encoding      []byte // the last of them
 }
 
 // scan walks the header lines once. The library keeps them as they came in,
@@ -213,7 +214,8 @@ func (f *framing) note(name, value []byte) string {
 		}
 	case len("accept-encoding"):
 		if equalFold(name, "accept-encoding") {
-			f.encoding = true
+			f.encodings++
+			f.encoding = trimBlanks(value)
 		}
 	case len("content-length"):
 		if equalFold(name, "content-length") {

@@ -101,7 +101,15 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *asked, etag []byte, ma
 
 // coding is how a body of so many bytes is sent: gzip, or "" for as it is (Q11).
 func (a *asked) coding(ctx *fasthttp.RequestCtx, size int) string {
-	if !a.encoding || size < gzipBytesMin || !acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+	if a.encodings == 0 || size < gzipBytesMin {
+		return ""
+	}
+	one := [1][]byte{a.encoding}
+	lines := one[:]
+	if a.encodings > 1 {
+		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
+	}
+	if !acceptsGzip(lines) {
 		return ""
 	}
 	return gzipCoding

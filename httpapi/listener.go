@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -114,7 +115,8 @@ func (l *patient) Accept() (net.Conn, error) {
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		return &slottedTCP{
-			gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp}, slot{slots: l.slots}, peerAddress(conn.RemoteAddr()),
+			gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
+			slot{slots: l.slots}, peerAddress(conn.RemoteAddr()),
 		}, nil
 	}
 	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
