@@ -2,7 +2,7 @@ package main
 
 import (
 	"net/http"
-	"net/http/pprof" //nolint:gosec // what it registers by itself is on a mux that nobody serves
+	"net/http/pprof" // what it registers by itself is on a mux that nobody serves
 )
 
 // profilePath is where go tool pprof looks, over the socket.

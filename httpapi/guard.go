@@ -151,7 +151,7 @@ type framing struct {
 	authorization []byte // nil without the header
 	seen          uint8
 	closes        bool
-	conditional   bool // there is an If-None-Match
+	conditional   bool   // there is an If-None-Match
 	encodings     int    // lines of Accept-Encoding
 	encoding      []byte // the last of them
 }
