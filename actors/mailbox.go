@@ -46,10 +46,10 @@ type mailbox struct {
 	limit    int // questions are refused when this many letters wait
 	facts    int // places kept for facts beside them
 	relief   *relief
-	fault    func(error) // what must never happen did: stops the node
+	fault    func(error)          // what must never happen did: stops the node
 	invoker  actor.MessageInvoker // of lifecycle messages
 	host     *host                // of letters: the way through the library costs as much again as most of them
-	finished chan struct{} // closed after the actor has stopped and all its letters are settled
+	finished chan struct{}        // closed after the actor has stopped and all its letters are settled
 
 	mu      sync.Mutex
 	system  []any // lifecycle messages of the library, before all letters
