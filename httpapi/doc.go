@@ -44,10 +44,10 @@
 // sheet with holes for the amounts, and fills the holes into the connection's own buffer. Nothing of a request's memory is
 // kept: parameters become a query of strings that the catalogue or the program owns; only unknown ones are copied.
 //
-// Around the library four things are done another way, each measured (make bench-instructions, make bench): the lines of a good
+// Around the library some things are done another way, each measured (make bench-instructions, make bench): the lines of a good
 // answer's head are set as one (head.go), a repeated question is not read again (plan.go), the body is not copied behind its head
-// (gather.go), and deadlines are armed only when they matter (deadline.go). All four fall back to the library's way where theirs
-// would not be right.
+// and, on one processor, other connections go first before one reads again (gather.go), and deadlines are armed only when they
+// matter (deadline.go). All fall back to the library's way where theirs would not be right.
 //
 // # Where to change what
 //
