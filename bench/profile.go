@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// profileTime is how long a profile watches the node.
-const profileTime = 3 * time.Second
+// profileTime is how long a profile watches the node: as long as some rounds, in whole seconds.
+func (o *runOptions) profileTime() time.Duration { return max(time.Second, (3 * o.Measure).Truncate(time.Second)) }
 
 // profiled takes a CPU profile of the node while it is asked questions, into a file of its own: beside the measured rounds, because
 // taking one costs something.
@@ -23,9 +23,10 @@ func (l *lab) profiled(ctx context.Context, name string, questions []question) e
 	if err := os.MkdirAll(l.profile, 0o750); err != nil {
 		return fmt.Errorf("make the directory of profiles: %w", err)
 	}
+	watched := l.options.profileTime()
 	taken := make(chan error, 1)
 	go func() {
-		text, err := node.ask(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profileTime.Seconds())), profileTime+answerMax)
+		text, err := node.ask(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(watched.Seconds())), watched+answerMax)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(l.profile, name+".pprof"), text, 0o600)
 		}
@@ -34,7 +35,7 @@ func (l *lab) profiled(ctx context.Context, name string, questions []question) e
 	asker, err := newMix(benchHost, l.fixture.keys, questions, l.options.Seed)
 	if err == nil {
 		_, err = l.sample(ctx, l.node, &load{
-			address: l.node.address, asker: asker, seed: l.options.Seed, connections: l.options.Connections, measure: profileTime + time.Second,
+			address: l.node.address, asker: asker, seed: l.options.Seed, connections: l.options.Connections, measure: watched + time.Second/2,
 		})
 	}
 	if err = errors.Join(err, <-taken); err != nil {

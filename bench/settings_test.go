@@ -14,7 +14,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.options; o.Rounds != 5 || o.Measure != 400*time.Millisecond || o.Connections != 64 || o.Accounts != 1000 || o.Seed != 1 {
+	if o := s.options; o.Rounds != 5 || o.Measure != 400*time.Millisecond || o.Connections != 64 || o.Accounts != 128 || o.Seed != 1 {
 		t.Errorf("%+v", o)
 	}
 	list, err := chosen(s.goals)
