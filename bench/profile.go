@@ -11,7 +11,9 @@ import (
 )
 
 // profileTime is how long a profile watches the node: as long as some rounds, in whole seconds.
-func (o *runOptions) profileTime() time.Duration { return max(time.Second, (3 * o.Measure).Truncate(time.Second)) }
+func (o *runOptions) profileTime() time.Duration {
+	return max(time.Second, (3 * o.Measure).Truncate(time.Second))
+}
 
 // profiled takes a CPU profile of the node while it is asked questions, into a file of its own: beside the measured rounds, because
 // taking one costs something.
