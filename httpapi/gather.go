@@ -10,15 +10,17 @@ import (
 // gatherer is a connection of TCP that can send a body from where it lies. The library copies head and body into one buffer and writes
 // that, in pieces when it is small; here the body is kept aside, and goes out with the head in one system call.
 //
-// That is right only when the head is the next thing to be written and nothing follows it before a flush: when the client has sent no
-// request behind this one. Whether it has is known from counting: what was handed to the server, against what its requests took.
-// Where the count does not come out the answer is sent as the library would, which is never wrong.
+// That is right only when the head is the next thing to be written and nothing follows it before a flush: when the client has sent
+// nothing behind this request, and no answer before it waits. Both are known from how the server reads: with its whole buffer when it
+// has used up all it was handed, and by then it has written every answer. So only the first request behind such a read counts, when it
+// took all that came since. Where the count does not come out the answer is sent as the library would, which is never wrong.
 type gatherer struct {
 	lazyDeadlines
 	tcp *net.TCPConn
 
-	received, taken uint64 // bytes handed to the server, and those of its requests
-	unwritten       bool   // an answer waits in the server's buffer
+	buffer          int    // size of the server's buffer: of its first read
+	received, taken int    // bytes handed to the server since it had used up all, and those of its requests
+	ending          uint16 // the last two bytes that it was handed
 	alone           bool   // the request has nothing behind it, and no answer before it waits
 	body            []byte // to be sent behind what is written next
 	yields          bool
@@ -26,25 +28,36 @@ type gatherer struct {
 	vector          net.Buffers
 }
 
+// lineEnd is the ending of whatever ends in CR LF.
+const lineEnd = '\r'<<8 | '\n'
+
 // Read is net.Conn's.
 func (g *gatherer) Read(b []byte) (int, error) {
+	if g.buffer == 0 {
+		g.buffer = len(b)
+	}
+	if len(b) >= g.buffer {
+		g.received, g.taken = 0, 0
+	}
 	n, err := g.lazyDeadlines.Read(b)
-	g.received += uint64(n)
+	g.received += n
+	for _, c := range b[max(0, n-2):n] {
+		g.ending = g.ending<<8 | uint16(c)
+	}
 	return n, err
 }
 
-// begin tells the length of the request that is about to be answered. A length that is wrong by a byte or two, as after a bare LF, does
-// no harm: no request is that short.
+// begin tells the length of the request that is about to be answered. It may be too small, and then never comes out. By one byte it is
+// too large after a request line that ends in a bare LF: then the one byte behind the request would be the end of a CR LF, but it follows
+// one.
 func (g *gatherer) begin(length int) {
-	g.taken += uint64(length)
-	g.alone = g.received == g.taken && !g.unwritten
-	g.unwritten = true
+	g.alone = g.taken == 0 && g.received == length && g.ending == lineEnd
+	g.taken += length
 }
 
 // Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
 // and the connection has to be waited for. On one processor the others go first, and under load the next request is there then.
 func (g *gatherer) Write(b []byte) (n int, err error) {
-	g.unwritten = false
 	if g.body == nil {
 		n, err = g.lazyDeadlines.Write(b)
 	} else {

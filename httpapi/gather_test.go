@@ -16,6 +16,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // gatherRequests are requests of every kind of answer and length, and the method that they are read back with.
@@ -44,11 +46,16 @@ func gatherRequests() [][2]string {
 // gatherServer answers on a port, as a node does.
 func gatherServer(t *testing.T) (address string, stop func()) {
 	t.Helper()
+	return servedBy(t, newStillServer(t))
+}
+
+func servedBy(t *testing.T, server *Server) (address string, stop func()) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, ended := newStillServer(t), make(chan error, 1)
+	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ln) }()
 	return ln.Addr().String(), func() {
 		if err := errors.Join(server.Shutdown(context.WithoutCancel(t.Context())), <-ended); err != nil {
@@ -129,6 +136,91 @@ func TestP5_GatheredAnswersStayInOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// bodiesInOrder asks for pages all at once and holds the body of each answer against what it gives when it is asked for alone.
+func bodiesInOrder(t *testing.T, address, text string, want []string) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) //nolint:forbidigo // a network deadline is real time
+	go func() { _, _ = io.WriteString(conn, text) }()
+	reader := bufio.NewReader(conn)
+	for i := range want {
+		response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodGet})
+		if err != nil {
+			t.Fatalf("answer %d of %d: %.200s", i+1, len(want), err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil || string(body) != want[i] {
+			t.Fatalf("answer %d of %d has another body (%d bytes, want %d), %v", i+1, len(want), len(body), len(want[i]), err)
+		}
+	}
+}
+
+// TestP5_WhatWaitsStaysInFront: of an answer that fills the server's buffer more than once a part has gone out while its rest waits. A body
+// that is sent aside then would overtake that rest, or the head that it belongs to.
+func TestP5_WhatWaitsStaysInFront(t *testing.T) {
+	server := New(Config{
+		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1),
+		Limits: Limits{WriteBufferBytes: 4 << 10},
+	})
+	address, stop := servedBy(t, server)
+	defer stop()
+	requests := gatherRequests()
+	full, empty := requests[0][1], requests[5][1]
+	page := strings.Replace(full, "operation=buy", "operation=buy&limit=10", 1)
+	body := func(text string) string {
+		ctx := &fasthttp.RequestCtx{}
+		readRequest(t, ctx, []byte(text))
+		server.Handler()(ctx)
+		return string(ctx.Response.Body())
+	}
+	for before := range 24 {
+		want := append(make([]string, before), body(page), body(full))
+		bodiesInOrder(t, address, strings.Repeat(empty, before)+page+full, want)
+	}
+}
+
+// TestP5_BareLineEndsStayInOrder: the length of a request whose first line ends in a bare LF is taken for one byte more than it is. However
+// many of them come, nothing passes for a request that nobody has sent anything behind.
+func TestP5_BareLineEndsStayInOrder(t *testing.T) {
+	server := newStillServer(t)
+	address, stop := servedBy(t, server)
+	defer stop()
+	ctx, full := &fasthttp.RequestCtx{}, gatherRequests()[0][1]
+	readRequest(t, ctx, []byte(full))
+	server.Handler()(ctx)
+	bare := strings.Replace(full, "HTTP/1.1\r\n", "HTTP/1.1\n", 1)
+	for many := range len(full) + 2 {
+		bodiesInOrder(t, address, strings.Repeat(bare, many)+full+full, slices.Repeat([]string{string(ctx.Response.Body())}, many+2))
+	}
+}
+
+// TestP5_OneByteBehindIsSeen: behind such a request one byte alone would make the count come out.
+func TestP5_OneByteBehindIsSeen(t *testing.T) {
+	for read, want := range map[string]bool{
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\n":     true,
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\nG":    false,
+		"GET / HTTP/1.1\nHost: a\r\n\r\n":       false,
+		"GET / HTTP/1.1\nHost: a\r\n\r\nG":      false,
+		"GET / HTTP/1.1\nHost: a\r\n\r\n\n":     false,
+		"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n": false,
+	} {
+		near, far := net.Pipe()
+		g := &gatherer{lazyDeadlines: lazyDeadlines{Conn: near}}
+		go func() { _, _ = io.WriteString(far, read) }()
+		if _, err := g.Read(make([]byte, 1<<10)); err != nil {
+			t.Fatal(err)
+		}
+		if g.begin(len("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); g.alone != want {
+			t.Errorf("%q: alone is %t", read, g.alone)
+		}
+		_ = errors.Join(near.Close(), far.Close())
+	}
 }
 
 // TestF2_BodiesAreNotCopied: a client that waits for its answers gets each body from where it lies.
