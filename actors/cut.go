@@ -68,6 +68,15 @@ func (j *journalActor) shareLedgers(c *cut) {
 	j.registry.send(&registryShare{cut: c})
 }
 
+// surrender gives a cut the accounts, unless the node has stopped (see currencyActor.share).
+func (s *shardActor) surrender(m *ledgerShare) {
+	if s.stopped != nil {
+		m.settle(s.stopped)
+		return
+	}
+	s.share(m.cut, m.index)
+}
+
 // share hands over the idle accounts and those whose actors do nothing (see mailbox.quiet), and asks the
 // others for theirs: what these have been sent before they take in before.
 func (s *shardActor) share(c *cut, index int) {

@@ -281,8 +281,12 @@ func (r *registrarActor) lost(one *ruling) {
 	}
 }
 
-// share hands over the registry as it is now; nobody who logs in waits for it.
+// share hands over the registry as it is now, unless the node has stopped (see currencyActor.share); nobody who logs in waits for it.
 func (r *registrarActor) share(m *registryShare) {
+	if r.stopped != nil {
+		m.settle(r.stopped)
+		return
+	}
 	m.cut.registry = registryCut{r.registry.Cut(), *r.transition.Load(), r.clock.now().Steady}
 	m.cut.arrived()
 }

@@ -99,7 +99,7 @@ func (s *shardActor) receive(l letter) {
 	case *sweep:
 		s.sweep(m.rest)
 	case *ledgerShare:
-		s.share(m.cut, m.index)
+		s.surrender(m)
 	case *census:
 		s.census(m)
 	case *settling:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -119,4 +120,61 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 	if err := r.applyBatch([]any{bogus{&engine.Rejected{Currency: "USD"}}}); err == nil {
 		t.Error("no error")
 	}
+}
+
+// haltOwners tells everybody but the journal that the node has stopped, and waits until they know: as when a panic stops it while a batch
+// is with the writer.
+func haltOwners(s *System) {
+	owners := s.heirs[:len(s.heirs)-1]
+	for _, owner := range owners {
+		owner.send(&halt{why: readOnly(errors.New("planted"))})
+	}
+	for _, owner := range owners {
+		for !owner.mailbox.quiet() {
+			runtime.Gosched()
+		}
+	}
+}
+
+// A batch that becomes durable while the node stops is in the log and in nobody's state. No snapshot is taken without it.
+func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
+	t.Run("rates", func(t *testing.T) {
+		journal := &memoryJournal{}
+		s := start(t, Config{Journal: journal, SnapshotRecords: 1})
+		journal.before = func([][]byte) error { haltOwners(s); return nil }
+		if _, err := s.Observe(minutes(0, 1)); !isCode(err, engine.CodeReadOnly) {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		again := start(t, Config{Journal: journal.crashed()})
+		if got := best(t, again); got != "60.00" {
+			t.Errorf("after a restart the best is %q", got)
+		}
+	})
+	t.Run("leases", func(t *testing.T) {
+		n := startNode(t, Config{SnapshotRecords: 1})
+		m := n.join(1, 1)
+		n.journal.before = func([][]byte) error { haltOwners(n.System); return nil }
+		if _, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true}); !isCode(err, engine.CodeReadOnly) {
+			t.Error(err)
+		}
+		n.restart()
+		if got := n.spent(m.token); got != engine.LeaseDefault {
+			t.Errorf("after a restart %d are spent, want the lease", got)
+		}
+	})
+	t.Run("logins", func(t *testing.T) {
+		n := startNode(t, Config{SnapshotRecords: 1})
+		m := n.join(1, 1)
+		n.journal.before = func([][]byte) error { haltOwners(n.System); return nil }
+		if err := n.CloseSession(m.token); !isCode(err, engine.CodeReadOnly) {
+			t.Error(err)
+		}
+		n.restart()
+		if _, err := n.Keys(m.token); !isCode(err, engine.CodeInvalidSession) {
+			t.Errorf("after a restart a session that was closed gives %v", err)
+		}
+	})
 }

@@ -275,14 +275,15 @@ func (c *currencyActor) applied(m *applied) {
 	c.next()
 }
 
-// share gives a cut the board that belongs to it: the one with everything that was durable before it.
+// share gives a cut the board that belongs to it: the one with everything that was durable before it. A node that has stopped gives
+// none: what became durable while it stopped is in the log and not in the board, and a snapshot without it would hide it.
 func (c *currencyActor) share(m *share) {
 	w := &c.writes
 	switch {
-	case !w.applying:
-		m.hand(c.board)
 	case w.stopped != nil:
 		m.settle(w.stopped)
+	case !w.applying:
+		m.hand(c.board)
 	default:
 		w.shares = append(w.shares, m) // bounded: a cut is taken when the one before is complete
 	}
