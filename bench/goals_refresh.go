@@ -43,7 +43,7 @@ func measureF12(ctx context.Context, l *lab, g *goal) error {
 	names := [2]string{"refresh", "quiet"}
 	g.Measures = []measure{
 		ratioOf("p99 of a round with a refresh, to one without", "ns", pairs, names, p99).bound(1.5, false,
-			"decoding, judging and logging share the one core with the readers"),
+			"decoding and judging share the one core with the readers, and "+limitSync),
 		ratioOf("longest answer", "ns", pairs, names, func(s *sample) float64 { return float64(s.latency.Max()) }).free(),
 	}
 	at := fmt.Sprintf(" at %.0f requests/s", rate)

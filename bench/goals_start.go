@@ -162,13 +162,8 @@ func (l *lab) remembered(ctx context.Context, made *fixture) (awake, after float
 		return 0, 0, err
 	}
 	defer func() { node.kill() }()
-	everybody := &roll{keys: made.keys, question: mixes(benchInstitution)[mixBest][0]}
-	for everybody.called < len(made.keys) {
-		if _, err := l.sample(ctx, found, &load{
-			address: found.address, asker: everybody, seed: 1, connections: l.options.Connections, measure: time.Second,
-		}); err != nil {
-			return 0, 0, err
-		}
+	if err := l.everybody(ctx, side{target: found, keys: made.keys, questions: mixes(benchInstitution)[mixBest]}); err != nil {
+		return 0, 0, err
 	}
 	if awake, err = node.heap(ctx); err != nil {
 		return 0, 0, err
