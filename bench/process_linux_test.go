@@ -167,6 +167,7 @@ func TestCPU_CountsWhatHasEnded(t *testing.T) {
 	if both, err := cpuOf([]int{p.pid(), p.pid()}); err != nil || both < ended+burnt || both > 20*ended {
 		t.Errorf("with one that lives it is %v, before %v: %v", both, ended, err)
 	}
+	p.kill() // what descendants used goes away with those that nobody waits for
 	before, err := cpuOf([]int{os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
