@@ -38,7 +38,6 @@ func goroutineFiles() map[string]string {
 		"actors/system.go":             "System.Close: waits for the replay",
 		"actors/writer.go":             "writer.stop, in System.Close",
 		"bench/bare.go":                "serveUntil: waits for the server's accept loop",
-		"bench/postgres_serve.go":      "postgresServer.serve: waits for the server's accept loop",
 		"bench/process.go":             "child.stop or kill: waits for the end of the process",
 		"bench/goals_refresh.go":       "lab.refreshed: waits for what it said",
 		"bench/profile.go":             "lab.profiled: waits for the profile",

@@ -71,11 +71,12 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return serveUntil(ctx, bareServer(handler), out)
+	server := bareServer(handler)
+	return serveUntil(ctx, out, server.Serve, server.ShutdownWithContext)
 }
 
-// serveUntil answers on a free port of the loopback interface until the context ends.
-func serveUntil(ctx context.Context, server *fasthttp.Server, out io.Writer) error {
+// serveUntil answers on a free port of the loopback interface until the context ends; stop lets what is in flight finish.
+func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error, stop func(context.Context) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -84,7 +85,7 @@ func serveUntil(ctx context.Context, server *fasthttp.Server, out io.Writer) err
 		return errors.Join(err, listener.Close())
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- serve(listener) }()
 	select {
 	case err := <-ended:
 		return err
@@ -92,7 +93,7 @@ func serveUntil(ctx context.Context, server *fasthttp.Server, out io.Writer) err
 	}
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax/2)
 	defer cancel()
-	err = server.ShutdownWithContext(shutdown)
+	err = stop(shutdown)
 	return errors.Join(err, <-ended)
 }
 

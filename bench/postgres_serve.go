@@ -92,30 +92,16 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 
 // serve answers on a free port of the loopback interface until the context ends.
 func (s *postgresServer) serve(ctx context.Context, out io.Writer) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if _, err := fmt.Fprintln(out, listeningText+listener.Addr().String()); err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/rates/best", s.best)
 	server := &http.Server{Handler: mux, ReadTimeout: readTimeoutDefault, WriteTimeout: writeTimeoutDefault, IdleTimeout: idleTimeoutDefault}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
+	serve := func(listener net.Listener) error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
 	}
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax/2)
-	defer cancel()
-	err = server.Shutdown(shutdown)
-	if ended := <-ended; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
-	return err
+	return serveUntil(ctx, out, serve, server.Shutdown)
 }
 
 // bestQuery is what is asked for.
