@@ -11,6 +11,7 @@ COUNT     ?= 6
 BASE      ?= HEAD
 BENCH     ?= .
 BENCHFLAGS ?=
+FAULTS    ?=
 # Which requests bench-instructions counts: all of them, unless named.
 export REQUESTS
 
@@ -63,8 +64,8 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 	.ci/fuzz $(FUZZTIME)
 
 .PHONY: test-faults
-test-faults: ## crashes, full disks, failing syscalls (long)
-	$(GO) test -tags faults -run Faults -count=1 -p 1 -v -timeout 45m ./...
+test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
+	@.ci/faults $(FAULTS)
 
 .PHONY: bench
 bench: build ## the node under load beside its yardsticks, a report in bench-report; BENCHFLAGS="-goals F1,F2 -quick"

@@ -49,6 +49,7 @@ func layout() map[string]folder {
 		"collectors/workbook":  {never: []string{"net/http", "net", "os"}},
 		"collectors/simulated": {ours: []string{"engine", "collectors/source"}},
 		"bench":                {ours: []string{"engine", "httpapi/apitest"}},
+		"bench/faults":         {}, // tests alone
 	}
 }
 
@@ -92,8 +93,9 @@ func ownedTestLibraries() map[string][]string {
 	return map[string][]string{
 		"github.com/emersion/go-smtp":       {"actors/mail", "."},
 		"github.com/emersion/go-sasl":       {"actors/mail", "."},
-		"github.com/anishathalye/porcupine": {"actors"},
-		"golang.org/x/sys":                  {"actors"},              // what a start costs in CPU time
+		"github.com/anishathalye/porcupine": {"actors", "bench/faults"},
+		"github.com/hanwen/go-fuse/v2":      {"bench/faults"},           // a file system that loses what was not synced
+		"golang.org/x/sys":                  {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
 		"golang.org/x/net":                  {"bench"},               // reads the report's page
 		"github.com/xuri/excelize/v2":       {"collectors/workbook"}, // writes the fixtures, and reads them as a second opinion
 	}

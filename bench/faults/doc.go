@@ -1,0 +1,14 @@
+// Package faults is how the node breaks: the real program under crashes, power cuts, failing disks, clocks that step
+// and planted troubles. It has tests alone, all of them behind the build tag faults, because they take minutes;
+// make test-faults runs them, make test-faults FAULTS=W1 those of one goal.
+//
+// A test is named after the goal that it proves, TestFaultsW1_..., and keeps three rules:
+//
+//   - It counts the faults that fired, prints them in one figure line (figure), and fails when none did.
+//   - It has a control: the same test with the bug planted that it is there for, which it must catch.
+//   - What it needs of the machine (root, a loop device, FUSE, strace) it asks for by name (need). Where that is
+//     missing it is skipped, and make test-faults counts it.
+//
+// The node is a child process (start), its callers and their record of what was acknowledged are in this process.
+// Figures are of the process boundary: acknowledged means that the first byte of a good answer arrived here.
+package faults
