@@ -96,8 +96,8 @@ func ownedTestLibraries() map[string][]string {
 		"github.com/anishathalye/porcupine": {"actors", "bench/faults"},
 		"github.com/hanwen/go-fuse/v2":      {"bench/faults"},           // a file system that loses what was not synced
 		"golang.org/x/sys":                  {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
-		"golang.org/x/net":                  {"bench"},               // reads the report's page
-		"github.com/xuri/excelize/v2":       {"collectors/workbook"}, // writes the fixtures, and reads them as a second opinion
+		"golang.org/x/net":                  {"bench"},                  // reads the report's page
+		"github.com/xuri/excelize/v2":       {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
 	}
 }
 
