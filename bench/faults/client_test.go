@@ -1,0 +1,325 @@
+//go:build faults
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/apitest"
+)
+
+// askMax is how long a caller waits for an answer.
+const askMax = 10 * time.Second
+
+// caller is a client of a node with connections of its own. It may be used by several goroutines.
+type caller struct {
+	transport *http.Transport
+	client    http.Client
+}
+
+// newCaller makes a client that calls from an address of this machine, "127.0.0.7"; "" is the usual one.
+func newCaller(from string) *caller {
+	dialer := net.Dialer{Timeout: askMax}
+	if from != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	return callerOver(dialer.DialContext)
+}
+
+// newAdmin makes a client of a management socket.
+func newAdmin(socket string) *caller {
+	return callerOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	})
+}
+
+func callerOver(dial func(ctx context.Context, network, address string) (net.Conn, error)) *caller {
+	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
+	return &caller{transport, http.Client{
+		Transport: transport, Timeout: askMax,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// close ends its connections.
+func (c *caller) close() { c.transport.CloseIdleConnections() }
+
+// answer is what a node said.
+type answer struct {
+	status int
+	code   string // error.code, "" in a good answer
+	header http.Header
+	body   []byte
+}
+
+// good tells an acknowledgement.
+func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
+
+// do sends one request: key is a key or a session token, "" = none; body is sent as JSON, nil = none. Without an error the whole
+// answer has come; with one the request may have been carried out or not. Danger: the library sends a GET again by itself when
+// the connection of an earlier request breaks under it.
+func (c *caller) do(method, url, key string, body any) (answer, error) {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	request, err := http.NewRequest(method, url, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	got := answer{status: response.StatusCode, header: response.Header}
+	if got.body, err = io.ReadAll(response.Body); err != nil {
+		return got, err
+	}
+	if got.status >= 400 {
+		var refusal struct{ Error struct{ Code string } }
+		if err := json.Unmarshal(got.body, &refusal); err != nil {
+			return got, fmt.Errorf("%s %s: status %d without an error object: %q", method, url, got.status, got.body)
+		}
+		got.code = refusal.Error.Code
+	}
+	return got, nil
+}
+
+// into reads the body of a good answer.
+func (a *answer) into(value any) error {
+	if !a.good() {
+		return fmt.Errorf("status %d: %s", a.status, a.body)
+	}
+	return json.Unmarshal(a.body, value)
+}
+
+// window is one limit as headers tell it.
+type window struct {
+	limit, remaining int
+	reset            int64 // X-RateLimit: epoch seconds; RateLimit: seconds from now
+}
+
+// tighter is what the X-RateLimit headers say; false without them.
+func (a *answer) tighter() (window, bool) {
+	limit, missing := strconv.Atoi(a.header.Get("X-RateLimit-Limit"))
+	remaining, wrong := strconv.Atoi(a.header.Get("X-RateLimit-Remaining"))
+	reset, bad := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
+	return window{limit, remaining, reset}, missing == nil && wrong == nil && bad == nil
+}
+
+// windows are both limits, of the day and of the minute, as RateLimit-Policy and RateLimit say; false without them.
+func (a *answer) windows() (day, minute window, ok bool) {
+	policy, state := a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit")
+	read := func(name string) (w window, ok bool) {
+		limit := regexp.MustCompile(`"` + name + `";q=(\d+)`).FindStringSubmatch(policy)
+		now := regexp.MustCompile(`"` + name + `";r=(\d+);t=(\d+)`).FindStringSubmatch(state)
+		if limit == nil || now == nil {
+			return w, false
+		}
+		w.limit, _ = strconv.Atoi(limit[1]) // digits
+		w.remaining, _ = strconv.Atoi(now[1])
+		w.reset, _ = strconv.ParseInt(now[2], 10, 64)
+		return w, true
+	}
+	day, known := read("day")
+	minute, ok = read("minute")
+	return day, minute, known && ok
+}
+
+// postOffice is a mail server on this machine that keeps the newest code of each address.
+type postOffice struct {
+	address string
+
+	mu    sync.Mutex
+	codes map[string]string
+	more  chan struct{} // closed and replaced with each letter
+}
+
+// newPostOffice serves until the test ends.
+func newPostOffice(t *testing.T) *postOffice {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &postOffice{address: listener.Addr().String(), codes: map[string]string{}, more: make(chan struct{})}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &counter{office: p}, nil }))
+	server.Domain = "127.0.0.1"
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return p
+}
+
+// args let a node send its letters here.
+func (p *postOffice) args() []string {
+	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
+}
+
+// code waits for a code for an address and takes it; false when none comes.
+func (p *postOffice) code(email string) (string, bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		p.mu.Lock()
+		code, more := p.codes[email], p.more
+		delete(p.codes, email)
+		p.mu.Unlock()
+		if code != "" {
+			return code, true
+		}
+		select {
+		case <-more:
+		case <-deadline.C:
+			return "", false
+		}
+	}
+}
+
+// counter is one connection to the post office.
+type counter struct {
+	office *postOffice
+	to     string
+}
+
+func (c *counter) Reset()                               { c.to = "" }
+func (c *counter) Logout() error                        { return nil }
+func (c *counter) Mail(string, *smtp.MailOptions) error { return nil }
+
+func (c *counter) Rcpt(to string, _ *smtp.RcptOptions) error {
+	c.to = to
+	return nil
+}
+
+func (c *counter) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	_, plain, _ := strings.Cut(string(text), "\r\n\r\n")
+	p := c.office
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.codes[c.to] = regexp.MustCompile(`\b\d{8}\b`).FindString(plain)
+	close(p.more)
+	p.more = make(chan struct{})
+	return nil
+}
+
+// session logs in at a node, which makes the account at the first time, and returns the token. A client address has 30 codes
+// an hour and an e-mail address one a minute, so a crowd comes from several: see addressOf.
+func (p *postOffice) session(c *caller, url, email string) (string, error) {
+	got, err := c.do(http.MethodPost, url+"/v1/account/codes", "", map[string]string{"email": email})
+	if err != nil || !got.good() {
+		return "", fmt.Errorf("ask a code for %s: status %d, %v: %s", email, got.status, err, got.body)
+	}
+	code, found := p.code(email)
+	if !found {
+		return "", fmt.Errorf("no letter to %s has come", email)
+	}
+	got, err = c.do(http.MethodPost, url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
+	if err != nil {
+		return "", fmt.Errorf("log in as %s: %w", email, err)
+	}
+	var opened struct{ Data struct{ Token string } }
+	err = got.into(&opened)
+	return opened.Data.Token, err
+}
+
+// addressOf is where the n-th of a crowd calls from: 25 share an address.
+func addressOf(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/25/250, 1+n/25%250) }
+
+// createdKey is a key as its creation tells it.
+type createdKey struct{ ID, Secret string }
+
+// createKey makes a key through a session.
+func createKey(c *caller, url, session, name string) (createdKey, answer, error) {
+	got, err := c.do(http.MethodPost, url+"/v1/account/keys", session, map[string]string{"name": name})
+	if err != nil || !got.good() {
+		return createdKey{}, got, err
+	}
+	var made struct{ Data createdKey }
+	return made.Data, got, got.into(&made)
+}
+
+// revokeKey revokes one.
+func revokeKey(c *caller, url, session, id string) (answer, error) {
+	return c.do(http.MethodDelete, url+"/v1/account/keys/"+id, session, nil)
+}
+
+// prepare writes a data directory with rates and so many accounts, each with one key, and returns the keys. It takes
+// milliseconds for a thousand; options are those of the harness: KeysRequired, Rates, ... .
+func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
+	t.Helper()
+	harness, err := apitest.Open(append([]apitest.Option{apitest.Follow(time.Now), apitest.Lenient()}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := harness.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	if err := harness.Publish(market()...); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := harness.Keys(accounts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := harness.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// market is a rate of every institution that sells dollars and euros.
+func market() []apitest.Rate {
+	var rates []apitest.Rate
+	for i, institution := range engine.DefaultCatalogue().Institutions() {
+		if !institution.Active || institution.Type == engine.Official {
+			continue
+		}
+		text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
+		rates = append(rates,
+			apitest.Rate{Institution: institution.ID, Currency: "USD", Buy: text(5800 + i), Sell: text(5900 + i)},
+			apitest.Rate{Institution: institution.ID, Currency: "EUR", Buy: text(6700 + i), Sell: text(6900 + i)})
+	}
+	return rates
+}

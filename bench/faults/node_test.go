@@ -1,0 +1,366 @@
+//go:build faults
+
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const (
+	// patience bounds every wait for another process.
+	patience = 60 * time.Second
+	// root is where the module is, seen from this package.
+	root = "../.."
+	// linesMax bounds what is kept of a node's log; the older half goes.
+	linesMax = 20_000
+	// runAs makes the test binary run as one of children instead of running tests: a small child is started faster than
+	// the program.
+	runAs = "TASARD_FAULTS_CHILD"
+)
+
+// children are what the test binary can be besides the tests: each returns its exit code. A test starts one with
+// launch(t, command{program: os.Args[0], env: []string{runAs + "=NAME"}, args: ...}).
+func children() map[string]func(args []string) int {
+	return map[string]func(args []string) int{}
+}
+
+func TestMain(m *testing.M) {
+	if name, is := os.LookupEnv(runAs); is {
+		os.Exit(children()[name](os.Args[1:]))
+	}
+	code := m.Run()
+	if dir, err := scratch(); err == nil {
+		_ = os.RemoveAll(dir) // what is left is in the system's place for temporary files
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// scratch is one directory for all tests of a run: for programs, which are built once.
+var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "tasard-faults-") })
+
+// plainProgram is the program as users build it.
+var plainProgram = sync.OnceValues(func() (string, error) { return buildProgram("tasard") })
+
+// program is the path of the program, built once in a run.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := plainProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// buildProgram builds it with more flags into the scratch directory.
+func buildProgram(name string, flags ...string) (string, error) {
+	dir, err := scratch()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", path}, flags...), ".")...)
+	cmd.Dir = root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
+// overlaid builds the program with other texts in place of files: by their path in this module ("wal/log.go") or, for a file
+// of the standard library, by their whole path. flags are more flags of go build.
+func overlaid(t *testing.T, name string, texts map[string]string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for file, text := range texts {
+		if !filepath.IsAbs(file) {
+			absolute, err := filepath.Abs(filepath.Join(root, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			file = absolute
+		}
+		instead := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(instead, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[file] = instead
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, err := buildProgram(name, append([]string{"-overlay", list}, flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mutant builds the program with a bug planted: in one file of the module, old becomes new at its only place. A test whose
+// old text is gone fails: the control would test nothing.
+func mutant(t *testing.T, name, file, old, new string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := strings.Count(string(text), old); found != 1 {
+		t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", file, found, old)
+	}
+	return overlaid(t, name, map[string]string{file: strings.Replace(string(text), old, new, 1)})
+}
+
+// command is how a node is started.
+type command struct {
+	program string   // "" = the program as users build it
+	prefix  []string // what starts it: strace ..., prlimit ... . With strace -D it is not the parent, and pid is the node's
+	args    []string // of the program
+	env     []string // beside those of the test
+}
+
+// serveArgs are the arguments of a node on a free port of this machine; of a flag that stands twice the last counts.
+func serveArgs(data string, more ...string) []string {
+	return append([]string{"serve", "--no-collect", "--listen", "127.0.0.1:0", "--log-format", "text", "--data", data}, more...)
+}
+
+// node is the program in a process of its own.
+type node struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	url  string        // where it listens, once listening has returned
+	data string        // "" when the command names none
+	done chan struct{} // closed when the process is over and its output is read
+
+	mu    sync.Mutex
+	lines []string      // of stdout and stderr
+	gone  int           // lines that are not kept any more
+	more  chan struct{} // closed and replaced with each line
+}
+
+// start starts a node on a data directory and waits until it answers.
+func start(t *testing.T, data string, more ...string) *node {
+	t.Helper()
+	return launch(t, command{args: serveArgs(data, more...)}).ready()
+}
+
+// launch starts a process; the test ends it.
+func launch(t *testing.T, c command) *node {
+	t.Helper()
+	if c.program == "" {
+		c.program = program(t)
+	}
+	words := append(append(append([]string(nil), c.prefix...), c.program), c.args...)
+	n := &node{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{}), more: make(chan struct{})}
+	for i, word := range c.args {
+		if word == "--data" && i+1 < len(c.args) {
+			n.data = c.args[i+1]
+		}
+	}
+	n.cmd.Env = append(os.Environ(), c.env...)
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it ends whole, and with it what traces it
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.cmd.Stdout, n.cmd.Stderr = write, write
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(errors.Join(err, read.Close(), write.Close()))
+	}
+	_ = write.Close() // the child has its own
+	go n.follow(read)
+	t.Cleanup(n.abolish)
+	return n
+}
+
+// abolish ends the process whatever became of it.
+func (n *node) abolish() {
+	select {
+	case <-n.done:
+	default:
+		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may end at this moment
+		<-n.done
+	}
+	if n.t.Failed() {
+		n.t.Logf("the last lines of process %d (%v):\n%s", n.cmd.Process.Pid, n.cmd.ProcessState, n.tail(30))
+	}
+}
+
+// follow gathers the lines until the process is over.
+func (n *node) follow(output *os.File) {
+	defer close(n.done)
+	defer output.Close()
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		n.mu.Lock()
+		if len(n.lines) == linesMax {
+			n.lines = append([]string(nil), n.lines[linesMax/2:]...)
+			n.gone += linesMax / 2
+		}
+		n.lines = append(n.lines, scanner.Text())
+		close(n.more)
+		n.more = make(chan struct{})
+		n.mu.Unlock()
+	}
+	_ = n.cmd.Wait() // ProcessState tells
+}
+
+// pid is the number of the process that was started: of the prefix, if that does not turn into the program.
+func (n *node) pid() int { return n.cmd.Process.Pid }
+
+// find returns the first line that contains a text; false when the process ends or time is up before.
+func (n *node) find(text string) (string, bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for from, last := 0, false; ; {
+		n.mu.Lock()
+		for from = max(from, n.gone); from < n.gone+len(n.lines); from++ {
+			if line := n.lines[from-n.gone]; strings.Contains(line, text) {
+				n.mu.Unlock()
+				return line, true
+			}
+		}
+		more := n.more
+		n.mu.Unlock()
+		if last {
+			return "", false
+		}
+		select {
+		case <-more:
+		case <-n.done:
+			last = true
+		case <-deadline.C:
+			return "", false
+		}
+	}
+}
+
+// await returns the first line that contains a text, which must come.
+func (n *node) await(text string) string {
+	n.t.Helper()
+	line, found := n.find(text)
+	if !found {
+		n.t.Fatalf("the node has not written %q:\n%s", text, n.tail(50))
+	}
+	return line
+}
+
+// listens waits until the node listens, also while it still reads its log; false when it ends before.
+func (n *node) listens() bool {
+	line, found := n.find("listening on http://")
+	_, address, _ := strings.Cut(line, "listening on ")
+	n.url, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
+	return found
+}
+
+// answers waits until the node has read its log and answers; false when it ends before.
+func (n *node) answers() bool {
+	if !n.listens() {
+		return false
+	}
+	_, found := n.find("recovered ")
+	return found
+}
+
+// ready is answers for a node that must.
+func (n *node) ready() *node {
+	n.t.Helper()
+	if !n.answers() {
+		n.t.Fatalf("the node does not answer (%v):\n%s", n.cmd.ProcessState, n.tail(50))
+	}
+	return n
+}
+
+// tail are the last lines of the log.
+func (n *node) tail(count int) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.lines[max(0, len(n.lines)-count):], "\n")
+}
+
+// output is all that is kept of the log.
+func (n *node) output() string { return n.tail(linesMax) }
+
+// over reports whether the process has ended.
+func (n *node) over() bool {
+	select {
+	case <-n.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// send sends a signal to the process; one that is over needs none.
+func (n *node) send(signal syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		n.t.Fatal(err)
+	}
+}
+
+// end waits for the end and returns the exit code, -1 for a death by signal.
+func (n *node) end() int {
+	n.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	select {
+	case <-n.done:
+	case <-deadline.C:
+		n.t.Fatalf("the node does not end:\n%s", n.tail(50))
+	}
+	return n.cmd.ProcessState.ExitCode()
+}
+
+// kill ends it as a crash does, and waits.
+func (n *node) kill() {
+	n.t.Helper()
+	n.send(syscall.SIGKILL)
+	n.end()
+}
+
+// stop ends it in order, and wants exit code 0.
+func (n *node) stop() {
+	n.t.Helper()
+	n.send(syscall.SIGTERM)
+	if code := n.end(); code != 0 {
+		n.t.Errorf("the node ended with %d after SIGTERM:\n%s", code, n.tail(50))
+	}
+}
+
+// admin is a caller of the management socket of the node, which lies in its data directory.
+func (n *node) admin() *caller { return newAdmin(filepath.Join(n.data, "admin.sock")) }
+
+// mustGet is one request without a key that must be answered 200.
+func (n *node) mustGet(path string) string {
+	n.t.Helper()
+	c := newCaller("")
+	defer c.close()
+	got, err := c.do(http.MethodGet, n.url+path, "", nil)
+	if err != nil || got.status != http.StatusOK {
+		n.t.Fatalf("GET %s: status %d, %v\n%s", path, got.status, err, got.body)
+	}
+	return string(got.body)
+}
