@@ -25,3 +25,31 @@ const ConditionOK = "ok"
 type Health interface {
 	Conditions() []Condition
 }
+
+// Well is a condition with nothing wrong.
+func Well(name string) Condition { return Condition{Name: name, State: ConditionOK} }
+
+// Readiness is how a node is as a whole.
+type Readiness string
+
+// The closed list of readinesses.
+const (
+	Ready       Readiness = "ready"       // nothing is wrong
+	Degraded    Readiness = "degraded"    // data requests are answered, and something else suffers
+	Unavailable Readiness = "unavailable" // data requests can't be answered: send them to another node
+)
+
+// ReadinessOf is what conditions amount to.
+func ReadinessOf(conditions []Condition) Readiness {
+	readiness := Ready
+	for i := range conditions {
+		switch c := &conditions[i]; {
+		case c.State == ConditionOK:
+		case c.Down:
+			return Unavailable
+		default:
+			readiness = Degraded
+		}
+	}
+	return readiness
+}
