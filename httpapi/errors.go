@@ -73,6 +73,9 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 		s.log.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
+	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // those of accounts may be the mail's
+		s.strain.refused()
+	}
 	switch answered {
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(named.RetryAfter))

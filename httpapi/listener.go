@@ -47,6 +47,8 @@ type Patience struct {
 	Log *slog.Logger
 	// After makes the pauses; nil means time.After.
 	After func(time.Duration) <-chan time.Time
+
+	strain *strain // hears of shortages; nil: nobody does
 }
 
 // Patient wraps ln so that a shortage doesn't end the server: Accept retries,
@@ -76,6 +78,7 @@ func Patient(ln net.Listener, p Patience) net.Listener {
 		after:    p.After,
 		slots:    make(chan struct{}, p.MaxConns),
 		closed:   make(chan struct{}),
+		strain:   p.strain,
 	}
 }
 
@@ -87,6 +90,7 @@ type patient struct {
 	after func(time.Duration) <-chan time.Time
 	slots chan struct{}
 
+	strain    *strain // nil: nobody wants to know
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -103,10 +107,8 @@ func (l *patient) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	default:
 	}
-	select {
-	case <-l.closed:
+	if !l.takeSlot() {
 		return nil, net.ErrClosed
-	case l.slots <- struct{}{}:
 	}
 	conn, err := l.acceptPatiently()
 	if err != nil {
@@ -120,6 +122,25 @@ func (l *patient) Accept() (net.Conn, error) {
 		}, nil
 	}
 	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
+}
+
+// takeSlot waits for a place under the cap; false when the listener was closed.
+func (l *patient) takeSlot() bool {
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	default:
+	}
+	if l.strain != nil {
+		l.strain.full.Begin(l.strain.clock())
+		defer func() { l.strain.full.Calm(l.strain.clock()) }()
+	}
+	select {
+	case <-l.closed:
+		return false
+	case l.slots <- struct{}{}:
+		return true
+	}
 }
 
 // acceptPatiently accepts until it has a connection, an error that patience
@@ -137,6 +158,9 @@ func (l *patient) acceptPatiently() (net.Conn, error) {
 			return nil, err
 		}
 		l.noteError(err)
+		if short && l.strain != nil {
+			l.strain.short.Seen(l.strain.clock())
+		}
 		select {
 		case <-l.closed:
 			return nil, net.ErrClosed

@@ -45,6 +45,7 @@ func (s *Server) newRouter() *router.Router {
 	if s.accounts != nil {
 		s.addAccountRoutes(r)
 	}
+	s.addHealthRoutes(r)
 	return r
 }
 

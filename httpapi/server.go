@@ -51,6 +51,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits bound what one connection may cost.
 	Limits Limits
+	// Health tells how the rest of the node is, for /readyz. Nil: the server knows of nothing but itself.
+	Health engine.Health
 	// Harness is for a server inside a test. Nil in every node.
 	Harness *Harness
 }
@@ -120,6 +122,8 @@ type Server struct {
 	gate         engine.Gate
 	accounts     engine.Accounts
 	proxies      proxies
+	health       engine.Health // nil: nobody tells
+	strain       *strain
 
 	http      *fasthttp.Server
 	router    *router.Router
@@ -161,8 +165,8 @@ func New(c Config) *Server {
 		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
-		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink),
-		params:     parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
+		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, strain: &strain{clock: c.Clock},
+		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
 	if c.AllowAuthorizationHeader {
@@ -210,7 +214,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with Patient and closes it. After Shutdown it
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = Patient(ln, Patience{MaxConns: s.limits.ConnsMax, Log: s.log})
+	ln = Patient(ln, Patience{MaxConns: s.limits.ConnsMax, Log: s.log, strain: s.strain})
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -224,6 +228,7 @@ func (s *Server) Serve(ln net.Listener) error {
 // Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is open,
 // or with the context's error. A client that began a request holds it up until ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
 	s.mu.Lock()
 	s.stopped = true
 	for _, ln := range s.listeners {

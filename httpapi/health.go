@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Where a node tells how it is (H21). No quota, no key and no limit applies here, and no actor is asked.
+const (
+	livePath      = "/livez"
+	liveOtherPath = "/healthz"
+	readyPath     = "/readyz"
+)
+
+const (
+	liveBody       = `{"status":"live"}`
+	methodsHealth  = "GET, HEAD"
+	readyRetry     = "2" // Retry-After of a node that is unavailable, seconds: asking again costs little
+	overloadedText = "Requests are refused because more come in than can be answered; spread them, or add a node."
+	fullText       = "As many connections are open as may be; newcomers wait. Look for clients that keep idle ones, or raise the cap."
+	shortText      = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
+	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
+)
+
+// strain is what the front end suffers from. Whoever meets it notes it here; it is safe for concurrent use.
+type strain struct {
+	clock    func() time.Time
+	short    engine.Trouble // nothing can be accepted for want of descriptors or memory
+	full     engine.Trouble // the cap of connections is reached
+	refusing engine.Trouble // requests are answered overloaded
+	draining atomic.Pointer[time.Time]
+}
+
+// refused notes that a request was answered overloaded.
+func (s *strain) refused() { s.refusing.Seen(s.clock()) }
+
+// Drain says that the server is about to be shut down: /readyz sends callers elsewhere. Shutdown does it too.
+func (s *Server) Drain() {
+	now := s.strain.clock()
+	s.strain.draining.CompareAndSwap(nil, &now)
+}
+
+// Conditions is engine.Health: those of Config.Health, then those of the server itself.
+func (s *Server) Conditions() []engine.Condition {
+	var all []engine.Condition
+	if s.health != nil {
+		all = s.health.Conditions()
+	}
+	return append(all, s.strain.server(), s.strain.load(), s.strain.connections())
+}
+
+// server is the condition of the front end as a whole.
+func (s *strain) server() engine.Condition {
+	since := s.draining.Load()
+	if since == nil {
+		return engine.Well("server")
+	}
+	return engine.Condition{Name: "server", State: "draining", Down: true, Since: since.Round(0).UTC(), Detail: drainingText}
+}
+
+func (s *strain) load() engine.Condition {
+	if since, on := s.refusing.Since(s.clock()); on {
+		return engine.Condition{Name: "load", State: "overloaded", Since: since, Detail: overloadedText}
+	}
+	return engine.Well("load")
+}
+
+func (s *strain) connections() engine.Condition {
+	now := s.clock()
+	if since, on := s.short.Since(now); on {
+		if !opens() { // nobody has to run into it again for it to last
+			s.short.SeenSince(since, now)
+		}
+		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortText}
+	}
+	if since, on := s.full.Since(now); on {
+		return engine.Condition{Name: "connections", State: "full", Since: since, Detail: fullText}
+	}
+	return engine.Well("connections")
+}
+
+// opens reports that a descriptor is to be had.
+func opens() bool {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		return false
+	}
+	_ = file.Close() // nothing was written
+	return true
+}
+
+// addHealthRoutes registers the paths like those of the data operations.
+func (s *Server) addHealthRoutes(r *router.Router) {
+	for _, path := range []string{livePath, liveOtherPath} {
+		r.GET(path, s.probed(s.live))
+	}
+	r.GET(readyPath, s.probed(s.ready))
+}
+
+// probed is a handler for the methods of health. What stands behind the path is ignored.
+func (s *Server) probed(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		s.begin(ctx)
+		if !ctx.IsGet() && !ctx.IsHead() {
+			ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsHealth)
+			s.refuse(ctx, engine.CodeMethodNotAllowed, "This path knows the methods "+methodsHealth+".")
+			return
+		}
+		answer(ctx)
+	}
+}
+
+// live answers that the process answers.
+func (s *Server) live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
+
+// ready answers how the node is.
+func (s *Server) ready(ctx *fasthttp.RequestCtx) {
+	conditions := s.Conditions()
+	readiness := engine.ReadinessOf(conditions)
+	if readiness == engine.Unavailable {
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, readyRetry)
+	}
+	body := ctx.Response.SwapBody(nil)[:0]
+	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
+}
+
+// appendReadiness appends every condition, the worst first.
+func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
+	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(gravity(&b), gravity(&a)) })
+	dst = appendField(append(dst, '{'), "status", string(readiness))
+	dst = append(appendName(dst, "conditions"), '[')
+	for i := range conditions {
+		c := &conditions[i]
+		dst = append(appendComma(dst), '{')
+		dst = appendField(dst, "name", c.Name)
+		dst = appendField(dst, "state", c.State)
+		dst = appendTime(dst, "since", c.Since)
+		dst = append(appendNullable(dst, "detail", c.Detail), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+func gravity(c *engine.Condition) int {
+	switch {
+	case c.State == engine.ConditionOK:
+		return 0
+	case !c.Down:
+		return 1
+	}
+	return 2
+}
