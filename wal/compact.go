@@ -165,7 +165,7 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 			if name, err = l.disk.aside(s.path, "damaged", l.o.Clock()); err == nil {
 				l.o.Logger.Info("damaged snapshot put aside", "kept", name)
 			}
-		case len(kept) == snapshotsKept:
+		case len(kept) >= snapshotsKept && !l.pinned(s.sequence):
 			err = l.disk.remove(s.path)
 		default:
 			kept = append(kept, s)
@@ -225,6 +225,9 @@ func (l *Log) droppable(seq uint64) int {
 	}
 	if whole < snapshotsKept {
 		return 0
+	}
+	for _, pin := range l.pins {
+		seq = min(seq, pin+1)
 	}
 	// The last segment with a frame stays: it holds the chain that the next frame continues.
 	n := 0

@@ -36,7 +36,8 @@ type Log struct {
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	cause     error // the first failed disk operation
+	pins      []uint64 // sequences of snapshots that are being copied, with all that follows them
+	cause     error    // the first failed disk operation
 	closed    bool
 }
 

@@ -80,6 +80,11 @@ func (s *scanner) segment(file numbered, last bool) error {
 	if err != nil {
 		return err
 	}
+	return s.frames(file, data, last)
+}
+
+// frames scans the bytes of one segment.
+func (s *scanner) frames(file numbered, data []byte, last bool) error {
 	s.extent.segments = append(s.extent.segments, segment{path: file.path, start: s.extent.next})
 	here := &s.extent.segments[len(s.extent.segments)-1]
 	if len(data) == 0 && (!last || !s.started) {

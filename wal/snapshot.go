@@ -81,6 +81,12 @@ func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) 
 // decodeSnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of
 // its payload. A fault's offset counts from the start of the file.
 func decodeSnapshot(r io.Reader, size int64) (sequence uint64, payload int64, bad *fault, err error) {
+	return walkSnapshot(r, size, nil)
+}
+
+// walkSnapshot is decodeSnapshot that lets visit, unless it is nil, read the payload on the way. What visit gets is not verified
+// before the end; its error is returned as it is.
+func walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (sequence uint64, payload int64, bad *fault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		return 0, 0, wrong(int(size), fmt.Sprintf("at least %d bytes", snapshotHeaderBytes+snapshotTrailerBytes), fmt.Sprintf("the end after %d", size)), nil
 	}
@@ -94,7 +100,13 @@ func decodeSnapshot(r io.Reader, size int64) (sequence uint64, payload int64, ba
 	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
 	sum := crc32.New(castagnoli)
 	_, _ = sum.Write(head) // a hash never fails
-	if _, err := io.CopyN(sum, r, payload); err != nil {
+	body := io.TeeReader(io.LimitReader(r, payload), sum)
+	if visit != nil {
+		if err := visit(sequence, body); err != nil {
+			return 0, 0, nil, err
+		}
+	}
+	if _, err := io.Copy(io.Discard, body); err != nil {
 		return 0, 0, nil, err
 	}
 	tail := make([]byte, snapshotTrailerBytes)

@@ -1,0 +1,337 @@
+package wal
+
+import (
+	"archive/tar"
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	backupFormat     = 1
+	manifestName     = "backup.json"
+	manifestBytesMax = 64 << 10
+	backupPieceBytes = 256 << 10 // what is copied between two calls of Pace
+)
+
+// BackupInfo says what a backup has.
+type BackupInfo struct {
+	Format   int       `json:"format"`
+	Program  string    `json:"program,omitempty"` // version of the one that made it
+	TakenAt  time.Time `json:"takenAt"`
+	First    uint64    `json:"first"`   // sequence of the oldest record in it
+	Last     uint64    `json:"last"`    // of the newest one that it knows: nothing later is in it
+	Records  uint64    `json:"records"` // in its segments
+	Segments int       `json:"segments"`
+	LogBytes int64     `json:"logBytes"`
+	Snapshot uint64    `json:"snapshot"` // sequence of the snapshot in it, 0 without one
+
+	SnapshotBytes int64 `json:"snapshotBytes"`
+}
+
+// BackupVisitor looks at what a backup has while it passes. What it gets of a snapshot is not yet verified to its end, a record
+// is; nothing of it counts before the whole call came back without an error. Both may be nil; an error of theirs ends the call.
+type BackupVisitor struct {
+	Snapshot func(sequence uint64, payload io.Reader) error
+	Record   func(sequence uint64, record []byte) error
+}
+
+// BackupOptions says how a backup is taken. Only Clock is required.
+type BackupOptions struct {
+	Clock   func() time.Time
+	Program string // goes into the backup
+	// Pace is called before every piece of at most 256 KiB is written, so that a copy leaves time to others. Its error ends the
+	// copy.
+	Pace  func(bytes int) error
+	Visit BackupVisitor
+}
+
+// contents are the files of one moment: a snapshot, if there is one, and all that follows it up to the end.
+type contents struct {
+	segments []segment
+	end      position
+	snapshot *snapshot
+}
+
+// contentsOf chooses the newest whole snapshot, and the segments that hold what follows it.
+func contentsOf(segments []segment, snapshots []snapshot, end position) contents {
+	c := contents{segments: slices.Clone(segments), end: end}
+	for _, s := range slices.Backward(snapshots) {
+		if s.damage == nil {
+			c.snapshot = &s
+			break
+		}
+	}
+	// As in droppable: the last segment with a frame stays.
+	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.base()+1 {
+		c.segments = c.segments[1:]
+	}
+	return c
+}
+
+// base is the sequence of the snapshot, 0 without one.
+func (c *contents) base() uint64 {
+	if c.snapshot == nil {
+		return 0
+	}
+	return c.snapshot.sequence
+}
+
+// info is what the copy will have.
+func (c *contents) info(o *BackupOptions) BackupInfo {
+	info := BackupInfo{
+		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), First: c.end.sequence, Last: c.end.sequence - 1,
+		Segments: len(c.segments), Snapshot: c.base(),
+	}
+	if len(c.segments) > 0 {
+		info.First = c.segments[0].start.sequence
+	}
+	info.Records = c.end.sequence - info.First
+	for _, s := range c.segments {
+		info.LogBytes += s.bytes
+	}
+	if c.snapshot != nil {
+		info.SnapshotBytes = c.snapshot.bytes
+	}
+	return info
+}
+
+// mark is the one of the copy: it ends exactly there.
+func (c *contents) mark() mark {
+	m := mark{generation: markSlots, first: c.end.frame, end: c.end}
+	if len(c.segments) > 0 {
+		m.first = c.segments[0].start.frame
+	}
+	return m
+}
+
+// Backup writes the state of this moment to w: the newest snapshot and every record after it that is durable now, as a tar archive
+// of a whole directory. Every byte is verified on its way. It may run while everything else goes on, and lets appends, snapshots
+// and DropBefore pass; what it still has to read stays on the disk until it returns. Errors: *DamageError, ErrClosed, those
+// of reading, of w and of the options' functions.
+func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
+	c, err := l.pin()
+	if err != nil {
+		return BackupInfo{}, err
+	}
+	defer l.unpin(c.base())
+	info, err := c.copyTo(w, &o)
+	if err != nil {
+		return info, fmt.Errorf("back up the log: %w", err)
+	}
+	return info, nil
+}
+
+// pin chooses what is copied and keeps it on the disk. A removal that is under way took its choice when there were no newer
+// snapshots than now, so it leaves what this one needs.
+func (l *Log) pin() (contents, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return contents{}, ErrClosed
+	}
+	c := contentsOf(l.segments, l.snapshots, l.next)
+	l.pins = append(l.pins, c.base())
+	return c, nil
+}
+
+func (l *Log) unpin(base uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.pins, base)
+	l.pins = slices.Delete(l.pins, at, at+1)
+}
+
+// pinned reports whether a snapshot is being copied.
+func (l *Log) pinned(sequence uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.pins, sequence)
+}
+
+// Backup is Log.Backup of a directory on which no process works; it changes nothing there. A torn tail is left out. Errors beside
+// those of Log.Backup: ErrLocked, *FormatError.
+func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err error) {
+	err = withShared(dir, func() error {
+		x, err := examine(dir, nil)
+		if err != nil {
+			return err
+		}
+		c := contentsOf(x.extent.segments, x.snapshots, x.extent.next)
+		info, err = c.copyTo(w, &o)
+		return err
+	})
+	if err != nil {
+		return info, fmt.Errorf("back up the log: %w", err)
+	}
+	return info, nil
+}
+
+// copyTo writes the archive: what it has, the mark, the snapshot, the segments.
+func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
+	info := c.info(o)
+	manifest, err := json.Marshal(info)
+	if err != nil {
+		return info, err
+	}
+	paced := bufio.NewWriterSize(&pacedWriter{w, o.Pace}, backupPieceBytes)
+	t := &tarWriter{to: tar.NewWriter(paced), at: info.TakenAt}
+	err = errors.Join(t.file(manifestName, manifest), t.file(markName, c.mark().file()))
+	if err == nil && c.snapshot != nil {
+		err = t.snapshot(c.snapshot, o.Visit.Snapshot)
+	}
+	if err == nil {
+		err = t.segments(c, o.Visit.Record)
+	}
+	if err == nil {
+		err = t.to.Close()
+	}
+	if err == nil {
+		err = paced.Flush()
+	}
+	return info, err
+}
+
+// file is both slots of the mark, the second of which counts.
+func (m mark) file() []byte {
+	older := m
+	older.generation--
+	slots := [markSlots][]byte{}
+	slots[m.generation%markSlots], slots[older.generation%markSlots] = m.encode(), older.encode()
+	return slices.Concat(slots[:]...)
+}
+
+// pacedWriter writes piece by piece.
+type pacedWriter struct {
+	to   io.Writer
+	pace func(int) error
+}
+
+// Write is io.Writer.
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	written := 0
+	for len(p) > 0 {
+		piece := p[:min(len(p), backupPieceBytes)]
+		if w.pace != nil {
+			if err := w.pace(len(piece)); err != nil {
+				return written, err
+			}
+		}
+		n, err := w.to.Write(piece)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		p = p[n:]
+	}
+	return written, nil
+}
+
+// tarWriter writes the files of a directory, each verified.
+type tarWriter struct {
+	to *tar.Writer
+	at time.Time
+}
+
+func (t *tarWriter) begin(name string, size int64) error {
+	return t.to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: t.at.Truncate(time.Second)})
+}
+
+func (t *tarWriter) file(name string, data []byte) error {
+	if err := t.begin(name, int64(len(data))); err != nil {
+		return err
+	}
+	_, err := t.to.Write(data)
+	return err
+}
+
+func (t *tarWriter) snapshot(s *snapshot, visit func(uint64, io.Reader) error) (err error) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("copy snapshot: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := t.begin(filepath.Base(s.path), s.bytes); err != nil {
+		return err
+	}
+	body := io.TeeReader(bufio.NewReaderSize(io.LimitReader(f, s.bytes), snapshotBufferBytes), t.to)
+	sequence, _, bad, err := walkSnapshot(body, s.bytes, visit)
+	if err == nil && bad == nil && sequence != s.sequence {
+		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", s.sequence), fmt.Sprint(sequence))
+	}
+	if bad != nil {
+		return &DamageError{
+			File: s.path, Offset: int64(bad.at), Sequence: s.sequence, Expected: bad.expected, Found: bad.found, Hint: hintRestore,
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("copy snapshot %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// segments copies each segment up to its last frame of the moment: the newest may have grown meanwhile.
+func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error) error {
+	s := &scanner{mark: mark{end: c.end}, started: true, visit: eachRecord(visit)}
+	for i, here := range c.segments {
+		if i == 0 {
+			s.extent.next = here.start
+		}
+		data, err := s.readFirst(here)
+		if err != nil {
+			return err
+		}
+		file := numbered{here.start.frame, here.path}
+		if err := s.begin(file); err != nil {
+			return err
+		}
+		if err := s.frames(file, data, i == len(c.segments)-1); err != nil {
+			return err
+		}
+		if err := t.file(filepath.Base(here.path), data); err != nil {
+			return err
+		}
+	}
+	if len(c.segments) > 0 && s.extent.next != c.end {
+		tail := s.extent.segments[len(s.extent.segments)-1]
+		return s.acknowledged(tail.path, tail.bytes, wrong(0, fmt.Sprintf("records up to %d", c.end.sequence-1), fmt.Sprintf("the end at record %d", s.extent.last())))
+	}
+	return nil
+}
+
+func eachRecord(visit func(uint64, []byte) error) func(place, frame) error {
+	if visit == nil {
+		return nil
+	}
+	return func(_ place, f frame) error { return f.records(visit) }
+}
+
+// readFirst is read of the bytes that a segment is known to have.
+func (s *scanner) readFirst(here segment) (data []byte, err error) {
+	if cap(s.buffer) < int(here.bytes) {
+		s.buffer = make([]byte, here.bytes+here.bytes/8)
+	}
+	data = s.buffer[:here.bytes]
+	if here.bytes == 0 {
+		return data, nil
+	}
+	f, err := os.Open(here.path)
+	if err != nil {
+		return nil, fmt.Errorf("copy segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	n, err := io.ReadFull(f, data)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, s.acknowledged(here.path, int64(n), wrong(0, fmt.Sprintf("a segment of %d bytes", here.bytes), fmt.Sprintf("the end after %d", n)))
+	case err != nil:
+		return nil, fmt.Errorf("copy segment %s: %w", here.path, err)
+	}
+	return data, nil
+}
