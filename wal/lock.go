@@ -48,10 +48,14 @@ func flock(f *os.File, dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// unlock releases a lock; nil is the lock of a copy.
+// unlock releases a lock; nil is the lock of a copy. Closing alone would not do: a process that is being started at this
+// moment holds a copy of every descriptor until it becomes another program, and with it the lock.
 func unlock(f *os.File) error {
 	if f == nil {
 		return nil
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil {
+		return errors.Join(fmt.Errorf("unlock: %w", err), f.Close())
 	}
 	return f.Close()
 }

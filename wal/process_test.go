@@ -188,6 +188,21 @@ func TestW8_SecondProcessIsRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// TestW8_ClosedLogIsFree closes a log while a copy of its lock's descriptor is open elsewhere, as in a process that is
+// being started: the next one must be let in at once.
+func TestW8_ClosedLogIsFree(t *testing.T) {
+	dir := scratch(t)
+	l := mustOpen(t, dir, childOptions())
+	copied, err := unix.Dup(int(l.lock.Fd()))
+	must(t, err)
+	defer func() { must(t, unix.Close(copied)) }()
+	if _, err := Open(dir, childOptions()); !errors.Is(err, ErrLocked) {
+		t.Errorf("while it is open: %v", err)
+	}
+	mustClose(t, l)
+	mustClose(t, mustOpen(t, dir, childOptions()))
+}
+
 func TestW1_KilledAtAnyMoment(t *testing.T) {
 	cycles := 100
 	if underRace {
