@@ -130,6 +130,7 @@ func (a *accountActor) admit(m *admission) {
 
 // grant answers a question. An admission that nobody hears of any more costs nothing.
 func (a *accountActor) grant(m *admission, verdict engine.Verdict, now engine.Moment) {
+	now = a.account.Dated(now)
 	heard := m.reply(engine.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
 	if !heard && verdict.Admitted {
 		a.account.Refund(now)

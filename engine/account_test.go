@@ -312,7 +312,7 @@ func TestStateSpeaksOfTheLogAlone(t *testing.T) {
 		if verdict, need := o.account.Admit(worldKey, o.now, o.terms); need == Nothing && verdict.Admitted && i%3 == 0 {
 			o.account.Refund(o.now)
 		}
-		o.account.Windows(Moment{o.now.Wall.AddDate(0, 0, i), o.now.Steady}, o.terms)
+		o.account.Windows(Moment{Wall: o.now.Wall.AddDate(0, 0, i), Steady: o.now.Steady}, o.terms)
 		if lease := o.account.NextLease(worldKey, o.now, o.terms, 1); lease != nil {
 			o.account.Apply(lease)
 			replayed.Apply(lease)

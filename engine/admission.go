@@ -38,7 +38,7 @@ func (a *Account) Admit(digest Digest, now Moment, terms Terms) (Verdict, Need) 
 	if !verdict.Admitted {
 		return verdict, Nothing
 	}
-	count := a.days.find(DateOf(now.Wall))
+	count := a.days.find(a.today(now))
 	if count == nil || count.unspent() <= 0 {
 		return Verdict{}, LeaseNeeded
 	}
@@ -63,16 +63,32 @@ func (a *Account) authenticate(digest Digest) (*accountKey, Code) {
 	}
 }
 
+// today is the day that a moment counts for. It never goes back: with a clock that was set back, all counts for the latest day that
+// the account has leased from, which the log knows, until the clock has passed it. So no step opens a day twice (L1). An instant outside
+// the calendar has no day.
+func (a *Account) today(now Moment) Date {
+	if day := now.today(); day != 0 {
+		return max(day, a.days.newest())
+	}
+	return 0
+}
+
+// Dated is a moment with the day that it counts for, as Refund wants it.
+func (a *Account) Dated(now Moment) Moment {
+	now.Day = a.today(now)
+	return now
+}
+
 // Windows are both windows as they stand, without a request (usage, refusals of other kinds); Admitted says whether one more fits. A
-// closed day, which only a clock that jumps can bring back, has no room.
+// closed day has no room.
 func (a *Account) Windows(now Moment, terms Terms) Verdict {
 	a.minute.expire(now)
-	limits, today := a.allowance(terms), DateOf(now.Wall)
+	limits, today := a.allowance(terms), a.today(now)
 	room := max(0, limits.Day-a.days.peek(today).charged())
 	if a.days.closed(today) {
 		room = 0
 	}
-	return verdictOf(Window{limits.Day, room, NextMidnight(now.Wall)}, a.minute.window(limits.Minute, now), now.Wall)
+	return verdictOf(Window{limits.Day, room, (today + 1).Start()}, a.minute.window(limits.Minute, now), now.Wall)
 }
 
 // Idle reports that the account needs no actor: nothing is in flight and the minute is empty, whose memory it lets go.

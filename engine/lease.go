@@ -94,7 +94,7 @@ func (a *Account) Resume(now Moment) {
 // one is used up, and never beyond the day's limit. waiting is how many requests wait for it. A lease of one takes all that wait at
 // once: then a crash costs the account no more than its requests in flight.
 func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int) *Leased {
-	day, size := DateOf(now.Wall), max(1, terms.Lease)
+	day, size := a.today(now), max(1, terms.Lease)
 	count, limits := a.days.peek(day), a.allowance(terms)
 	if a.asking || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
 		return nil
@@ -131,12 +131,12 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission. What was admitted before the newest lease
+// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission, Dated then. What was admitted before the newest lease
 // was asked for is spent again only after the next one, which says so in the log: else more could be admitted within a minute than
 // the log accounts for.
 func (a *Account) Refund(at Moment) {
 	a.minute.refund(at)
-	switch count := a.days.find(DateOf(at.Wall)); {
+	switch count := a.days.find(at.today()); {
 	case count == nil || count.charged() <= 0:
 	case at.Steady > a.fence:
 		count.spent--
@@ -150,7 +150,7 @@ func (a *Account) Refund(at Moment) {
 func (a *Account) Return(now Moment) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: DateOf(now.Wall), Recent: len(a.minute.inside()), Steady: now.Steady,
+		Account: a.record.ID, Day: a.today(now), Recent: len(a.minute.inside()), Steady: now.Steady,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()

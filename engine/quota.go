@@ -80,6 +80,17 @@ func (v *Verdict) charge() {
 type Moment struct {
 	Wall   time.Time
 	Steady time.Duration
+	// Day is the Dominican day that counts: another than that of Wall while a step of the wall clock is not believed yet, or after one
+	// that went back. Zero is that of Wall.
+	Day Date
+}
+
+// today is the day that counts.
+func (m Moment) today() Date {
+	if m.Day != 0 {
+		return m.Day
+	}
+	return DateOf(m.Wall)
 }
 
 // minute is the exact sliding window: when the requests of the last 60 seconds were admitted, oldest first. It counts steady time,
@@ -162,6 +173,14 @@ type days struct {
 }
 
 func (d *days) closed(day Date) bool { return day <= d.floor }
+
+// newest is the latest day that was ever counted; no date before the first.
+func (d *days) newest() Date {
+	if n := len(d.counts); n > 0 {
+		return d.counts[n-1].day
+	}
+	return d.floor
+}
 
 // find is the count of a day, nil when there is none.
 func (d *days) find(day Date) *dayCount {

@@ -332,7 +332,7 @@ func TestL6_RefundTakesBackItsOwn(t *testing.T) {
 		o.admit(1)
 	}
 	o.refuse(CodeQuotaExceeded, NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	o.account.Refund(Moment{o.now.Wall.AddDate(0, 0, 1), o.now.Steady}) // of a day without a count
+	o.account.Refund(Moment{Wall: o.now.Wall.AddDate(0, 0, 1), Steady: o.now.Steady}) // of a day without a count
 	if state := o.account.State(); len(state.Days) != 1 || state.Days[0].Leased != 8 {
 		t.Errorf("refunds changed what is in the log: %+v", state)
 	}

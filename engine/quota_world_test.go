@@ -51,6 +51,8 @@ type quotaWorld struct {
 	account    counter
 	granted    []grant
 	forfeited  map[Date]int
+	latest     Date      // day that was leased from: the day that counts is never before it
+	resets     time.Time // of the day, as a caller saw it last
 	daysLeased map[Date]bool
 	admitted   int // over all
 	crashes    int
@@ -75,8 +77,11 @@ func newQuotaWorld(pick func(int) int, plant func(*Account) counter) *quotaWorld
 }
 
 func (w *quotaWorld) now() Moment {
-	return Moment{w.start.Add(w.real + w.offset), w.origin + w.real - w.began}
+	return Moment{Wall: w.start.Add(w.real + w.offset), Steady: w.origin + w.real - w.began}
 }
+
+// today is the day that counts: that of the wall clock, but never one before a day that was leased from.
+func (w *quotaWorld) today() Date { return max(DateOf(w.now().Wall), w.latest) }
 
 func (w *quotaWorld) fail(format string, args ...any) {
 	if w.fault == "" && strings.Contains(format, w.only) {
@@ -102,7 +107,12 @@ func (w *quotaWorld) restart() {
 	if whole := w.replay(-1); !reflect.DeepEqual(account.State(), whole.State()) {
 		w.fail("a snapshot and the events behind it give %+v, all events %+v", account.State(), whole.State())
 	}
-	w.flight, w.waiting, w.widest = nil, 0, 0
+	w.flight, w.waiting, w.widest, w.latest = nil, 0, 0, 0
+	for _, event := range w.log {
+		if lease, is := event.(*Leased); is {
+			w.latest = max(w.latest, lease.Day)
+		}
+	}
 	w.run++
 	w.began, w.origin = w.real, w.newest
 	w.account = w.plant(account)
@@ -138,12 +148,17 @@ func (w *quotaWorld) ask() bool {
 	if need == LeaseNeeded {
 		return false
 	}
-	day := DateOf(now.Wall)
+	day := w.today()
+	if verdict.Day.Reset.Before(w.resets) && w.only == "" {
+		w.fail("the day's window went back from %s to %s", w.resets, verdict.Day.Reset)
+	}
 	if !verdict.Admitted {
 		w.judgeRefusal(verdict, day)
 		return true
 	}
 	w.admitted++
+	w.resets = verdict.Day.Reset
+	now.Day = day
 	w.granted = append(w.granted, grant{w.real, now, day, w.run, false})
 	if n := w.lately(); n > w.terms.Allowance.Minute {
 		w.fail("%d admitted in a minute", n)
@@ -204,6 +219,7 @@ func (w *quotaWorld) settle() {
 	}
 	w.append(w.flight, !w.forgetful)
 	w.account.Apply(w.flight)
+	w.latest = max(w.latest, w.flight.Day)
 	w.flight = nil
 	w.serve()
 	if w.waiting > 0 {
@@ -268,7 +284,7 @@ func (w *quotaWorld) stop() {
 	if live := w.account.real().State(); !w.forgetful && !reflect.DeepEqual(live, w.replay(-1).State()) {
 		w.fail("live state %+v, replayed %+v", live, w.replay(-1).State())
 	}
-	today := DateOf(w.now().Wall)
+	today := w.today()
 	if event := w.account.Return(w.now()); event != nil {
 		w.append(event, true)
 	}

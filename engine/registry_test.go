@@ -432,8 +432,8 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := d.registry.Session(last, d.now); err != nil {
 		t.Error(err)
 	}
-	back := Moment{d.now.Wall.AddDate(0, 0, -40), d.now.Steady + 1}
-	ahead := Moment{d.now.Wall.Add(1), d.now.Steady}
+	back := Moment{Wall: d.now.Wall.AddDate(0, 0, -40), Steady: d.now.Steady + 1}
+	ahead := Moment{Wall: d.now.Wall.Add(1), Steady: d.now.Steady}
 	for _, now := range []Moment{back, ahead} {
 		_, err = d.registry.Session(last, now)
 		d.refused(err, CodeInvalidSession, 0)

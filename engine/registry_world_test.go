@@ -76,7 +76,7 @@ func newLoginWorld(pick func(int) int) *loginWorld {
 }
 
 func (w *loginWorld) now() Moment {
-	return Moment{w.start.Add(w.real + w.offset), w.origin + w.real - w.began}
+	return Moment{Wall: w.start.Add(w.real + w.offset), Steady: w.origin + w.real - w.began}
 }
 
 func (w *loginWorld) fail(format string, args ...any) {

@@ -47,7 +47,7 @@ func (s *Strangers) Admit(from netip.Addr, now Moment, allowance Allowance) Verd
 	row.last = now.Steady
 	verdict := row.verdict(now, allowance)
 	if verdict.Admitted {
-		row.day.add(DateOf(now.Wall))
+		row.day.add(now.today())
 		row.minute.add(now)
 		verdict.charge()
 	}
@@ -70,14 +70,15 @@ func (s *Strangers) Refund(from netip.Addr, at Moment) {
 		return
 	}
 	row.minute.refund(at)
-	if row.day.day == DateOf(at.Wall) && row.day.count > 0 {
+	if row.day.day == at.today() && row.day.count > 0 {
 		row.day.count--
 	}
 }
 
 func (r *stranger) verdict(now Moment, allowance Allowance) Verdict {
 	r.minute.expire(now)
-	day := Window{allowance.Day, max(0, allowance.Day-r.day.on(DateOf(now.Wall))), NextMidnight(now.Wall)}
+	today := max(now.today(), r.day.day) // as tally counts: it never goes back
+	day := Window{allowance.Day, max(0, allowance.Day-r.day.on(today)), (today + 1).Start()}
 	return verdictOf(day, r.minute.window(allowance.Minute, now), now.Wall)
 }
 
