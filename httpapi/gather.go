@@ -16,7 +16,8 @@ import (
 // took all that came since. Where the count does not come out the answer is sent as the library would, which is never wrong.
 type gatherer struct {
 	lazyDeadlines
-	tcp *net.TCPConn
+	wire wire
+	tcp  *net.TCPConn
 
 	buffer          int    // size of the server's buffer: of its first read
 	received, taken int    // bytes handed to the server since it had used up all, and those of its requests
@@ -33,6 +34,9 @@ const lineEnd = '\r'<<8 | '\n'
 
 // Read is net.Conn's.
 func (g *gatherer) Read(b []byte) (int, error) {
+	if g.wire.unread != nil {
+		g.wire.catchUp()
+	}
 	if g.buffer == 0 {
 		g.buffer = len(b)
 	}
@@ -40,6 +44,9 @@ func (g *gatherer) Read(b []byte) (int, error) {
 		g.received, g.taken = 0, 0
 	}
 	n, err := g.lazyDeadlines.Read(b)
+	if n > 0 {
+		g.wire.received(b[:n], g.received == 0)
+	}
 	g.received += n
 	for _, c := range b[max(0, n-2):n] {
 		g.ending = g.ending<<8 | uint16(c)
@@ -47,12 +54,13 @@ func (g *gatherer) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// begin tells the length of the request that is about to be answered. It may be too small, and then never comes out. By one byte it is
-// too large after a request line that ends in a bare LF: then the one byte behind the request would be the end of a CR LF, but it follows
-// one.
+// begin tells the length of the request that is about to be answered. It may be
+// too small, and then never comes out. By one byte it is too large after a request line that ends in a bare LF: then the one byte behind
+// the request would be the end of a CR LF, but it follows one.
 func (g *gatherer) begin(length int) {
 	g.alone = g.taken == 0 && g.received == length && g.ending == lineEnd
 	g.taken += length
+	g.wire.begin(g.alone)
 }
 
 // Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,

@@ -14,7 +14,7 @@ const (
 	refusedTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
 	refusedTargetByte  = "The request target may hold only visible ASCII characters, and no '#'."
 	refusedAsterisk    = "The request target '*' is only allowed with OPTIONS."
-	refusedLineEnd     = "Each header line must end in CR LF."
+	refusedLineEnd     = "The request line and each header line must end in CR LF."
 	refusedFold        = "A header must not be continued on a second line."
 	refusedName        = "A header name must be a token that is followed by its colon at once."
 	refusedRepeated    = "The headers Host, Authorization, Content-Length, Content-Type and Transfer-Encoding must not be repeated."
@@ -38,9 +38,8 @@ const (
 // case for each, so a new version of the library that drops a check shows.
 //
 // Beyond the RFCs it refuses a body on GET and HEAD and a repeated Authorization
-// or Content-Type, which are where two readers of one request disagree. A bare LF at
-// the end of the request line, which RFC 9112 section 2.2 lets a server take,
-// can't be seen from here.
+// or Content-Type, which are where two readers of one request disagree. What can't
+// be seen from here its connection has seen, where that is of TCP (wire).
 //
 // It has one effect: where the request asks for the connection to be closed in
 // words that the library misses ("Close", "te, close"), it marks the answer so.
@@ -61,6 +60,9 @@ func malformed(ctx *fasthttp.RequestCtx, f *framing) string {
 	}
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
+	}
+	if conn, ok := ctx.Conn().(*slottedTCP); ok && conn.wire.refused != "" {
+		return conn.wire.refused
 	}
 	if refused := f.refusedByHost(modern); refused != "" {
 		return refused

@@ -278,5 +278,10 @@ func BenchmarkGuardParse(b *testing.B) {
 	}
 }
 
-// guarded is malformed for those who want nothing of what it saw.
-func guarded(ctx *fasthttp.RequestCtx) string { return malformed(ctx, new(framing)) }
+// guarded is the whole guard for those who want nothing of what it saw: the connection's part where there is one, then malformed.
+func guarded(ctx *fasthttp.RequestCtx) string {
+	if conn, ok := ctx.Conn().(*slottedTCP); ok {
+		conn.begin(requestLength(ctx))
+	}
+	return malformed(ctx, new(framing))
+}

@@ -22,14 +22,15 @@ import (
 // The corpus of raw requests, testdata/raw/*.txt. One case:
 //
 //	# A remark.
-//	case NAME: STATUS... CONNECTION [eof]
+//	case NAME: STATUS... CONNECTION [eof] PARAGRAPH CATEGORY
 //	    bytes of the request, escaped as in a Go string
 //	    the ends of these lines count for nothing, [[3 ab]] is ababab
 //
 // There is one STATUS for each answer, in order ("200|400": either; "none": no
 // answer at all). CONNECTION says what follows: keep (the connection serves
 // another request), close (it ends, without a further answer) or any. With eof
-// the client has closed its side after the last byte.
+// the client has closed its side after the last byte. Then come the paragraph that
+// the expectation stands on, rfcNUMBER-SECTION, and the category of the case.
 
 // rawCase is one case of the corpus.
 type rawCase struct {
@@ -38,6 +39,13 @@ type rawCase struct {
 	want       [][]int
 	connection string
 	eof        bool
+	paragraph  string
+	category   string
+}
+
+// rawCategories are what the cases are about; each has some.
+func rawCategories() []string {
+	return []string{"compliance", "smuggling", "malformed", "normalisation", "cookies"}
 }
 
 // rawAnswer is one answer as the client saw it.
@@ -61,20 +69,30 @@ const (
 func TestO6_RawCorpus(t *testing.T) {
 	cases := readRawCorpus(t)
 	address := startRawServer(t, rawServer(guarded))
-	refused := 0
+	refused, categories := 0, map[string]int{}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			for _, problem := range c.problems(exchangeRaw(t, address, c)) {
-				t.Error(problem)
+			answers, err := exchangeRaw(address, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, problem := range c.problems(answers) {
+				t.Errorf("RFC %s: %s", c.paragraph, problem)
 			}
 		})
+		categories[c.category]++
 		if c.mustRefuse() {
 			refused++
 		}
 	}
-	t.Logf("%d cases, %d of them to be refused", len(cases), refused)
+	t.Logf("%d cases, %d of them to be refused: %v", len(cases), refused, categories)
 	if len(cases) < 200 || refused < 100 {
 		t.Errorf("only %d cases, %d of them to be refused: the corpus is not whole", len(cases), refused)
+	}
+	for _, category := range rawCategories() {
+		if categories[category] < 12 {
+			t.Errorf("only %d cases of %s", categories[category], category)
+		}
 	}
 }
 
@@ -137,6 +155,8 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 	for i := range min(len(own), len(c.want)) {
 		if a := own[i]; !slices.Contains(c.want[i], a.status) {
 			found = append(found, fmt.Sprintf("answer %d is %d, want %v", i+1, a.status, c.want[i]))
+		} else if target := c.target(); i == 0 && a.status == http.StatusOK && a.target != target {
+			found = append(found, fmt.Sprintf("the target became %q, want %q", a.target, target))
 		} else if a.status >= 400 && (a.code == "" || !a.closes) {
 			found = append(found, fmt.Sprintf("answer %d has code %q, announces the close: %v", i+1, a.code, a.closes))
 		}
@@ -146,6 +166,16 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 		found = append(found, fmt.Sprintf("connection kept: %v, want %s", kept, c.connection))
 	}
 	return found
+}
+
+// target is that of the first request, as it was sent.
+func (c rawCase) target() string {
+	line, _, _ := strings.Cut(strings.TrimLeft(string(c.request), "\r\n"), "\r\n")
+	words := strings.Split(line, " ")
+	if len(words) != 3 {
+		return ""
+	}
+	return words[1]
 }
 
 // withoutProbe cuts the answer to the probe, which can only be the last.
@@ -159,44 +189,38 @@ func withoutProbe(answers []rawAnswer) []rawAnswer {
 // exchangeRaw plays a case over TCP and returns every answer until the
 // server closes. A connection that must be closed gets no probe: the server
 // has to end it unasked.
-func exchangeRaw(t *testing.T, address string, c rawCase) []rawAnswer {
-	t.Helper()
+func exchangeRaw(address string, c rawCase) ([]rawAnswer, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
-		t.Fatalf("dial: %v", err)
+		return nil, fmt.Errorf("dial: %w", err)
 	}
 	defer conn.Close()
 	timer := time.AfterFunc(rawPatience, func() { conn.Close() })
 	defer timer.Stop()
-	if _, err := conn.Write(c.request); err != nil {
-		t.Logf("write: %v", err) // refused half-way; the answers tell
-	}
+	// Refused half-way, a write may fail; the answers tell.
+	_, _ = conn.Write(c.request)
 	if c.eof {
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Logf("close write: %v", err)
-		}
+		_ = conn.(*net.TCPConn).CloseWrite()
 	}
 	br := bufio.NewReader(conn)
 	var answers []rawAnswer
 	for range c.want {
 		a, err := readRawAnswer(br, c.isHead(len(answers)))
 		if err != nil {
-			t.Fatalf("answer %d: %v", len(answers)+1, err)
+			return answers, fmt.Errorf("answer %d: %w", len(answers)+1, err)
 		}
 		answers = append(answers, a)
 	}
 	if c.connection != "close" && !c.eof {
-		if _, err := io.WriteString(conn, rawProbe); err != nil {
-			t.Logf("write probe: %v", err)
-		}
+		_, _ = io.WriteString(conn, rawProbe)
 	}
 	for {
 		a, err := readRawAnswer(br, false)
 		if isRawEnd(err) {
-			return answers
+			return answers, nil
 		}
 		if err != nil {
-			t.Fatalf("after %d answers: %v", len(answers), err)
+			return answers, fmt.Errorf("after %d answers: %w", len(answers), err)
 		}
 		answers = append(answers, a)
 	}
@@ -210,7 +234,7 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 		in = append(in, rawProbe...)
 	}
 	conn := &rawConn{in: in, step: step}
-	if err := server.ServeConn(conn); err != nil && conn.out.Len() == 0 {
+	if err := server.ServeConn(watched(conn)); err != nil && conn.out.Len() == 0 {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	br := bufio.NewReader(&conn.out)
@@ -225,6 +249,13 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 		}
 		answers = append(answers, a)
 	}
+}
+
+// watched is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
+func watched(conn net.Conn) net.Conn {
+	slots := make(chan struct{}, 1)
+	slots <- struct{}{}
+	return &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}}, slot: slot{of: &patient{slots: slots, shares: newShares(0, 1, nil)}}}
 }
 
 // isHead: the first answer to a HEAD has no body. No case has HEAD further on.
@@ -411,6 +442,9 @@ func addRawLine(cases []rawCase, group, line string) ([]rawCase, error) {
 			return nil, err
 		}
 	}
+	if c.paragraph == "" || c.category == "" || c.connection == "" {
+		return nil, fmt.Errorf("no paragraph, category or connection in %q", line)
+	}
 	return append(cases, c), nil
 }
 
@@ -422,7 +456,13 @@ func (c *rawCase) expect(word string) error {
 		c.eof = true
 	case "keep", "close", "any":
 		c.connection = word
+	case "compliance", "smuggling", "malformed", "normalisation", "cookies":
+		c.category = word
 	default:
+		if paragraph, found := strings.CutPrefix(word, "rfc"); found {
+			c.paragraph = paragraph
+			return nil
+		}
 		var statuses []int
 		for text := range strings.SplitSeq(word, "|") {
 			status, err := strconv.Atoi(text)
