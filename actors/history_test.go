@@ -179,9 +179,15 @@ func required(t testing.TB, lease int) (*node, *member) {
 	return n, n.join(1, 2)
 }
 
+// door is a way to ask a node as a member; leave shuts it as a crash does.
+type door func(n *node, m *member) (asked counter, leave func())
+
+// directly asks the node itself.
+func directly(n *node, m *member) (asked counter, leave func()) { return asker{n.System, m}, func() {} }
+
 // oneHistory lets the clients loose on a node, with a crash in the middle or without; lazy is the planted
 // lie of the journal.
-func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcupine.Operation {
+func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool, open door) []porcupine.Operation {
 	n, m := required(t, lease)
 	n.journal.mu.Lock()
 	n.journal.lazy = lazy
@@ -197,31 +203,40 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcup
 		}
 		return &clients
 	}
+	asked, leave := open(n, m)
 	if !crash {
-		phase(asker{n.System, m}, 0, nil, infinity).Wait()
+		phase(asked, 0, nil, infinity).Wait()
+		leave()
 		return r.all
 	}
 	until := int64(infinity / 2)
-	clients := phase(asker{n.System, m}, 0, &crashed, until)
+	clients := phase(asked, 0, &crashed, until)
 	for target := 1 + int(seed%(historyClients*historyRequests/2)); r.noted() < target; {
 		runtime.Gosched()
 	}
 	crashed.Store(true)
 	image := n.journal.crashed()
+	leave()
 	clients.Wait()
 	n.stop()
 	r.note(historyClients, deed{kind: actCrash}, done, until+1, until+2)
 	n.boot(image)
 	r.ticks.Store(until + 3)
-	phase(asker{n.System, m}, 1, nil, infinity).Wait()
+	asked, leave = open(n, m)
+	phase(asked, 1, nil, infinity).Wait()
+	leave()
 	return r.all
 }
 
 // Every history of both keys, revocations and crashes is one that a single counter could have given.
-func TestQ1_HistoriesAreLinearizable(t *testing.T) {
+func TestQ1_HistoriesAreLinearizable(t *testing.T) { checkHistories(t, histories, historiesCrashed, directly) }
+
+// checkHistories holds so many histories against the model, the first of them with a crash.
+func checkHistories(t *testing.T, count, withCrash int, open door) {
+	t.Helper()
 	answered, lost := 0, 0
-	for seed := range uint64(histories) {
-		all := oneHistory(t, seed, 1+int(seed%historyLease), seed < historiesCrashed, false)
+	for seed := range uint64(count) {
+		all := oneHistory(t, seed, 1+int(seed%historyLease), seed < uint64(withCrash), false, open)
 		for _, op := range all {
 			if op.Output == unanswered {
 				lost++
@@ -233,7 +248,7 @@ func TestQ1_HistoriesAreLinearizable(t *testing.T) {
 			t.Fatalf("history %d is %s:\n%+v", seed, got, all)
 		}
 	}
-	t.Logf("%d histories, %d of them with a crash: %d operations answered, %d not", histories, historiesCrashed, answered, lost)
+	t.Logf("FIGURE %d histories, %d of them with a crash: %d operations answered, %d not", count, withCrash, answered, lost)
 	if lost == 0 || answered == 0 {
 		t.Error("no crash caught anybody, or nobody was answered")
 	}
@@ -284,7 +299,7 @@ func TestQ1_Control_CheckThenActIsIllegal(t *testing.T) {
 // last request that was answered is the one that is lost.
 func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
 	for seed := range uint64(4 * histories) {
-		all := oneHistory(t, seed, 1, true, true)
+		all := oneHistory(t, seed, 1, true, true, directly)
 		if porcupine.CheckOperationsTimeout(quotaModel(), all, time.Minute) == porcupine.Illegal {
 			t.Logf("caught in history %d", seed)
 			return

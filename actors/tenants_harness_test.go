@@ -178,6 +178,13 @@ func client(n int) netip.Addr {
 // login is a session of an address, which gets an account if it has none.
 func (n *node) login(email engine.Email, from netip.Addr) engine.Digest {
 	n.t.Helper()
+	token := n.enter(email, from)
+	return token.Digest()
+}
+
+// enter is login that gives the session itself.
+func (n *node) enter(email engine.Email, from netip.Addr) engine.Secret {
+	n.t.Helper()
 	if err := n.RequestCode(email, from); err != nil {
 		n.t.Fatalf("request a code: %v", err)
 	}
@@ -185,27 +192,30 @@ func (n *node) login(email engine.Email, from netip.Addr) engine.Digest {
 	if err != nil {
 		n.t.Fatalf("open a session: %v", err)
 	}
-	return token.Digest()
+	return token
 }
 
 // member is a new account with keys.
 type member struct {
-	email engine.Email
-	token engine.Digest
-	keys  []engine.Digest
-	ids   []string
+	email   engine.Email
+	token   engine.Digest
+	keys    []engine.Digest
+	ids     []string
+	session string   // what token is the digest of
+	secrets []string // and keys
 }
 
 func (n *node) join(number, keys int) *member {
 	n.t.Helper()
 	m := &member{email: mustEmail(n.t, fmt.Sprintf("user%d@example.com", number))}
-	m.token = n.login(m.email, client(number))
+	session := n.enter(m.email, client(number))
+	m.token, m.session = session.Digest(), session.Reveal()
 	for range keys {
 		record, secret, err := n.CreateKey(m.token, "")
 		if err != nil {
 			n.t.Fatalf("create a key: %v", err)
 		}
-		m.keys, m.ids = append(m.keys, secret.Digest()), append(m.ids, record.ID)
+		m.keys, m.ids, m.secrets = append(m.keys, secret.Digest()), append(m.ids, record.ID), append(m.secrets, secret.Reveal())
 	}
 	return m
 }
