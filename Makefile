@@ -12,6 +12,11 @@ BASE      ?= HEAD
 BENCH     ?= .
 BENCHFLAGS ?=
 FAULTS    ?=
+PKG       ?=
+# Another vulnerability database, and its date where it does not know it: see .ci/vulnerabilities.
+export VULNDB VULNDB_DATE
+# No target changes go.mod: a module that is missing there is an error, not a download.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -mod=readonly)
 # Which requests bench-instructions counts: all of them, unless named.
 export REQUESTS
 
@@ -21,6 +26,7 @@ TOOLS_MOD := .ci/tools.mod
 TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
 LINT      := .tools/golangci-lint
 BENCHSTAT := .tools/benchstat
+GOVULN    := .tools/govulncheck
 GEN_GO    := .tools/protoc-gen-go
 GEN_VT    := .tools/protoc-gen-go-vtproto
 
@@ -66,6 +72,14 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 .PHONY: test-faults
 test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
 	@.ci/faults $(FAULTS)
+
+.PHONY: vuln
+vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VULNDB=file:///dir without a network
+	@.ci/vulnerabilities
+
+.PHONY: licences
+licences: ## the licence of each module that is linked; fails on an unknown or copyleft one
+	@.ci/licences
 
 .PHONY: bench
 bench: build ## the node under load beside its yardsticks, a report in bench-report; BENCHFLAGS="-goals F1,F2 -quick"
@@ -124,7 +138,7 @@ proto: $(GEN_GO) $(GEN_VT) ## regenerate actors/*.pb.go
 	sed -i -E '/^\/\/ [ \t-]*protoc +v[0-9]/d' actors/*.pb.go
 
 .PHONY: tools
-tools: $(LINT) $(BENCHSTAT) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .tools
+tools: $(LINT) $(BENCHSTAT) $(GOVULN) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .tools
 
 .PHONY: clean
 clean: ## remove what was built and measured; data directories stay
@@ -137,6 +151,10 @@ $(LINT): $(TOOL_DEPS)
 
 $(BENCHSTAT): $(TOOL_DEPS)
 	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ golang.org/x/perf/cmd/benchstat
+	@touch $@
+
+$(GOVULN): $(TOOL_DEPS)
+	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 $(GEN_GO): $(TOOL_DEPS)
