@@ -159,7 +159,7 @@ file. Unknown ones are errors.
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newAdmin(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newVersion())
 	return root
 }
 

@@ -64,6 +64,7 @@ func exitCode(err error) int {
 	var answer *engine.Error
 	var damage *wal.DamageError
 	var format *wal.FormatError
+	var backup *wal.BackupError
 	switch {
 	case err == nil:
 		return exitDone
@@ -71,7 +72,7 @@ func exitCode(err error) int {
 		return known.code
 	case errors.As(err, &answer) && answer.Code == engine.CodeReadOnly:
 		return exitCannotWrite
-	case errors.As(err, &damage), errors.As(err, &format), errors.Is(err, actors.ErrUnknownRecord):
+	case errors.As(err, &damage), errors.As(err, &format), errors.As(err, &backup), errors.Is(err, actors.ErrUnknownRecord):
 		return exitBadData
 	case errors.Is(err, wal.ErrLocked):
 		return exitBusy

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 const (
@@ -40,6 +43,7 @@ type managed interface {
 	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
 	Held(currency string) ([]engine.Held, error)
 	Order(currency string, c engine.Command) (engine.Receipt, error)
+	Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error)
 }
 
 // management lets the operator at a running node, over a Unix socket: HTTP with JSON, for tasard admin alone. Who may open
@@ -52,6 +56,7 @@ type management struct {
 	mail      string           // how letters leave the node
 	clock     func() time.Time
 	log       *slog.Logger
+	copies    copies
 
 	server *http.Server
 	ended  chan struct{} // closed when the server has ended
@@ -64,6 +69,8 @@ func (m *management) start(listener net.Listener) {
 		Handler: m.routes(), ConnContext: withPeer, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelDebug),
 		MaxHeaderBytes: adminHeaderMax, ReadTimeout: adminReadTimeout, WriteTimeout: adminWriteTimeout, IdleTimeout: adminIdleTimeout,
 	}
+	m.copies.leaving = make(chan struct{})
+	m.server.RegisterOnShutdown(sync.OnceFunc(func() { close(m.copies.leaving) }))
 	go func() {
 		defer close(m.ended)
 		if err := m.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -82,6 +82,7 @@ func (m *management) routes() http.Handler {
 	m.quarantineRoutes(mux)
 	m.rateRoutes(mux)
 	m.sourceRoutes(mux)
+	mux.HandleFunc("GET "+backupPath, m.backup)
 	profileRoutes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuseAdmin(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 // stillNode is a node with one account and one held value, on which every change succeeds.
@@ -75,6 +77,10 @@ func (n *stillNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
 		return engine.Receipt{}, n.change(order.By)
 	}
 	return engine.Receipt{}, errors.New("no such order")
+}
+
+func (n *stillNode) Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error) {
+	return wal.BackupInfo{}, errors.New("nothing to copy")
 }
 
 func managementOf(node managed) *management {

@@ -119,6 +119,8 @@ type decoder struct {
 	room   *eventRoom  // for events; may be nil
 	ledger ledger      // what readSnapshot found besides books
 
+	passing func(*ledger) // sees, and may empty, it after each part; nil: nobody does
+
 	// Messages that are read into again and again.
 	record  Record
 	refresh Record_Refreshed

@@ -126,6 +126,9 @@ func (d *decoder) readSnapshot(r io.Reader) ([]engine.BookState, error) {
 			if d.err != nil {
 				return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, d.err)
 			}
+			if d.passing != nil {
+				d.passing(&d.ledger)
+			}
 			continue
 		}
 		if n := len(states); n == 0 || states[n-1].Currency != part.Currency {

@@ -1,0 +1,126 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// errNoCopy answers for a journal that is no log in a directory.
+var errNoCopy = errors.New("this journal can't be copied")
+
+// Backup writes the state of this moment to w as wal.Log.Backup does: everything that was acknowledged before the call is in it.
+// Questions and changes go on meanwhile. Close waits for it; what should not wait ends it through Pace.
+func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
+	if err := s.enter(); err != nil {
+		return wal.BackupInfo{}, err
+	}
+	defer s.calls.leave()
+	local, ok := s.journal.(interface {
+		Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error)
+	})
+	if !ok {
+		return wal.BackupInfo{}, errNoCopy
+	}
+	if o.Clock == nil {
+		o.Clock = s.config.Clock
+	}
+	return local.Backup(w, o)
+}
+
+// Holdings is what a backup amounts to.
+type Holdings struct {
+	Accounts int
+	Rates    int // quotes that have a word of some source, also an expired one
+	Days     int // rows of daily history
+}
+
+// Survey reads a snapshot and the records behind it as a start does, and counts. Every record is decoded, so one of a kind that
+// this program does not know is found (ErrUnknownRecord). Of accounts it keeps nothing but the number: its memory is that of the
+// books, however many accounts there are.
+type Survey struct {
+	decoder  *decoder
+	books    map[string]*engine.Book
+	accounts int
+	covered  uint64 // sequence of the snapshot
+}
+
+// NewSurvey is one of nothing.
+func NewSurvey() *Survey {
+	s := &Survey{decoder: newDecoder(), books: map[string]*engine.Book{}}
+	s.decoder.passing = s.pass
+	return s
+}
+
+// pass counts the accounts of one part of a snapshot and lets go of them.
+func (s *Survey) pass(l *ledger) {
+	for _, part := range l.accounts {
+		s.accounts += len(part)
+	}
+	*l = ledger{}
+}
+
+// Snapshot takes what a snapshot holds. It comes before all records.
+func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
+	defer recovered(&err)
+	states, err := s.decoder.readSnapshot(payload)
+	if err != nil {
+		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
+	}
+	for _, state := range states {
+		s.books[state.Currency] = engine.Restore(state, engine.DefaultCatalogue(), engine.DefaultRules())
+	}
+	s.covered = sequence
+	return nil
+}
+
+// Record takes the next record. Those that the snapshot covers are decoded and no more.
+func (s *Survey) Record(sequence uint64, record []byte) (err error) {
+	defer recovered(&err)
+	event, err := s.decoder.decodeEvent(record)
+	if err != nil {
+		return fmt.Errorf("record %d: %w", sequence, err)
+	}
+	if sequence <= s.covered {
+		return nil
+	}
+	switch e := event.(type) {
+	case engine.Event:
+		s.book(e.CurrencyCode()).Apply(e)
+	case *engine.AccountCreated:
+		s.accounts++
+	}
+	return nil
+}
+
+func (s *Survey) book(code string) *engine.Book {
+	book, ok := s.books[code]
+	if !ok {
+		book = engine.NewBook(code, engine.DefaultCatalogue(), engine.DefaultRules())
+		s.books[code] = book
+	}
+	return book
+}
+
+// Visitor shows the survey what a backup has.
+func (s *Survey) Visitor() wal.BackupVisitor {
+	return wal.BackupVisitor{Snapshot: s.Snapshot, Record: s.Record}
+}
+
+// Holdings counts what came.
+func (s *Survey) Holdings() Holdings {
+	h := Holdings{Accounts: s.accounts}
+	for _, book := range s.books {
+		state := book.State()
+		quotes := map[engine.QuoteKey]bool{}
+		for i := range state.Offers {
+			quotes[state.Offers[i].Key] = true
+		}
+		h.Rates += len(quotes)
+		h.Days += len(state.History)
+	}
+	return h
+}
