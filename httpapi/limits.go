@@ -33,6 +33,9 @@ func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		s.refuseCaller(ctx, err)
 		return
 	}
+	if a.conn != nil {
+		a.conn.keyed = a.grant.Account != 0 && a.grant.Admitted
+	}
 	if !enforced || a.grant.At.Wall.IsZero() {
 		a.now = s.instant()
 	} else {

@@ -47,6 +47,14 @@ type Patience struct {
 	Log *slog.Logger
 	// After makes the pauses; nil means time.After.
 	After func(time.Duration) <-chan time.Time
+	// PerAddress is how many connections a client address may have, at most a fifth of MaxConns; 0 means any number. IPv6 addresses count
+	// by their first 64 bits. One that comes beyond is closed at once and nothing of it is read: whoever opens so many waits for no answer.
+	PerAddress int
+	// Exempt are addresses that may have any number: proxies, all of whose clients share theirs.
+	Exempt func(netip.Addr) bool
+	// Spare is how many newcomers are let in at the cap, to be refused one by one (spares); 0 means that they wait in the backlog.
+	Spare int
+	watch *watch // nil: no request is too old
 
 	strain *strain // hears of shortages; nil: nobody does
 }
@@ -62,7 +70,9 @@ type Patience struct {
 // goroutine behind it. The connections can be kept alive where they are of TCP,
 // may be closed more than once, and arm their deadlines only when they matter:
 // those must be set by the goroutine that reads and writes.
-func Patient(ln net.Listener, p Patience) net.Listener {
+func Patient(ln net.Listener, p Patience) net.Listener { return newPatient(ln, p) }
+
+func newPatient(ln net.Listener, p Patience) *patient {
 	if p.MaxConns <= 0 {
 		p.MaxConns = connsDefault
 	}
@@ -78,18 +88,25 @@ func Patient(ln net.Listener, p Patience) net.Listener {
 		after:    p.After,
 		slots:    make(chan struct{}, p.MaxConns),
 		closed:   make(chan struct{}),
+		shares:   newShares(p.PerAddress, p.MaxConns, p.Exempt),
+		spares:   spares{most: p.Spare},
 		strain:   p.strain,
+		watch:    p.watch,
 	}
 }
 
-// patient is the listener. slots holds one token for each open connection,
-// and one for each Accept under way.
+// patient is the listener. slots holds one token for each open connection that
+// has no spare place, and one for each Accept under way below the cap.
 type patient struct {
 	net.Listener
 	log   *slog.Logger
 	after func(time.Duration) <-chan time.Time
 	slots chan struct{}
 
+	shares    *shares
+	spares    spares
+	full      atomic.Bool // the cap is reached, and strain knows
+	watch     *watch
 	strain    *strain // nil: nobody wants to know
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -100,47 +117,109 @@ type patient struct {
 	calm    int    // connections accepted since the last error
 }
 
-// Accept waits for a place under the cap, then for a connection.
+// Accept waits for a place under the cap, or beyond it where there are spare ones, then for a connection whose address has its share.
 func (l *patient) Accept() (net.Conn, error) {
-	select {
-	case <-l.closed:
-		return nil, net.ErrClosed
-	default:
+	for {
+		placed, err := l.place()
+		if err != nil {
+			return nil, err
+		}
+		conn, err := l.acceptPatiently()
+		if err != nil {
+			if placed {
+				<-l.slots
+			}
+			return nil, err
+		}
+		if !placed { // it may have taken its time to come
+			placed = l.placeNow()
+		}
+		if conn := l.settle(conn, placed); conn != nil {
+			return conn, nil
+		}
 	}
-	if !l.takeSlot() {
-		return nil, net.ErrClosed
-	}
-	conn, err := l.acceptPatiently()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		return &slottedTCP{
-			gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
-			slot{slots: l.slots}, peerAddress(conn.RemoteAddr()),
-		}, nil
-	}
-	return &slotted{lazyDeadlines{Conn: conn}, slot{slots: l.slots}}, nil
 }
 
-// takeSlot waits for a place under the cap; false when the listener was closed.
-func (l *patient) takeSlot() bool {
+// placeNow takes a place under the cap if there is one.
+func (l *patient) placeNow() bool {
 	select {
 	case l.slots <- struct{}{}:
 		return true
 	default:
+		return false
 	}
-	if l.strain != nil {
-		l.strain.full.Begin(l.strain.clock())
-		defer func() { l.strain.full.Calm(l.strain.clock()) }()
-	}
+}
+
+// place waits for a place under the cap. With spare places it does not wait: false is one of those.
+func (l *patient) place() (bool, error) {
 	select {
 	case <-l.closed:
-		return false
-	case l.slots <- struct{}{}:
-		return true
+		return false, net.ErrClosed
+	default:
 	}
+	if l.placeNow() {
+		return true, nil
+	}
+	l.noteFull()
+	if l.spares.most == 0 {
+		select {
+		case <-l.closed:
+			return false, net.ErrClosed
+		case l.slots <- struct{}{}:
+			l.noteRoom()
+			return true, nil
+		}
+	}
+	if l.spares.crowded() {
+		select {
+		case <-l.closed:
+			return false, net.ErrClosed
+		case <-l.after(sparePause):
+		}
+	}
+	return l.placeNow(), nil
+}
+
+// noteFull and noteRoom tell that the cap is reached, and that it isn't any more.
+func (l *patient) noteFull() {
+	if l.strain != nil && l.full.CompareAndSwap(false, true) {
+		l.strain.full.Begin(l.strain.clock())
+	}
+}
+
+func (l *patient) noteRoom() {
+	if l.full.CompareAndSwap(true, false) {
+		l.strain.full.Calm(l.strain.clock())
+	}
+}
+
+// settle gives a connection its place, nil when its address has all that it may.
+func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
+	peer := peerAddress(conn.RemoteAddr())
+	sharer := l.shares.sharer(peer)
+	if !l.shares.take(sharer) {
+		if placed {
+			<-l.slots
+		}
+		_ = conn.Close() // nothing was read or written
+		return nil
+	}
+	var settled net.Conn
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		settled = &slottedTCP{
+			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
+			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer, watch: l.watch,
+		}
+	} else {
+		settled = &slotted{lazyDeadlines: lazyDeadlines{Conn: conn}, slot: slot{of: l, sharer: sharer, spare: !placed}}
+	}
+	if placed {
+		return settled
+	}
+	if oldest := l.spares.take(settled); oldest != nil {
+		_ = oldest.Close() // its worker notices
+	}
+	return settled
 }
 
 // acceptPatiently accepts until it has a connection, an error that patience
@@ -232,17 +311,26 @@ func isLostConn(err error) bool {
 	return false
 }
 
-// slot is a connection's place under the cap; the first free gives it back.
+// slot is a connection's place; the first free gives it back.
 // The server closes a connection twice when a shutdown meets an idle one.
 type slot struct {
-	slots chan struct{}
-	freed atomic.Bool
+	of     *patient
+	sharer netip.Addr
+	spare  bool // it is beyond the cap
+	freed  atomic.Bool
 }
 
-func (s *slot) free() {
-	if s.freed.CompareAndSwap(false, true) {
-		<-s.slots
+func (s *slot) free(c net.Conn) {
+	if !s.freed.CompareAndSwap(false, true) {
+		return
 	}
+	if s.spare {
+		s.of.spares.leave(c)
+	} else {
+		<-s.of.slots
+		s.of.noteRoom()
+	}
+	s.of.shares.give(s.sharer)
 }
 
 // slotted gives its slot back on Close.
@@ -255,7 +343,7 @@ type slotted struct {
 // than slots.
 func (c *slotted) Close() error {
 	err := c.Conn.Close()
-	c.slot.free()
+	c.slot.free(c)
 	return err
 }
 
@@ -265,12 +353,44 @@ type slottedTCP struct {
 	gatherer
 	slot slot
 	peer netip.Addr
+
+	watch    *watch
+	age      *socketAge
+	requests uint32 // reads that began one
+	keyed    bool   // the last request had a key that was good
+	stale    bool   // the request that was read last has waited too long
+}
+
+// Read is net.Conn's. What begins a request is shown to the watch, which may keep it for a while.
+func (c *slottedTCP) Read(b []byte) (int, error) {
+	n, err := c.gatherer.Read(b)
+	if c.watch != nil && n > 0 && c.received == n {
+		c.stale = c.watch.looksAt(c.requests) && !c.watch.admit(laneOf(b[:n], c.keyed, c.requests == 0), c.waited())
+		c.requests++
+	}
+	return n, err
+}
+
+// waited is how long a request has lain in the socket. The time in which its own connection was busy does not count: a client that sends
+// the next request before it has taken its answer waits for itself. The server sets a deadline when it is free for the next request.
+func (c *slottedTCP) waited() time.Duration {
+	if c.age == nil {
+		if c.age = newSocketAge(c.tcp); c.age == nil {
+			return 0
+		}
+	}
+	age := c.age.get()
+	if c.requests > 0 && age >= lateAge {
+		free := c.read.wanted.Add(-c.watch.idle)
+		age = min(age, c.watch.clock().Sub(free))
+	}
+	return age
 }
 
 // Close is that of slotted.
 func (c *slottedTCP) Close() error {
 	err := c.Conn.Close()
-	c.slot.free()
+	c.slot.free(c)
 	return err
 }
 

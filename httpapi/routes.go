@@ -55,6 +55,9 @@ const askedValue = "asked"
 
 // dispatch finds the route of a request, byte for byte (Q8).
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
+	if a.conn != nil && s.turnAway(ctx, a.conn) {
+		return
+	}
 	target := ctx.Request.Header.RequestURI()
 	if a.plan, a.hash = s.plans.find(target); a.plan != nil {
 		s.answer(ctx, a.plan.route, a)

@@ -74,8 +74,12 @@ type Limits struct {
 	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
 	// call; each connection that was answered holds a buffer of this size.
 	WriteBufferBytes int
-	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns).
+	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns). Newcomers beyond it are answered 503, unless
+	// they ask for the health of the node.
 	ConnsMax int
+	// ConnsPerAddress is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than 0 is any number.
+	// Proxies (Config.Proxies) are exempt.
+	ConnsPerAddress int
 }
 
 // Defaults of Limits.
@@ -106,6 +110,9 @@ func (l Limits) withDefaults() Limits {
 	orBytes(&l.BodyBytesMax, bodyBytesMaxDefault)
 	orBytes(&l.WriteBufferBytes, writeBufferBytesDefault)
 	orBytes(&l.ConnsMax, connsDefault)
+	if l.ConnsPerAddress == 0 {
+		l.ConnsPerAddress = connsPerAddressDefault
+	}
 	return l
 }
 
@@ -148,6 +155,8 @@ type Server struct {
 	mu        sync.Mutex
 	stopped   bool
 	listeners []net.Listener
+
+	watch *watch // nil: no request is too old
 }
 
 // New is a server that has no listener yet.
@@ -178,7 +187,11 @@ func New(c Config) *Server {
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
+	if c.Harness == nil { // the clock of a test stands still, or leaps
+		s.watch = newWatch(c.Clock, s.limits.IdleTimeout)
+	}
 	if c.Harness != nil {
+		s.limits.ConnsPerAddress = -1 // a test asks from one address
 		s.harness = &harness{}
 		s.http.NoDefaultDate = true
 		if c.Harness.Around != nil {
@@ -201,7 +214,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		WriteBufferSize:    s.limits.WriteBufferBytes,
 		MaxRequestBodySize: s.limits.BodyBytesMax,
 		// Beyond Concurrency the library answers a 503 that is not our error object; the listener's cap comes first.
-		Concurrency: 2 * s.limits.ConnsMax,
+		Concurrency: 2 * (s.limits.ConnsMax + spareDefault),
 
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -214,15 +227,18 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with Patient and closes it. After Shutdown it
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = Patient(ln, Patience{MaxConns: s.limits.ConnsMax, Log: s.log, strain: s.strain})
+	patient := newPatient(ln, Patience{
+		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
+		strain: s.strain, watch: s.watch,
+	})
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
-		return ln.Close()
+		return patient.Close()
 	}
-	s.listeners = append(s.listeners, ln)
+	s.listeners = append(s.listeners, patient)
 	s.mu.Unlock()
-	return s.http.Serve(ln)
+	return s.http.Serve(patient)
 }
 
 // Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is open,
@@ -236,6 +252,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = ln.Close()
 	}
 	s.mu.Unlock()
+	if s.watch != nil {
+		s.watch.end()
+	}
 	return s.http.ShutdownWithContext(ctx)
 }
 

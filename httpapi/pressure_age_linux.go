@@ -1,0 +1,43 @@
+//go:build amd64 || arm64
+
+package httpapi
+
+import (
+	"net"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// socketAge asks the kernel how long ago the newest bytes came to a connection. The kernel counts in steps of some milliseconds.
+type socketAge struct {
+	raw  syscall.RawConn
+	ask  func(fd uintptr)
+	info syscall.TCPInfo
+	ok   bool
+}
+
+// newSocketAge is nil for a connection that can't be asked.
+func newSocketAge(tcp *net.TCPConn) *socketAge {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	s := &socketAge{raw: raw}
+	s.ask = func(fd uintptr) {
+		size := uint32(unsafe.Sizeof(s.info))
+		// It does not block: nothing is to be told to the scheduler.
+		_, _, code := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0)
+		s.ok = code == 0
+	}
+	return s
+}
+
+// get is 0 where the kernel does not say.
+func (s *socketAge) get() time.Duration {
+	if s == nil || s.raw.Control(s.ask) != nil || !s.ok {
+		return 0
+	}
+	return time.Duration(s.info.Last_data_recv) * time.Millisecond
+}
