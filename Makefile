@@ -71,6 +71,7 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 
 .PHONY: test-faults
 test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
+	@.ci/debian faults
 	@.ci/faults $(FAULTS)
 
 .PHONY: vuln
@@ -83,7 +84,7 @@ licences: ## the licence of each module that is linked; fails on an unknown or c
 
 .PHONY: bench
 bench: build ## the node under load beside its yardsticks, a report in bench-report; BENCHFLAGS="-goals F1,F2 -quick"
-	@.ci/yardsticks
+	@.ci/debian bench
 	$(GO) build -trimpath -o .tools/bench ./bench
 	.tools/bench -tasard ./tasard -out bench-report $(BENCHFLAGS)
 
