@@ -1,0 +1,394 @@
+//go:build faults
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// The environment of the child that lives under strace. Its life is a number of steps, each acknowledged with one line on
+// descriptor 3.
+const (
+	lifeDir   = "TASARD_FAULTS_LIFE_DIR"
+	lifeSteps = "TASARD_FAULTS_LIFE_STEPS" // up to which step it goes
+	lifeKind  = "TASARD_FAULTS_LIFE_KIND"  // lifeHonest and so on
+)
+
+// Kinds of lives.
+const (
+	lifeHonest   = "honest"
+	lifeEarly    = "early"    // the planted bug: a batch is acknowledged before it is written
+	lifeRepaired = "repaired" // begins with a repair of the directory
+)
+
+// lifeBegins is the instant of step 0.
+var lifeBegins = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // an instant is no constant in Go
+
+func instantOf(step int) time.Time { return lifeBegins.Add(time.Duration(step) * time.Minute) }
+
+func stepAt(at time.Time) int { return int(at.Sub(lifeBegins) / time.Minute) }
+
+// segmentBytes is the size of a segment of these lives.
+const segmentBytes = 2048
+
+// lifeConfig is a node whose segments fill and whose snapshots come within a few steps.
+func lifeConfig(dir string) actors.Config {
+	return actors.Config{
+		Dir: dir, Log: actors.LogConfig{SegmentBytes: segmentBytes, ReserveBytes: -1}, SnapshotRecords: 14, SnapshotBytes: 4 << 10,
+	}
+}
+
+func lifeLog(dir string) wal.Options {
+	c := lifeConfig(dir).Log
+	return wal.Options{SegmentBytes: c.SegmentBytes, ReserveBytes: c.ReserveBytes, Clock: func() time.Time { return lifeBegins }}
+}
+
+// diskThread makes all calls of the log on one thread of the operating system, because strace counts for each thread.
+type diskThread struct{ calls chan func() }
+
+func newDiskThread() *diskThread {
+	d := &diskThread{calls: make(chan func())}
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		for call := range d.calls {
+			call()
+		}
+	}()
+	return d
+}
+
+func (d *diskThread) do(call func() error) error {
+	done := make(chan error, 1)
+	d.calls <- func() { done <- call() }
+	return <-done
+}
+
+// threadJournal is the local journal of package actors, but for the thread.
+type threadJournal struct {
+	log    *wal.Log
+	thread *diskThread
+	early  bool
+	last   atomic.Uint64
+	held   [][]byte
+}
+
+func openThreadJournal(dir, kind string) (*threadJournal, error) {
+	j := &threadJournal{thread: newDiskThread(), early: kind == lifeEarly}
+	err := j.thread.do(func() (err error) {
+		if kind == lifeRepaired {
+			if _, err := wal.Repair(dir, lifeLog(dir)); err != nil {
+				return err
+			}
+		}
+		j.log, err = wal.Open(dir, lifeLog(dir))
+		return err
+	})
+	if err == nil {
+		j.last.Store(j.log.Last())
+	}
+	return j, err
+}
+
+func (j *threadJournal) Last() uint64 { return j.last.Load() }
+
+func (j *threadJournal) Append(expected uint64, records [][]byte) (last uint64, err error) {
+	if j.Last() != expected {
+		return 0, fmt.Errorf("append behind %d: %w", expected, actors.ErrPosition)
+	}
+	if j.early {
+		return j.appendLate(records)
+	}
+	err = j.thread.do(func() (err error) { last, err = j.log.Append(records); return err })
+	if err == nil {
+		j.last.Store(last)
+	}
+	return last, err
+}
+
+// appendLate writes the batch before and only remembers this one.
+func (j *threadJournal) appendLate(records [][]byte) (uint64, error) {
+	if len(j.held) > 0 {
+		if err := j.thread.do(func() error { _, err := j.log.Append(j.held); return err }); err != nil {
+			return 0, err
+		}
+	}
+	j.held = nil
+	for _, record := range records {
+		j.held = append(j.held, slices.Clone(record))
+	}
+	return j.last.Add(uint64(len(records))), nil
+}
+
+func (j *threadJournal) Read(from uint64, visit func(uint64, []byte) error) error {
+	return j.thread.do(func() error { return j.log.Read(from, visit) })
+}
+
+func (j *threadJournal) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
+	err = j.thread.do(func() (err error) { sequence, r, ok, err = j.log.Snapshot(); return err })
+	return sequence, r, ok, err
+}
+
+func (j *threadJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
+	if j.early {
+		return nil
+	}
+	return j.thread.do(func() error { return j.log.WriteSnapshot(sequence, write) })
+}
+
+func (j *threadJournal) DropBefore(sequence uint64) error {
+	return j.thread.do(func() error { return j.log.DropBefore(sequence) })
+}
+
+// Close also ends the thread.
+func (j *threadJournal) Close() error {
+	err := j.thread.do(j.log.Close)
+	close(j.thread.calls)
+	return err
+}
+
+// handClock is set by the steps.
+type handClock struct{ at atomic.Int64 }
+
+func (c *handClock) set(at time.Time)           { c.at.Store(at.UnixNano()) }
+func (c *handClock) now() time.Time             { return time.Unix(0, c.at.Load()).UTC() }
+func (c *handClock) steady() time.Duration      { return time.Duration(c.at.Load() - lifeBegins.UnixNano()) }
+func (c *handClock) fill(config *actors.Config) { config.Clock, config.Steady = c.now, c.steady }
+
+// postbox keeps the newest letter.
+type postbox struct {
+	mu   sync.Mutex
+	last engine.Letter
+}
+
+func (p *postbox) Send(letter engine.Letter) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = letter
+	return nil
+}
+
+func (p *postbox) code() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last.Code.Reveal()
+}
+
+// TestDiskChild is the child when its environment says so, else nothing.
+func TestDiskChild(t *testing.T) {
+	dir := os.Getenv(lifeDir)
+	if dir == "" {
+		return
+	}
+	var steps int
+	if _, err := fmt.Sscan(os.Getenv(lifeSteps), &steps); err != nil {
+		t.Fatal(err)
+	}
+	said := os.NewFile(3, "acknowledgements")
+	err := live(dir, os.Getenv(lifeKind), steps, func(step int) { _, _ = fmt.Fprintln(said, step) })
+	if err != nil {
+		_, _ = fmt.Fprintln(said, strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// life is a node that takes steps.
+type life struct {
+	system *actors.System
+	clock  handClock
+	mail   postbox
+}
+
+// openLife waits until the state is there. A nil journal is the program's own.
+func openLife(dir string, journal actors.Journal) (*life, error) {
+	l := &life{}
+	l.clock.set(lifeBegins)
+	config := lifeConfig(dir)
+	config.Mailer = &l.mail
+	l.clock.fill(&config)
+	if journal != nil {
+		config.Journal = journal
+	}
+	var err error
+	if l.system, err = actors.Open(config); err != nil {
+		return nil, err
+	}
+	select {
+	case <-l.system.Ready():
+		return l, nil
+	case <-l.system.Done():
+		return nil, errors.Join(l.system.Err(), l.system.Close())
+	}
+}
+
+func live(dir, kind string, steps int, acknowledge func(step int)) error {
+	journal, err := openThreadJournal(dir, kind)
+	if err != nil {
+		return err
+	}
+	l, err := openLife(dir, journal)
+	if err != nil {
+		return err
+	}
+	found, err := l.view()
+	if err != nil {
+		return err
+	}
+	begun, late := stepOf(found), time.Duration(0)
+	if begun > 0 {
+		late = 2 * time.Minute // half of the next step may be there: an address gets one code a minute
+	}
+	for step := begun + 1; step <= steps; step++ {
+		l.clock.set(instantOf(step).Add(late))
+		if err := l.take(step); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		acknowledge(step)
+	}
+	return l.system.Close()
+}
+
+// stepsOfARound is after how many steps one is about an account; the others publish a rate.
+const stepsOfARound = 5
+
+// take does one step; its outcome is durable when it returns.
+func (l *life) take(step int) error {
+	if step%stepsOfARound == 0 {
+		return l.takeAccount(step / stepsOfARound)
+	}
+	currency, buy, sell := priceOf(step)
+	receipt, err := l.system.Observe([]engine.Refresh{{
+		SourceID: "popular-site", ObservedAt: instantOf(step),
+		Observations: []engine.Observation{{InstitutionID: "popular", Currency: currency, Buy: buy, Sell: sell}},
+	}})
+	if err == nil && receipt.Accepted != 1 {
+		err = fmt.Errorf("refused: %+v", receipt.Refused)
+	}
+	return err
+}
+
+// priceOf is what a step publishes: another price than the steps before.
+func priceOf(step int) (currency, buy, sell string) {
+	if step%2 == 1 {
+		return "USD", "57", fmt.Sprintf("60.%02d", step%97)
+	}
+	return "EUR", "63", fmt.Sprintf("68.%02d", step%97)
+}
+
+// takeAccount is the n-th step about accounts, from 1: a new account with a key, its second key, the end of its first key.
+func (l *life) takeAccount(n int) error {
+	number, what := (n-1)/3, (n-1)%3
+	email, err := engine.ParseEmail(fmt.Sprintf("caller-%d@example.com", number))
+	if err != nil {
+		return err
+	}
+	from := netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})
+	if err := l.system.RequestCode(email, from); err != nil {
+		return err
+	}
+	token, _, err := l.system.OpenSession(email, l.mail.code(), from)
+	if err != nil {
+		return err
+	}
+	if what < 2 {
+		_, _, err = l.system.CreateKey(token.Digest(), fmt.Sprintf("key %d", n))
+		return err
+	}
+	keys, err := l.system.Keys(token.Digest())
+	if err != nil || len(keys) == 0 {
+		return errors.Join(err, errors.New("the keys are gone"))
+	}
+	oldest := slices.MinFunc(keys, func(a, b engine.KeyRecord) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return l.system.RevokeKey(token.Digest(), oldest.ID)
+}
+
+// view is what callers and the operator see, as text: what each currency was last said to cost and when, and each account
+// with its keys, those that are active and all.
+func (l *life) view() (string, error) {
+	page, err := l.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 10}})
+	var empty *engine.Error
+	var words []string
+	switch {
+	case errors.As(err, &empty) && empty.Code == engine.CodeDataUnavailable:
+		page = &engine.Page[*engine.Rate]{}
+	case err != nil:
+		return "", err
+	}
+	for _, rate := range page.Items {
+		words = append(words, fmt.Sprintf("%s %s of %d", rate.Currency, rate.Sell.String(), stepAt(rate.LastCheckedAt)))
+	}
+	accounts, err := l.system.ListAccounts()
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(accounts, func(a, b engine.AccountSummary) int { return int(a.ID) - int(b.ID) })
+	for _, account := range accounts {
+		record, _, err := l.system.ShowAccount(account.ID)
+		if err != nil {
+			return "", err
+		}
+		words = append(words, fmt.Sprintf("account %d of %d", account.ActiveKeys, len(record.Keys)))
+	}
+	return strings.Join(words, ", "), nil
+}
+
+// viewAfter is what view must be after a step. half is another one that a crash in this step may leave, "" when there is none.
+func viewAfter(step int) (whole, half string) {
+	last := map[string]string{}
+	var accounts []string
+	for n := 1; n <= step; n++ {
+		if n%stepsOfARound != 0 {
+			currency, _, sell := priceOf(n)
+			last[currency] = fmt.Sprintf("%s %s of %d", currency, sell, n)
+			continue
+		}
+		switch (n/stepsOfARound - 1) % 3 {
+		case 0:
+			accounts = append(accounts, "account 1 of 1")
+		case 1:
+			accounts[len(accounts)-1] = "account 2 of 2"
+		case 2:
+			accounts[len(accounts)-1] = "account 1 of 2"
+		}
+	}
+	words := slices.AppendSeq([]string{}, maps.Values(last))
+	slices.Sort(words)
+	whole = strings.Join(append(words, accounts...), ", ")
+	if step%stepsOfARound == 0 && step > 0 && (step/stepsOfARound-1)%3 == 0 {
+		half = strings.Join(append(words, append(slices.Clone(accounts[:len(accounts)-1]), "account 0 of 0")...), ", ")
+	}
+	return whole, half
+}
+
+// lifeLongest bounds the search for the step of a view.
+const lifeLongest = 400
+
+// stepOf is the last whole step that a view shows, -1 when no life leaves such a view.
+func stepOf(view string) int {
+	for step := range lifeLongest {
+		whole, half := viewAfter(step)
+		if view == whole {
+			return step
+		}
+		if view == half && half != "" {
+			return step - 1
+		}
+	}
+	return -1
+}

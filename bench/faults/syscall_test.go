@@ -1,0 +1,217 @@
+//go:build faults
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// W10: a directory holds at most twice what lives in it and this much: the 64 MiB of the goal, for segments of 2 KiB in
+// place of 4 MiB.
+const diskSlackBytes = 64 << 20 / (4 << 20 / segmentBytes)
+
+// weigh holds the size of a directory against what lives in it.
+func (w *sweep) weigh(dir string) error {
+	report, err := wal.Verify(dir)
+	if err != nil {
+		return err
+	}
+	live, total := report.LogBytes, int64(0)
+	for _, snapshot := range report.Snapshots {
+		live += snapshot.Bytes
+	}
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if total > 2*live+diskSlackBytes {
+		return fmt.Errorf("the directory has %d bytes, %d of them live", total, live)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if live > 0 {
+		w.diskWorst = max(w.diskWorst, float64(total)/float64(live))
+	}
+	return nil
+}
+
+// killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
+func killed(t *testing.T, steps int) map[string][]byte {
+	t.Helper()
+	dir := filepath.Join(memoryDir(t), "data")
+	journal, err := openThreadJournal(dir, lifeHonest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLife(dir, journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := 1; step <= steps; step++ {
+		l.clock.set(instantOf(step))
+		if err := l.take(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := readDir(t, dir)
+	if err := l.system.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// readDir is the content of a directory, but for its lock.
+func readDir(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || entry.Name() == "LOCK" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // an unfinished snapshot that is finished by now
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[entry.Name()] = data
+	}
+	return all
+}
+
+// segments are the names of the log's segments, oldest first.
+func segments(all map[string][]byte) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return len(name) != 20 || strings.Trim(name, "0123456789") != ""
+	})
+}
+
+// torn adds what a power cut leaves: half a frame, half a mark, half a snapshot.
+func torn(all map[string][]byte) map[string][]byte {
+	all = maps.Clone(all)
+	names := segments(all)
+	last := names[len(names)-1]
+	whole := all[names[0]]
+	all[last] = append(slices.Clone(all[last]), whole[:20]...)
+	all["snapshot-00000000000000009999.tmp"] = whole[:100]
+	mark := slices.Clone(all["mark"])
+	mark[700] ^= 1
+	all["mark"] = mark
+	return all
+}
+
+// damaged has a flipped bit in the middle of the newest segment that has frames.
+func damaged(all map[string][]byte) map[string][]byte {
+	all = maps.Clone(all)
+	names := segments(all)
+	for _, name := range slices.Backward(names) {
+		if data := slices.Clone(all[name]); len(data) > 0 {
+			data[len(data)/2] ^= 1
+			all[name] = data
+			break
+		}
+	}
+	return all
+}
+
+// stepsAfterRepair is how far a damaged directory goes back when it is repaired.
+func stepsAfterRepair(t *testing.T, all map[string][]byte) int {
+	t.Helper()
+	w := &sweep{scenario: scenario{from: all}}
+	dir := filepath.Join(memoryDir(t), "w", "deep", "data")
+	if err := w.put(dir); err != nil {
+		t.Fatal(err)
+	}
+	report, err := wal.Repair(dir, lifeLog(dir))
+	if err != nil || report.Cause == nil {
+		t.Fatalf("repair: %+v, %v", report, err)
+	}
+	l, err := openLife(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := l.view()
+	if err := errors.Join(err, l.system.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return stepOf(view)
+}
+
+// TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a
+// clean end, after a kill, with a torn tail, and while an operator repairs. The log is the program's, driven by the program's
+// actors; only the thread on which it works is pinned. W10: snapshots and compaction are among the calls.
+func TestFaultsW3_EverySystemCall(t *testing.T) {
+	need(t, "strace", "strace")
+	const steps = 106
+	left := killed(t, 31)
+	broken := damaged(left)
+	scenarios := []scenario{
+		{name: "first life", kind: lifeHonest, steps: steps},
+		{name: "after a kill", kind: lifeHonest, from: left, had: 31, steps: steps + 16},
+		{name: "torn tail", kind: lifeHonest, from: torn(left), had: 31, steps: steps},
+		{name: "repair", kind: lifeRepaired, from: broken, had: stepsAfterRepair(t, broken), steps: steps},
+	}
+	fired, bad, kinds := 0, 0, map[string]int{}
+	for _, s := range scenarios {
+		w := newSweep(t, s)
+		w.run(1)
+		for i, complaint := range w.bad {
+			if i < 10 {
+				t.Error(complaint)
+			}
+		}
+		fired, bad = fired+w.fired, bad+len(w.bad)
+		for call, n := range w.perCall {
+			kinds[call] += n
+		}
+		progress(t, "%s: %d crashes fired, %d runs ended untouched, %d bad, %d torn tails, worst directory %.1f times what lives in it; calls %v",
+			s.name, w.fired, w.untouched, len(w.bad), w.torn, w.diskWorst, w.calls.counts)
+		if w.fired == 0 || w.undershoot > w.fired/10 {
+			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, w.fired, w.undershoot)
+		}
+	}
+	figure(t, "crashed at %d system calls of the write path, %d bad; %v", fired, bad, kinds)
+	if fired < 2000 {
+		t.Errorf("%d crashes fired, want 2000", fired)
+	}
+	for _, call := range []string{"openat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "ftruncate", "mkdirat"} {
+		if kinds[call] == 0 {
+			t.Errorf("no crash at %s", call)
+		}
+	}
+}
+
+// TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must object.
+func TestFaultsW3_ControlEarly(t *testing.T) {
+	need(t, "strace", "strace")
+	w := newSweep(t, scenario{name: "acknowledged early", kind: lifeEarly, steps: 30})
+	w.run(7)
+	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", w.fired, len(w.bad))
+	if w.fired == 0 || len(w.bad) < w.fired/4 {
+		t.Errorf("%d of %d crashes noticed", len(w.bad), w.fired)
+	}
+}
