@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,6 +193,35 @@ type frontOptions struct {
 	feeNotice         string
 	proxies           []netip.Prefix
 	accountURL        string
+	conns             int // at once; 0 = what the server takes by itself
+	connsPerAddress   int // 0 = any number
+}
+
+// connsDefault and connsPerAddressDefault are for a node that anybody may reach.
+const (
+	connsDefault           = 16384
+	connsPerAddressDefault = 128
+	connsLimit             = 1_000_000
+	// descriptorsKept are for the log, the collectors, mail, the operator, and newcomers at the cap.
+	descriptorsKept = 256
+)
+
+// addConnections declares the flags that bound connections.
+func addConnections(cmd *cobra.Command, o *frontOptions) {
+	flags := cmd.Flags()
+	flags.Var(countValue(&o.conns, 1, connsLimit), "connections", "connections at once, each of which takes about 30 KiB; newcomers beyond get 503")
+	flags.Var(countValue(&o.connsPerAddress, 0, connsLimit), "connections-per-address",
+		"of them for one client address (IPv6: /64), at most a fifth of all; trusted proxies are exempt; 0 is any number")
+}
+
+// limits are the connections that the server takes: no more than there are descriptors for.
+func (o *frontOptions) limits(log *slog.Logger) httpapi.Limits {
+	l := httpapi.Limits{ConnsMax: o.conns, ConnsPerAddress: cmp.Or(o.connsPerAddress, -1)}
+	if room := descriptorsMax() - descriptorsKept; room < cmp.Or(l.ConnsMax, connsDefault) {
+		l.ConnsMax = max(1, room)
+		log.Warn("the limit of open files leaves room for fewer connections; raise it, or lower --connections", "connections", l.ConnsMax)
+	}
+	return l
 }
 
 // front is the HTTP side of a node.
@@ -224,6 +254,7 @@ func (p *process) startFront(n *node, listener net.Listener, o frontOptions, log
 			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
 			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
+			Limits: o.limits(log),
 		}),
 		url:   "http://" + listener.Addr().String(),
 		ended: make(chan struct{}),

@@ -30,7 +30,9 @@ type serveOptions struct {
 
 func (p *process) newServe() *cobra.Command {
 	o := serveOptions{log: logOptions{format: "auto", level: "info"}}
-	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice}
+	o.front = frontOptions{
+		listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, conns: connsDefault, connsPerAddress: connsPerAddressDefault,
+	}
 	o.accounts = defaultAccounts()
 	o.collect.spread = spreadDefault
 	cmd := &cobra.Command{
@@ -60,6 +62,7 @@ quota of the day and of the minute; callers without a key are counted by address
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
 	addListen(cmd, &o.front)
+	addConnections(cmd, &o.front)
 	addNode(cmd, &o.node)
 	addLog(cmd, &o.log)
 	addAccounts(cmd, &o.accounts)

@@ -72,7 +72,7 @@ func (n *nodeContender) startTimed(ctx context.Context, core int, request []byte
 	}
 	args := []string{
 		"serve", "--no-collect", "--data", n.data, "--listen", "127.0.0.1:0", "--log-format", "text",
-		"--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--lease", nodeLease,
+		"--connections-per-address", "0", "--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--lease", nodeLease,
 	}
 	if n.catalogue != "" {
 		args = append(args, "--catalogue", n.catalogue)

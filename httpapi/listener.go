@@ -180,19 +180,6 @@ func (l *patient) place() (bool, error) {
 	return l.placeNow(), nil
 }
 
-// noteFull and noteRoom tell that the cap is reached, and that it isn't any more.
-func (l *patient) noteFull() {
-	if l.strain != nil && l.full.CompareAndSwap(false, true) {
-		l.strain.full.Begin(l.strain.clock())
-	}
-}
-
-func (l *patient) noteRoom() {
-	if l.full.CompareAndSwap(true, false) {
-		l.strain.full.Calm(l.strain.clock())
-	}
-}
-
 // settle gives a connection its place, nil when its address has all that it may.
 func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 	peer := peerAddress(conn.RemoteAddr())
@@ -309,95 +296,4 @@ func isLostConn(err error) bool {
 		return true
 	}
 	return false
-}
-
-// slot is a connection's place; the first free gives it back.
-// The server closes a connection twice when a shutdown meets an idle one.
-type slot struct {
-	of     *patient
-	sharer netip.Addr
-	spare  bool // it is beyond the cap
-	freed  atomic.Bool
-}
-
-func (s *slot) free(c net.Conn) {
-	if !s.freed.CompareAndSwap(false, true) {
-		return
-	}
-	if s.spare {
-		s.of.spares.leave(c)
-	} else {
-		<-s.of.slots
-		s.of.noteRoom()
-	}
-	s.of.shares.give(s.sharer)
-}
-
-// slotted gives its slot back on Close.
-type slotted struct {
-	lazyDeadlines
-	slot slot
-}
-
-// Close closes the descriptor first, so that there are never more of them
-// than slots.
-func (c *slotted) Close() error {
-	err := c.Conn.Close()
-	c.slot.free(c)
-	return err
-}
-
-// slottedTCP is slotted for connections of TCP, with what the server looks for
-// in them.
-type slottedTCP struct {
-	gatherer
-	slot slot
-	peer netip.Addr
-
-	watch    *watch
-	age      *socketAge
-	requests uint32 // reads that began one
-	keyed    bool   // the last request had a key that was good
-	stale    bool   // the request that was read last has waited too long
-}
-
-// Read is net.Conn's. What begins a request is shown to the watch, which may keep it for a while.
-func (c *slottedTCP) Read(b []byte) (int, error) {
-	n, err := c.gatherer.Read(b)
-	if c.watch != nil && n > 0 && c.received == n {
-		c.stale = c.watch.looksAt(c.requests) && !c.watch.admit(laneOf(b[:n], c.keyed, c.requests == 0), c.waited())
-		c.requests++
-	}
-	return n, err
-}
-
-// waited is how long a request has lain in the socket. The time in which its own connection was busy does not count: a client that sends
-// the next request before it has taken its answer waits for itself. The server sets a deadline when it is free for the next request.
-func (c *slottedTCP) waited() time.Duration {
-	if c.age == nil {
-		if c.age = newSocketAge(c.tcp); c.age == nil {
-			return 0
-		}
-	}
-	age := c.age.get()
-	if c.requests > 0 && age >= lateAge {
-		free := c.read.wanted.Add(-c.watch.idle)
-		age = min(age, c.watch.clock().Sub(free))
-	}
-	return age
-}
-
-// Close is that of slotted.
-func (c *slottedTCP) Close() error {
-	err := c.Conn.Close()
-	c.slot.free(c)
-	return err
-}
-
-// SetKeepAlive is that of *net.TCPConn.
-func (c *slottedTCP) SetKeepAlive(on bool) error { return c.tcp.SetKeepAlive(on) }
-
-// SetKeepAlivePeriod is that of *net.TCPConn.
-func (c *slottedTCP) SetKeepAlivePeriod(period time.Duration) error {
-	return c.tcp.SetKeepAlivePeriod(period)
 }
