@@ -1,0 +1,253 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestRestore_CrashAtEachStep restores with a copy of the directory before each step, and starts from each: it is refused as
+// damaged, or it is the whole, or nothing had been made.
+func TestRestore_CrashAtEachStep(t *testing.T) {
+	images, want := restoreImages(t)
+	refused, whole, nothing := 0, 0, 0
+	for n, i := range images {
+		dir := filepath.Join(scratch(t), "crash")
+		put(t, dir, i.files)
+		if m, state, err := readMark(dir); err == nil && state == MarkLost && m.generation == 0 && len(i.files) <= 1 {
+			nothing++ // not even the mark
+			continue
+		}
+		before := hashDir(t, dir)
+		l, err := Open(dir, testOptions())
+		var damage *DamageError
+		switch {
+		case errors.As(err, &damage) && hashDir(t, dir) == before:
+			refused++
+		case err == nil && l.Last() == want && checkLog(l) == nil:
+			whole++
+			mustClose(t, l)
+		default:
+			t.Errorf("image %d, before %s: %v", n, i.before, err)
+		}
+	}
+	t.Logf("%d crash points: %d refused, %d whole, %d before anything was made", len(images), refused, whole, nothing)
+	if refused < 10 || whole == 0 || nothing > 2 {
+		t.Error("the steps are not what they should be")
+	}
+}
+
+// TestRestore_CrashControl leaves the mark out of each image: then parts are served, which the test above must notice.
+func TestRestore_CrashControl(t *testing.T) {
+	images, want := restoreImages(t)
+	served := 0
+	for _, i := range images {
+		dir := filepath.Join(scratch(t), "crash")
+		delete(i.files, markName)
+		put(t, dir, i.files)
+		if l, err := Open(dir, testOptions()); err == nil {
+			if l.Last() != want {
+				served++
+			}
+			mustClose(t, l)
+		}
+	}
+	t.Logf("without the mark %d parts would be served", served)
+	if served < 3 {
+		t.Error("the mark protects nothing")
+	}
+}
+
+// restoreImages are the directory before each step of a restore, and the last record of the whole.
+func restoreImages(t *testing.T) ([]image, uint64) {
+	t.Helper()
+	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
+	mustAppend(t, l, 60) // from record 1 on: the worst case, as a shorter log is a log
+	backup, info := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	dir := filepath.Join(scratch(t), "r")
+	put(t, dir, nil)
+	r := &recorder{t: t, dir: dir}
+	o := testOptions()
+	o.disk = r.record(func() uint64 { return 0 })
+	if _, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{}); err != nil {
+		t.Fatal(err)
+	}
+	return r.images, info.Last
+}
+
+// TestRestore_FullDisk fails each write and each sync in turn: the error comes back, and nothing is left.
+func TestRestore_FullDisk(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, info := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	dir := filepath.Join(scratch(t), "new", "r")
+	fired := 0
+	for at := 0; ; at++ {
+		o, steps, failed := testOptions(), 0, false
+		fail := func() error {
+			if steps++; steps-1 == at {
+				failed = true
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		o.disk.write = func(f *os.File, data []byte, offset int64) error {
+			if err := fail(); err != nil {
+				return err
+			}
+			_, err := f.WriteAt(data, offset)
+			return err
+		}
+		o.disk.sync = func(*os.File) error { return fail() }
+		_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
+		if !failed {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		fired++
+		if _, gone := os.Stat(dir); !errors.Is(err, syscall.ENOSPC) || !errors.Is(gone, fs.ErrNotExist) {
+			t.Fatalf("step %d: %v; left: %v", at, err, gone)
+		}
+	}
+	t.Logf("%d steps failed in turn", fired)
+	l = mustOpen(t, dir, testOptions())
+	if err := checkLog(l); err != nil || l.Last() != info.Last || fired < 10 {
+		t.Errorf("up to %d of %d: %v", l.Last(), info.Last, err)
+	}
+	mustClose(t, l)
+}
+
+// TestRestore_Places wants only a new or empty directory, held by nobody.
+func TestRestore_Places(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	restore := func(dir string) error {
+		_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, testOptions(), BackupVisitor{})
+		return err
+	}
+	if err := restore(l.dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("a log in use: %v", err)
+	}
+	mustClose(t, l)
+	before := hashDir(t, l.dir)
+	if err := restore(l.dir); !errors.Is(err, ErrNotEmpty) || hashDir(t, l.dir) != before {
+		t.Errorf("a log: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(file); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file: %v", err)
+	}
+	empty := t.TempDir()
+	if err := restore(empty); err != nil {
+		t.Errorf("an empty directory: %v", err)
+	}
+	info, err := os.Stat(filepath.Join(empty, markName))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// TestCreateFile_WholeOrNothing wants a file only when all of it went well, and nobody's file replaced.
+func TestCreateFile_WholeOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	path, planted := filepath.Join(dir, "b"), errors.New("planted")
+	write := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			if left, err := filepath.Glob(path); err != nil || len(left) > 0 {
+				t.Error("the name is there before the file")
+			}
+			_, err := io.WriteString(w, text)
+			return err
+		}
+	}
+	good := func(r io.Reader) error {
+		text, err := io.ReadAll(r)
+		if string(text) != "whole" {
+			return planted
+		}
+		return err
+	}
+	for name, err := range map[string]error{
+		"fill":  CreateFile(path, func(io.Writer) error { return planted }, good),
+		"check": CreateFile(path, write("half"), good),
+	} {
+		if entries, _ := os.ReadDir(dir); !errors.Is(err, planted) || len(entries) > 0 {
+			t.Errorf("%s: %v, left: %v", name, err, entries)
+		}
+	}
+	if err := CreateFile(path, write("whole"), good); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := CreateFile(path, write("whole"), good); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second time: %v", err)
+	}
+	// Somebody else takes the name while the file is written.
+	late := filepath.Join(dir, "late")
+	err = CreateFile(late, func(w io.Writer) error {
+		return errors.Join(os.WriteFile(late, []byte("theirs"), 0o600), second(io.WriteString(w, "whole")))
+	}, good)
+	theirs, readErr := os.ReadFile(late)
+	entries, listErr := os.ReadDir(dir)
+	if !errors.Is(err, fs.ErrExist) || string(theirs) != "theirs" || len(entries) != 2 || readErr != nil || listErr != nil {
+		t.Errorf("%v; theirs is %q; %d files", err, theirs, len(entries))
+	}
+}
+
+// FuzzVerifyBackup wants no file to break the reader, and only a whole backup to be taken for one.
+func FuzzVerifyBackup(f *testing.F) {
+	l := grownLog(f, filepath.Join(f.TempDir(), "log"))
+	backup, want := backupOf(f, l, BackupOptions{})
+	mustClose(f, l)
+	f.Add(backup)
+	f.Add(backup[:guardBytes])
+	f.Add([]byte("observedAt,institutionId"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		info, err := VerifyBackup(bytes.NewReader(data), "b", BackupVisitor{})
+		var damage *BackupError
+		switch {
+		case err == nil && (info != want || !bytes.Equal(data, backup)):
+			t.Errorf("%d bytes pass as %+v", len(data), info)
+		case err != nil && !errors.As(err, &damage):
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// FuzzBackupStream does the same to what a node sends: a stream without guards, whose files guard themselves.
+func FuzzBackupStream(f *testing.F) {
+	l := grownLog(f, filepath.Join(f.TempDir(), "log"))
+	var stream bytes.Buffer
+	if _, err := l.Backup(&stream, BackupOptions{Clock: testClock}); err != nil {
+		f.Fatal(err)
+	}
+	last := l.Last()
+	mustClose(f, l)
+	f.Add(stream.Bytes())
+	f.Add(stream.Bytes()[:stream.Len()/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := &backupReader{name: "b"} // as in PackBackup, without the compression
+		info, err := r.run(bytes.NewReader(data))
+		if err == nil && info.Last == last && bytes.Contains(data, []byte("state ")) {
+			return
+		}
+		if err == nil && !strings.Contains(string(data), manifestName) {
+			t.Errorf("%d bytes pass as %+v", len(data), info)
+		}
+	})
+}

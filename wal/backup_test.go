@@ -1,0 +1,435 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// grownLog is a directory with several segments and two snapshots, as a node leaves it.
+func grownLog(t testing.TB, dir string) *Log {
+	t.Helper()
+	l := mustOpen(t, dir, testOptions())
+	for range 3 {
+		mustAppend(t, l, 30)
+		mustSnapshot(t, l, l.Last()-5)
+		if err := l.DropBefore(l.Last()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// backupOf is a backup file of a log that is open.
+func backupOf(t testing.TB, l *Log, o BackupOptions) ([]byte, BackupInfo) {
+	t.Helper()
+	o.Clock = testClock
+	var stream, file bytes.Buffer
+	info, err := l.Backup(&stream, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := PackBackup(&stream, &file, BackupVisitor{})
+	if err != nil || packed != info {
+		t.Fatalf("packed %+v of %+v: %v", packed, info, err)
+	}
+	return file.Bytes(), info
+}
+
+// restored is what a backup becomes, looked through.
+func restored(dir string, backup []byte, want BackupInfo) error {
+	o := testOptions()
+	info, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
+	if err != nil || info != want {
+		return fmt.Errorf("restored %+v: %w", info, err)
+	}
+	l, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	if r := l.Recovery(); l.Last() != want.Last || r.SnapshotSequence != want.Snapshot || r.Mark != MarkWhole || r.AmbiguousTail || r.TornBytes > 0 {
+		return fmt.Errorf("a start finds %+v, want %+v", r, want)
+	}
+	if err := checkLog(l); err != nil {
+		return err
+	}
+	if _, err := l.Append(batchFrom(l.Last()+1, 3)); err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// TestBackup_Restores wants the copy of every state of a log, and of its directory, to be a whole log that goes on.
+func TestBackup_Restores(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	l := mustOpen(t, dir, testOptions())
+	seen := 0
+	look := func(what string) {
+		backup, info := backupOf(t, l, BackupOptions{})
+		if info.Last != l.Last() {
+			t.Errorf("%s: a backup up to %d of a log up to %d", what, info.Last, l.Last())
+		}
+		seen++
+		if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	look("an empty log")
+	for round := range 3 {
+		for i := range 20 {
+			mustAppend(t, l, 1)
+			look(fmt.Sprintf("round %d, batch %d", round, i))
+		}
+		mustSnapshot(t, l, l.Last())
+		look("a snapshot of everything")
+		if err := l.DropBefore(l.Last()); err != nil {
+			t.Fatal(err)
+		}
+		look("dropped")
+	}
+	mustClose(t, l)
+	before := hashDir(t, dir)
+	var file bytes.Buffer
+	out, err := NewBackupFile(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
+	if err != nil || hashDir(t, dir) != before {
+		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
+	}
+	if err := errors.Join(out.Close(), restored(filepath.Join(scratch(t), "r"), file.Bytes(), info)); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d backups restored", seen+1)
+}
+
+// TestBackup_AtRestWithATornTail leaves out what was never acknowledged, and refuses a directory that is in use.
+func TestBackup_AtRestWithATornTail(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	l := grownLog(t, dir)
+	if _, err := Backup(dir, io.Discard, BackupOptions{Clock: testClock}); !errors.Is(err, ErrLocked) {
+		t.Errorf("of a log in use: %v", err)
+	}
+	last := l.Last()
+	mustClose(t, l)
+	all := files(t, dir)
+	tail := lastWithFrames(all)
+	all[tail] = append(all[tail], entry(l.next, record(last+1))[:20]...)
+	put(t, dir, all)
+	before := hashDir(t, dir)
+	var file bytes.Buffer
+	out, err := NewBackupFile(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
+	if err := errors.Join(err, out.Close()); err != nil || info.Last != last || hashDir(t, dir) != before {
+		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
+	}
+	if err := restored(filepath.Join(scratch(t), "r"), file.Bytes(), info); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBackup_UnderLoad takes backups while a log is written, snapshots are taken and segments dropped without pause.
+func TestBackup_UnderLoad(t *testing.T) {
+	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
+	var enough bool
+	done, stop := make(chan error, 1), make(chan struct{})
+	go func() { done <- liveOn(l, stop) }()
+	total, dropped := 0, uint64(0)
+	for !enough {
+		before := l.Last()
+		backup, info := backupOf(t, l, BackupOptions{})
+		if info.Last < before {
+			t.Errorf("a backup up to %d misses %d, which was on disk before", info.Last, before)
+		}
+		if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
+			t.Error(err)
+		}
+		total++
+		dropped = l.First()
+		enough = total >= 30 && dropped > 200 || t.Failed() || total > 2000
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	mustClose(t, l)
+	t.Logf("%d backups while records up to %d were written and those before %d dropped", total, l.Last(), dropped)
+	if dropped <= 200 {
+		t.Error("nothing was dropped meanwhile")
+	}
+}
+
+// liveOn writes, snapshots and drops until stop is closed.
+func liveOn(l *Log, stop chan struct{}) error {
+	chance := rand.New(rand.NewPCG(1, 2))
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		last, err := l.Append(batchFrom(l.Last()+1, 1+chance.IntN(5)))
+		if err != nil {
+			return err
+		}
+		if chance.IntN(10) == 0 {
+			if err := errors.Join(l.WriteSnapshot(last, stateAt(last)), l.DropBefore(last)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// outgrow makes everything that a copy is about old: three snapshots later its files would be gone.
+func outgrow(t *testing.T, l *Log) {
+	t.Helper()
+	for range 3 {
+		mustAppend(t, l, 30)
+		mustSnapshot(t, l, l.Last())
+		if err := l.DropBefore(l.Last()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBackup_HoldsUpNobody stops a copy in its middle. Appends, snapshots and drops go on, what is being copied stays, and goes
+// with the next drop after the copy.
+func TestBackup_HoldsUpNobody(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	l := grownLog(t, dir)
+	var once bool
+	before, during := l.First(), uint64(0)
+	backup, info := backupOf(t, l, BackupOptions{Pace: func(int) error {
+		if !once {
+			once = true
+			outgrow(t, l)
+			during = l.First()
+		}
+		return nil
+	}})
+	if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
+		t.Error(err)
+	}
+	outgrow(t, l)
+	if during < before || during > info.Snapshot+1 || l.First() <= info.Last || len(l.snapshots) != snapshotsKept || len(l.pins) != 0 {
+		t.Errorf("the log began at %d, %d while it was copied up to %d, and %d afterwards; %d snapshots are left", before, during, info.Last, l.First(), len(l.snapshots))
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_ControlUnpinned wants the same to fail when what is copied is not held.
+func TestBackup_ControlUnpinned(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	c, err := l.pin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.unpin(c.base())
+	outgrow(t, l)
+	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a copy of files that nobody holds: %v", err)
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_EndsAsToldTo wants errors of the pace, the place and the visitor to end a copy, and to leave the log as it was.
+func TestBackup_EndsAsToldTo(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	planted := errors.New("planted")
+	for name, o := range map[string]BackupOptions{
+		"pace":     {Pace: func(int) error { return planted }},
+		"record":   {Visit: BackupVisitor{Record: func(uint64, []byte) error { return planted }}},
+		"snapshot": {Visit: BackupVisitor{Snapshot: func(uint64, io.Reader) error { return planted }}},
+	} {
+		o.Clock = testClock
+		if _, err := l.Backup(io.Discard, o); !errors.Is(err, planted) || len(l.pins) != 0 {
+			t.Errorf("%s: %v, %d pins", name, err, len(l.pins))
+		}
+	}
+	mustClose(t, l)
+	if _, err := l.Backup(io.Discard, BackupOptions{Clock: testClock}); !errors.Is(err, ErrClosed) {
+		t.Errorf("of a closed log: %v", err)
+	}
+}
+
+// TestBackup_NeverCopiesDamage flips every byte of the files under an open log: the copy is refused, or the byte is not part of it.
+func TestBackup_NeverCopiesDamage(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	l := grownLog(t, dir)
+	_, want := backupOf(t, l, BackupOptions{})
+	refused, passed, step := 0, 0, 1
+	if underRace {
+		step = 11 // a sample: make whole takes each
+	}
+	for name, data := range files(t, dir) {
+		for at := 0; at < len(data); at += step {
+			spoilt := bytes.Clone(data)
+			spoilt[at] ^= 0x10
+			if err := os.WriteFile(filepath.Join(dir, name), spoilt, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stream bytes.Buffer
+			info, err := l.Backup(&stream, BackupOptions{Clock: testClock})
+			var damage *DamageError
+			var newer *FormatError
+			switch {
+			case errors.As(err, &damage), errors.As(err, &newer):
+				refused++
+			case err != nil || info != want:
+				t.Errorf("%s at %d: %v", name, at, err)
+			default:
+				passed++
+				if _, err := PackBackup(&stream, io.Discard, BackupVisitor{}); err != nil {
+					t.Errorf("%s at %d was copied: %v", name, at, err)
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d flips refused, %d in what is not copied", refused, passed)
+	if refused < 500/step {
+		t.Error("hardly anything was refused")
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_EveryFlipAndCutIsRefused wants each changed byte and each end before the end of a backup to be refused with its place,
+// and nothing to be left of a restore.
+func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	dir := filepath.Join(scratch(t), "r")
+	check := func(what string, spoilt []byte) {
+		info, err := RestoreBackup(bytes.NewReader(spoilt), "b", dir, testOptions(), BackupVisitor{})
+		var damage *BackupError
+		if !errors.As(err, &damage) || damage.Expected == "" || damage.Found == "" || damage.Hint == "" || !strings.HasPrefix(damage.File, "b") {
+			t.Errorf("%s: %+v, %v", what, info, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s: something is left: %v", what, err)
+		}
+	}
+	for at := range backup {
+		for _, mask := range []byte{0x01, 0x80, 0xff} {
+			spoilt := bytes.Clone(backup)
+			spoilt[at] ^= mask
+			check(fmt.Sprintf("byte %d ^ %02x", at, mask), spoilt)
+		}
+		check(fmt.Sprintf("cut at %d", at), backup[:at])
+	}
+	check("a byte more", append(bytes.Clone(backup), 0))
+	check("twice", append(bytes.Clone(backup), backup...))
+	t.Logf("%d flips and %d cuts refused", 3*len(backup), len(backup))
+}
+
+// TestBackup_ControlPlainCompression counts the flips that the compression alone would not have seen.
+func TestBackup_ControlPlainCompression(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	want, err := decoder.DecodeAll(backup, nil)
+	if err != nil {
+		t.Fatalf("zstd does not read a backup: %v", err)
+	}
+	unseen := 0
+	for at := range backup {
+		spoilt := bytes.Clone(backup)
+		spoilt[at] ^= 0x01
+		if got, err := decoder.DecodeAll(spoilt, nil); err == nil && bytes.Equal(got, want) {
+			unseen++
+		}
+	}
+	t.Logf("%d of %d flips are nothing to zstd", unseen, len(backup))
+	if unseen == 0 {
+		t.Error("the guards guard nothing")
+	}
+}
+
+// TestBackup_LargeBlocks takes content of many blocks there and back, and refuses blocks that were moved.
+func TestBackup_LargeBlocks(t *testing.T) {
+	content := make([]byte, 5*blockContentMax+12345)
+	chance := rand.New(rand.NewPCG(3, 4))
+	for i := range content {
+		content[i] = byte(chance.IntN(256))
+	}
+	var file bytes.Buffer
+	w, err := NewBackupFile(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(w, io.MultiReader(bytes.NewReader(content[:777]), bytes.NewReader(content[777:])))
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	read := func(data []byte) ([]byte, error) {
+		r, err := newArchiveReader(bytes.NewReader(data), "b")
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		return io.ReadAll(r)
+	}
+	if got, err := read(file.Bytes()); err != nil || !bytes.Equal(got, content) {
+		t.Fatalf("%d bytes come back of %d: %v", len(got), len(content), err)
+	}
+	// Blocks 1 and 2 are of one length: random bytes are stored as they are.
+	first := guardBytes + int(mustGuard(t, file.Bytes()).length)
+	size := guardBytes + int(mustGuard(t, file.Bytes()[first:]).length)
+	swapped := bytes.Clone(file.Bytes())
+	copy(swapped[first:], file.Bytes()[first+size:first+2*size])
+	copy(swapped[first+size:], file.Bytes()[first:first+size])
+	missing := append(bytes.Clone(file.Bytes()[:first]), file.Bytes()[first+size:]...)
+	for what, data := range map[string][]byte{"swapped": swapped, "missing": missing} {
+		var damage *BackupError
+		if _, err := read(data); !errors.As(err, &damage) || damage.Offset < int64(first) {
+			t.Errorf("%s blocks: %v", what, err)
+		}
+	}
+}
+
+func mustGuard(t *testing.T, b []byte) guard {
+	t.Helper()
+	g, bad := decodeGuard(b[:guardBytes])
+	if bad != nil {
+		t.Fatalf("%+v", bad)
+	}
+	return g
+}
+
+// TestBackup_Newer tells a backup of a later program from damage.
+func TestBackup_Newer(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	newer := bytes.Clone(backup)
+	newer[guardVersionPlace]++
+	copy(newer[guardSumPlace:], leUint32(checksum(newer[:guardSumPlace])))
+	_, err := VerifyBackup(bytes.NewReader(newer), "b", BackupVisitor{})
+	var damage *BackupError
+	if !errors.As(err, &damage) || damage.Hint != hintNewer || damage.Found != "version 2" {
+		t.Errorf("%v", err)
+	}
+}
+
+func leUint32(n uint32) []byte { return []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)} }
