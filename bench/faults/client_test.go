@@ -10,10 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,28 +67,31 @@ type answer struct {
 	code   string // error.code, "" in a good answer
 	header http.Header
 	body   []byte
+	sent   *atomic.Bool // the request left at least once: see do
 }
 
 // good tells an acknowledgement.
 func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
 
-// do sends one request: key is a key or a session token, "" = none; body is sent as JSON, nil = none. Without an error the whole
-// answer has come; with one the request may have been carried out or not. Danger: the library sends a GET again by itself when
-// the connection of an earlier request breaks under it.
-func (c *caller) do(method, url, key string, body any) (answer, error) {
-	var sent io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
+// do sends one request: key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an error the whole
+// answer has come; with one the request may have been carried out or not, but see unsent. Danger: the library sends a GET again
+// by itself when the connection of an earlier request breaks under it; sent speaks of all times.
+func (c *caller) do(method, url, key string, value any) (answer, error) {
+	got := answer{sent: &atomic.Bool{}}
+	var body io.Reader
+	if value != nil {
+		text, err := json.Marshal(value)
 		if err != nil {
-			return answer{}, err
+			return got, err
 		}
-		sent = bytes.NewReader(text)
+		body = bytes.NewReader(text)
 	}
-	request, err := http.NewRequest(method, url, sent)
+	trace := httptrace.ClientTrace{WroteHeaders: func() { got.sent.Store(true) }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.Background(), &trace), method, url, body)
 	if err != nil {
-		return answer{}, err
+		return got, err
 	}
-	if body != nil {
+	if value != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if key != "" {
@@ -94,10 +99,10 @@ func (c *caller) do(method, url, key string, body any) (answer, error) {
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return answer{}, err
+		return got, err
 	}
 	defer response.Body.Close()
-	got := answer{status: response.StatusCode, header: response.Header}
+	got.status, got.header = response.StatusCode, response.Header
 	if got.body, err = io.ReadAll(response.Body); err != nil {
 		return got, err
 	}
@@ -110,6 +115,9 @@ func (c *caller) do(method, url, key string, body any) (answer, error) {
 	}
 	return got, nil
 }
+
+// unsent tells that a request without an answer never left: nobody listened any more.
+func (a *answer) unsent() bool { return a.status == 0 && !a.sent.Load() }
 
 // into reads the body of a good answer.
 func (a *answer) into(value any) error {

@@ -120,18 +120,22 @@ func overlaid(t *testing.T, name string, texts map[string]string, flags ...strin
 	return path
 }
 
-// mutant builds the program with a bug planted: in one file of the module, old becomes new at its only place. A test whose
-// old text is gone fails: the control would test nothing.
-func mutant(t *testing.T, name, file, old, new string) string {
+// mutant builds the program with a bug planted: in one file of the module, each first text of changes becomes the second one
+// behind it, at its only place. A test whose first text is gone fails: the control would test nothing.
+func mutant(t *testing.T, name, file string, changes ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
+	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := strings.Count(string(text), old); found != 1 {
-		t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", file, found, old)
+	text := string(source)
+	for ; len(changes) > 1; changes = changes[2:] {
+		if found := strings.Count(text, changes[0]); found != 1 {
+			t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", file, found, changes[0])
+		}
+		text = strings.Replace(text, changes[0], changes[1], 1)
 	}
-	return overlaid(t, name, map[string]string{file: strings.Replace(string(text), old, new, 1)})
+	return overlaid(t, name, map[string]string{file: text})
 }
 
 // command is how a node is started.
@@ -154,6 +158,7 @@ type node struct {
 	url  string        // where it listens, once listening has returned
 	data string        // "" when the command names none
 	done chan struct{} // closed when the process is over and its output is read
+	fine bool          // it was ended on purpose, in the way that was wanted
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
@@ -204,7 +209,7 @@ func (n *node) abolish() {
 		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may end at this moment
 		<-n.done
 	}
-	if n.t.Failed() {
+	if n.t.Failed() && !n.fine {
 		n.t.Logf("the last lines of process %d (%v):\n%s", n.cmd.Process.Pid, n.cmd.ProcessState, n.tail(30))
 	}
 }
@@ -255,6 +260,18 @@ func (n *node) find(text string) (string, bool) {
 			return "", false
 		}
 	}
+}
+
+// seen is find without waiting: among the lines that have come.
+func (n *node) seen(text string) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, line := range n.lines {
+		if strings.Contains(line, text) {
+			return line, true
+		}
+	}
+	return "", false
 }
 
 // await returns the first line that contains a text, which must come.
@@ -339,6 +356,7 @@ func (n *node) kill() {
 	n.t.Helper()
 	n.send(syscall.SIGKILL)
 	n.end()
+	n.fine = true
 }
 
 // stop ends it in order, and wants exit code 0.
@@ -348,6 +366,7 @@ func (n *node) stop() {
 	if code := n.end(); code != 0 {
 		n.t.Errorf("the node ended with %d after SIGTERM:\n%s", code, n.tail(50))
 	}
+	n.fine = true
 }
 
 // admin is a caller of the management socket of the node, which lies in its data directory.
