@@ -119,6 +119,14 @@ func (c *caller) do(method, url, key string, value any) (answer, error) {
 // unsent tells that a request without an answer never left: nobody listened any more.
 func (a *answer) unsent() bool { return a.status == 0 && !a.sent.Load() }
 
+// trouble is why an answer is not what was wanted, with the error of do if there was one.
+func (a *answer) trouble(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: status %d: %.500s", what, a.status, a.body)
+}
+
 // into reads the body of a good answer.
 func (a *answer) into(value any) error {
 	if !a.good() {
@@ -251,7 +259,7 @@ func (c *counter) Data(r io.Reader) error {
 func (p *postOffice) session(c *caller, url, email string) (string, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/codes", "", map[string]string{"email": email})
 	if err != nil || !got.good() {
-		return "", fmt.Errorf("ask a code for %s: status %d, %v: %s", email, got.status, err, got.body)
+		return "", got.trouble("ask a code for "+email, err)
 	}
 	code, found := p.code(email)
 	if !found {

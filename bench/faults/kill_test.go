@@ -30,6 +30,42 @@ func (s *storm) rage(cycles int, end crash) {
 	}
 }
 
+// caughtWithin is after how many crashes a planted bug must have shown.
+const caughtWithin = 25
+
+// catch crashes a node with a planted bug until the ledger finds one of the breaches, and fails when it does not.
+func (s *storm) catch(end crash, kinds ...breach) {
+	s.t.Helper()
+	for range caughtWithin {
+		s.cycle(end)
+		s.begin(false).kill()
+		if found := s.ledger.breaches(kinds...); found > 0 {
+			return
+		}
+	}
+	s.t.Errorf("the planted bug was not found: %v", s)
+}
+
+// TestFaultsW1_Control plants two bugs that only a crash shows: a node that answers a moment before it writes, and one that
+// writes down no lease.
+func TestFaultsW1_Control(t *testing.T) {
+	early := mutant(t, "answers-early", "actors/writer.go",
+		"package actors\n", "package actors\n\nimport planted \"time\"\n",
+		"last, err := w.journal.Append(j.expected, j.records)",
+		"w.to.send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
+			"_, _ = w.journal.Append(j.expected, j.records); continue",
+		"w.to.send(&written{last: last, err: err})", "")
+	s := newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
+	s.catch(kill, lost)
+	figure(t, "control, answers before it writes: found after %d crashes: %v", s.cycles, s)
+
+	unlogged := mutant(t, "unlogged-lease", "actors/codec_account.go",
+		"Count: int64(e.Count), Refunded: int64(e.Refunded), Unspent:", "Count: 0, Refunded: int64(e.Refunded), Unspent:")
+	s = newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), unlogged)
+	s.catch(kill, granted)
+	figure(t, "control, no lease is logged: found after %d crashes: %v", s.cycles, s)
+}
+
 // TestFaultsW1_KilledUnderLoad kills the node at random moments under load, with the lease of the default, with none where the
 // limit of the day is reached, and with the limits of the contract (W1, Q2, S7).
 func TestFaultsW1_KilledUnderLoad(t *testing.T) {

@@ -160,7 +160,7 @@ func (l *ledger) enrol(office *postOffice, url string, from, to int) error {
 		made, got, err := createKey(c, url, token, "first")
 		c.close()
 		if err != nil || made.Secret == "" {
-			return fmt.Errorf("the first key of %s: %d, %v: %s", email, got.status, err, got.body)
+			return got.trouble("make the first key of "+email, err)
 		}
 		l.mu.Lock()
 		l.tenants = append(l.tenants, &tenant{

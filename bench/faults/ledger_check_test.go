@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -299,7 +298,7 @@ func (l *ledger) try(c *caller, url string, x trial) {
 func auditorOf(admin *caller) error {
 	got, err := admin.do(http.MethodPost, "http://node/accounts/1/limit", "", map[string]int{"day": 100_000_000, "minute": 60_000})
 	if err != nil || !got.good() {
-		return fmt.Errorf("lift the auditor's limits: %d, %v: %s", got.status, err, got.body)
+		return got.trouble("lift the auditor's limits", err)
 	}
 	return nil
 }
