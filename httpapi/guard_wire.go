@@ -80,6 +80,9 @@ func (w *wire) begin(alone bool) {
 	}
 }
 
+// within tells that a request has begun and not ended.
+func (w *wire) within() bool { return w.state != wireStart || len(w.line) > 0 }
+
 // refuse notes what is wrong with the request that is being followed: the first thing that is.
 func (w *wire) refuse(sentence string) {
 	if w.fault == 0 {

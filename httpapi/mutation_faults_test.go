@@ -1,0 +1,350 @@
+//go:build faults
+
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	mutationsInMemory = 850_000
+	mutationsOverTCP  = 150_000
+	// mutationPatience is how long a request may take: the goal's five seconds.
+	mutationPatience = 5 * time.Second
+	// mutationsPerServer is after how many cases a server in memory is replaced: its fakes remember what they were asked.
+	mutationsPerServer = 400
+)
+
+// mutationSeed is printed; TASARD_SEED repeats a run.
+func mutationSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // each run looks at other cases
+	if text := os.Getenv("TASARD_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("seed %d; TASARD_SEED=%d repeats it", seed, seed)
+	return seed
+}
+
+// TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and holds every byte of the answers against what
+// answers must be.
+func TestFaultsO7_MutationsInMemory(t *testing.T) {
+	seed := mutationSeed(t)
+	run := &mutationRun{seed: seed, count: mutationsInMemory, patience: mutationPatience, player: func() player { return newMemoryPlayer(t, nil) }}
+	run.play(t)
+	run.report(t, "in memory")
+}
+
+// TestFaultsO7_MutationsOverTCP does it with the connections of a node: what gathers, watches and times them is theirs.
+func TestFaultsO7_MutationsOverTCP(t *testing.T) {
+	seed := mutationSeed(t)
+	s := serve(t, func(c *Config) {
+		c.Limits = Limits{ReadTimeout: 2 * mutationPatience}
+		c.Accounts = newFakeAccounts(c.Clock)
+	})
+	defer s.stop(t)
+	var source atomic.Uint32
+	run := &mutationRun{seed: seed, count: mutationsOverTCP, patience: 2 * mutationPatience, player: func() player {
+		return &tcpPlayer{address: s.address, worker: byte(1 + source.Add(1))}
+	}}
+	run.play(t)
+	run.report(t, "over TCP")
+}
+
+// TestFaultsO7_Control plants what the runs above are there for; each must be found and shrunk.
+func TestFaultsO7_Control(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	plant := func(wrong func(*fasthttp.RequestCtx)) func(testing.TB) player {
+		return func(t testing.TB) player {
+			return newMemoryPlayer(t, func(inner fasthttp.RequestHandler) fasthttp.RequestHandler {
+				return func(ctx *fasthttp.RequestCtx) {
+					inner(ctx)
+					if bytes.IndexByte(ctx.RequestURI(), '%') >= 0 {
+						wrong(ctx)
+					}
+				}
+			})
+		}
+	}
+	for name, planted := range map[string]func(testing.TB) player{
+		"panic": plant(func(*fasthttp.RequestCtx) { panic("planted") }),
+		"hang":  plant(func(*fasthttp.RequestCtx) { <-release }),
+		"5xx":   plant(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusBadGateway) }),
+		"body":  plant(func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString("oops") }),
+		"no id": plant(func(ctx *fasthttp.RequestCtx) { ctx.Response.Header.Del(headerRequestID) }),
+		"a byte more": func(t testing.TB) player {
+			p := newMemoryPlayer(t, nil)
+			p.spoil = func(out []byte) []byte { return append(out, 'x') }
+			return p
+		},
+		"an answer twice": func(t testing.TB) player {
+			p := newMemoryPlayer(t, nil)
+			p.spoil = func(out []byte) []byte { return append(out, out...) }
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := &mutationRun{seed: 1, count: 4000, patience: 200 * time.Millisecond, player: func() player { return planted(t) }}
+			run.play(t)
+			if run.found == nil {
+				t.Fatal("it is not found")
+			}
+			t.Logf("FIGURE planted %s: found at case %d, %s, shrunk to %d bytes: %.80q", name, run.found.number, run.found.problem,
+				len(run.found.least.request), run.found.least.request)
+		})
+	}
+}
+
+// player plays a mutant and tells what was wrong, or "".
+type player interface {
+	play(m mutant) (problem string, answers int)
+	fresh() player
+}
+
+// mutationRun is many mutants, shared out to a worker for each processor.
+type mutationRun struct {
+	seed, count uint64
+	patience    time.Duration
+	player      func() player
+
+	next, played, answers, pieces atomic.Uint64
+	mu                            sync.Mutex
+	found                         *finding
+	took                          time.Duration
+}
+
+// finding is the first case that failed.
+type finding struct {
+	number  uint64
+	problem string
+	m       mutant
+	least   mutant
+}
+
+// worker is one of a run: what it plays, and since when.
+type worker struct {
+	since  atomic.Int64 // nanoseconds since the beginning of the run; 0 between cases
+	number atomic.Uint64
+}
+
+// play ends with the last case, the first failure, or a case that outlasts the patience. The worker of that one is left behind.
+func (r *mutationRun) play(t *testing.T) {
+	t.Helper()
+	began := time.Now() //nolint:forbidigo // a test of real time
+	workers := make([]*worker, runtime.GOMAXPROCS(0))
+	ended := make(chan struct{}, len(workers))
+	for i := range workers {
+		workers[i] = &worker{}
+		go func() {
+			r.work(workers[i], began)
+			ended <- struct{}{}
+		}()
+	}
+	ticks := time.NewTicker(50 * time.Millisecond)
+	defer ticks.Stop()
+	left, nextProgress := len(workers), 10*time.Second
+	for left > 0 {
+		select {
+		case <-ended:
+			left--
+		case <-ticks.C:
+			now := time.Since(began)
+			for _, w := range workers {
+				if since := w.since.Load(); since > 0 && now-time.Duration(since) > r.patience {
+					number := w.number.Load()
+					m := newMutant(r.seed, number, mutationBases(), mutationWords())
+					r.note(&finding{number, fmt.Sprintf("no end after %s", r.patience), m, m})
+					r.took = now
+					return
+				}
+			}
+			if now > nextProgress {
+				t.Logf("PROGRESS %d of %d mutations, %d answers", r.played.Load(), r.count, r.answers.Load())
+				nextProgress += 10 * time.Second
+			}
+		}
+	}
+	r.took = time.Since(began)
+	if f := r.found; f != nil {
+		f.least = shrink(f.m, func(m mutant) bool {
+			problem, _ := guardedPlay(r.player(), m)
+			return problem != ""
+		})
+	}
+}
+
+func (r *mutationRun) note(f *finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found == nil {
+		r.found = f
+	}
+	r.next.Store(r.count) // nobody begins another
+}
+
+func (r *mutationRun) work(w *worker, began time.Time) {
+	bases, words := mutationBases(), mutationWords()
+	p := r.player()
+	for {
+		number := r.next.Add(1)
+		if number > r.count {
+			return
+		}
+		if number%mutationsPerServer == 0 {
+			p = p.fresh()
+		}
+		m := newMutant(r.seed, number, bases, words)
+		w.number.Store(number)
+		w.since.Store(int64(time.Since(began)))
+		problem, answers := guardedPlay(p, m)
+		w.since.Store(0)
+		if problem != "" {
+			r.note(&finding{number, problem, m, m})
+			return
+		}
+		r.played.Add(1)
+		r.answers.Add(uint64(answers))
+		r.pieces.Add(uint64(1 + len(m.cuts)))
+	}
+}
+
+// guardedPlay turns a panic that nobody caught into a problem.
+func guardedPlay(p player, m mutant) (problem string, answers int) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			problem = fmt.Sprintf("crash: %v", cause)
+		}
+	}()
+	return p.play(m)
+}
+
+// report fails with the case, shrunk, or prints the figure.
+func (r *mutationRun) report(t *testing.T, where string) {
+	t.Helper()
+	t.Logf("FIGURE %s: %d mutations of %d good requests in %d pieces, %d answers read, %.0f s; seed %d",
+		where, r.played.Load(), len(mutationBases()), r.pieces.Load(), r.answers.Load(), r.took.Seconds(), r.seed)
+	if f := r.found; f != nil {
+		t.Fatalf("seed %d, case %d: %s\nwhole, %d bytes, cut at %v:\n%q\nshrunk, %d bytes:\n%q", r.seed, f.number, f.problem, len(f.m.request),
+			f.m.cuts, f.m.request, len(f.least.request), f.least.request)
+	}
+	if r.played.Load() != r.count || r.answers.Load() < r.count/2 {
+		t.Errorf("%d of %d were played, %d answers", r.played.Load(), r.count, r.answers.Load())
+	}
+}
+
+// memoryPlayer serves a connection in memory.
+type memoryPlayer struct {
+	t     testing.TB
+	wrap  func(fasthttp.RequestHandler) fasthttp.RequestHandler
+	spoil func([]byte) []byte // the control's: what becomes of the answers on the way
+	http  *fasthttp.Server
+}
+
+func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.RequestHandler) *memoryPlayer {
+	p := &memoryPlayer{t: t, wrap: wrap, http: newGated(t, nil).server.http}
+	inner := p.http.Handler
+	if wrap != nil {
+		inner = wrap(inner)
+	}
+	p.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		conn := ctx.Conn().(*slottedTCP).Conn.(*cutConn)
+		conn.methods = append(conn.methods, string(ctx.Method()))
+		inner(ctx)
+	}
+	return p
+}
+
+func (p *memoryPlayer) fresh() player {
+	next := newMemoryPlayer(p.t, p.wrap)
+	next.spoil = p.spoil
+	return next
+}
+
+func (p *memoryPlayer) play(m mutant) (problem string, answers int) {
+	conn := &cutConn{rawConn: rawConn{in: m.request, step: rawBufferBytes}, cuts: m.cuts}
+	_ = p.http.ServeConn(watched(conn)) // how a connection ends is no matter; what was written is
+	out := conn.out.Bytes()
+	if p.spoil != nil && len(out) > 0 {
+		out = p.spoil(out)
+	}
+	return framingProblem(out, conn.methods), bytes.Count(out, []byte("\r\n"+headerRequestID+": "))
+}
+
+// cutConn hands out what came up to the next cut.
+type cutConn struct {
+	rawConn
+	cuts    []int
+	read    int
+	methods []string // of the requests that were answered
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	for len(c.cuts) > 0 && c.cuts[0] <= c.read {
+		c.cuts = c.cuts[1:]
+	}
+	if len(c.cuts) > 0 {
+		p = p[:min(len(p), c.cuts[0]-c.read)]
+	}
+	n, err := c.rawConn.Read(p)
+	c.read += n
+	return n, err
+}
+
+// tcpPlayer opens a connection for each mutant.
+type tcpPlayer struct {
+	address string
+	worker  byte
+	count   int
+}
+
+func (p *tcpPlayer) fresh() player { return p }
+
+func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
+	if bytes.Contains(m.request, []byte("HEAD")) {
+		return "", 0 // an answer to it can't be told from half of one
+	}
+	p.count++ // an address has ports for so many connections a minute
+	from := net.IPv4(127, p.worker, byte(p.count/250), byte(1+p.count%250))
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: mutationPatience}
+	dialed, err := dialer.Dial("tcp", p.address)
+	if err != nil {
+		return err.Error(), 0
+	}
+	conn := dialed.(*net.TCPConn)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(mutationPatience)) //nolint:forbidigo // a network deadline is real time
+	at := 0
+	for _, cut := range append(m.cuts, len(m.request)) {
+		if _, err := conn.Write(m.request[at:cut]); err != nil {
+			break // refused half-way; the answers tell
+		}
+		at = cut
+	}
+	_ = conn.CloseWrite()
+	out, err := io.ReadAll(conn)
+	answers = bytes.Count(out, []byte("\r\n"+headerRequestID+": "))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Sprintf("no end after %s, %d answers", mutationPatience, answers), answers
+	}
+	if err != nil {
+		return "", answers // reset, because bytes were left unread: what came before may be cut off
+	}
+	return framingProblem(out, nil), answers
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// plantHeader says where in a handler a panic is planted: before it, or behind it, when the answer is made and perhaps sent aside.
+const plantHeader = "X-Plant"
+
+// plantPanics puts handlers in the place of all that the router knows, which panic when they are asked to. reached has the patterns of
+// those that did.
+func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
+	real, planted := s.router, router.New()
+	reached = &sync.Map{}
+	for _, pattern := range real.List()[fasthttp.MethodGet] {
+		patterns = append(patterns, pattern)
+		planted.GET(pattern, func(ctx *fasthttp.RequestCtx) {
+			where := string(ctx.Request.Header.Peek(plantHeader))
+			if where == "before" {
+				reached.Store(pattern, true)
+				panic("planted before " + pattern)
+			}
+			path, _ := splitTarget(ctx.Request.Header.RequestURI())
+			handler, _ := real.Lookup(fasthttp.MethodGet, string(path), ctx)
+			handler(ctx)
+			if where == "behind" {
+				panic("planted behind " + pattern)
+			}
+		})
+	}
+	s.router = planted
+	return patterns, reached
+}
+
+// panicExchanges reach each pattern of the router.
+func panicExchanges() []exchange {
+	exchanges := []exchange{{method: "GET", target: livePath}, {method: "GET", target: liveOtherPath}, {method: "GET", target: readyPath}}
+	for _, target := range goldenTargets() {
+		exchanges = append(exchanges, exchange{method: "GET", target: target}, exchange{method: "HEAD", target: target})
+	}
+	for _, e := range accountGood() {
+		exchanges = append(exchanges, e)
+	}
+	return exchanges
+}
+
+// anew is a target that nobody has asked before: a question that was is answered without the router.
+func anew(target string, count int) string {
+	if strings.HasPrefix(target, accountPrefix) {
+		return target
+	}
+	mark := "?"
+	if strings.Contains(target, "?") {
+		mark = ""
+	}
+	return target + mark + strings.Repeat("&", count)
+}
+
+// TestO9_PanicInAnyHandler: a panic in any handler of the router, before it has begun or when its answer is made, is a 500 with the id of
+// its line in the log; its connection and everybody else's go on, and nothing is charged for it (L6).
+func TestO9_PanicInAnyHandler(t *testing.T) {
+	var log lockedBuffer
+	var gate *fakeGate
+	s := serve(t, func(c *Config) {
+		gate = newFakeGate(c.Clock)
+		gate.allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
+		c.Gate, c.Accounts = gate, newFakeAccounts(c.Clock)
+		c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	})
+	patterns, reached := plantPanics(s.server)
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	var asked [3]int
+	for i := range asked {
+		others.Go(func() { asked[i] = askOthers(t, s, stop) })
+	}
+	conn := s.dial(t)
+	wire := bufio.NewReader(conn)
+	ask := func(e exchange) answer {
+		if _, err := conn.Write(e.bytes()); err != nil {
+			t.Error(err)
+		}
+		return parseAnswer(t, wire, e.method)
+	}
+	fired, answered := 0, 0 // answered: and charged, before the panic behind it
+	for round, where := range []string{"before", "behind", "before", "behind"} {
+		for _, e := range panicExchanges() {
+			e.lines = append(slices.Clone(e.lines), plantHeader+": "+where)
+			e.target = anew(e.target, round+1)
+			a := ask(e)
+			fired++
+			if where == "behind" && strings.HasPrefix(e.target, "/v1/") && !strings.HasPrefix(e.target, accountPrefix) {
+				answered++
+			}
+			for _, problem := range panicProblems(e.method, a, log.text()) {
+				t.Errorf("%s %s, %s: %s", e.method, e.target, where, problem)
+			}
+			if again := ask(exchange{method: "GET", target: "/v1/currencies"}); again.status != http.StatusOK || len(again.body) == 0 {
+				t.Fatalf("behind %s %s the connection answers %d %s", e.method, e.target, again.status, again.body)
+			}
+		}
+	}
+	close(stop)
+	others.Wait()
+	_ = conn.Close()
+	s.stop(t)
+	toOthers := asked[0] + asked[1] + asked[2]
+	if got := gate.charged("127.0.0.1/32"); got != fired+answered+toOthers {
+		t.Errorf("%d charged for %d good answers", got, fired+answered+toOthers)
+	}
+	for _, pattern := range patterns {
+		if _, ok := reached.Load(pattern); !ok {
+			t.Errorf("nothing panicked in %s", pattern)
+		}
+	}
+	if lines := strings.Count(log.text(), "a request ended in a panic"); lines != fired || len(patterns) < 12 || asked[0] == 0 {
+		t.Errorf("%d panics, %d lines, %d patterns, %d others", fired, lines, len(patterns), asked[0])
+	}
+	t.Logf("%d panics in %d handlers, %d answers to others", fired, len(patterns), toOthers)
+}
+
+// askOthers asks on a connection of its own until it is told to stop, and wants every answer to be the first one again.
+func askOthers(t *testing.T, s *serving, stop <-chan struct{}) (count int) {
+	conn := s.dial(t)
+	defer conn.Close()
+	wire := bufio.NewReader(conn)
+	first := map[string][]byte{}
+	for {
+		for _, target := range goldenTargets() {
+			if _, err := io.WriteString(conn, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+				t.Error(err)
+				return count
+			}
+			a := parseAnswer(t, wire, "GET")
+			if first[target] == nil {
+				first[target] = a.body
+			}
+			if a.status != http.StatusOK || !bytes.Equal(a.body, first[target]) {
+				t.Errorf("%s is answered %d %.200s while others panic", target, a.status, a.body)
+			}
+			count++
+		}
+		select {
+		case <-stop:
+			return count
+		default:
+		}
+	}
+}
+
+// panicProblems holds the answer to a request that panicked against what it must be.
+func panicProblems(method string, a answer, log string) (problems []string) {
+	id := a.header.Get(headerRequestID)
+	if a.status != http.StatusInternalServerError || len(id) != requestIDBytes || a.closes {
+		problems = append(problems, "not a 500 with an id on a connection that goes on")
+	}
+	if !strings.Contains(log, `"a request ended in a panic","requestId":"`+id+`"`) {
+		problems = append(problems, "no line in the log has the id "+id)
+	}
+	if method != http.MethodHead && !bytes.Contains(a.body, []byte(`{"error":{"code":"internal_error","message":"`+internalMessage+`","requestId":"`+id+`"}}`)) {
+		problems = append(problems, "the body is "+string(a.body))
+	}
+	if bytes.Contains(a.body, []byte("planted")) {
+		problems = append(problems, "the body tells the cause")
+	}
+	return problems
+}
+
+// TestO9_Control: without the net under the handlers the same panic ends the process; an answer without what the test wants is seen.
+func TestO9_Control(t *testing.T) {
+	g := newGated(t, nil)
+	plantPanics(g.server)
+	g.server.http.Handler = func(ctx *fasthttp.RequestCtx) { g.server.dispatch(ctx, &asked{}) }
+	fell := func() (cause any) {
+		defer func() { cause = recover() }()
+		_ = g.server.http.ServeConn(&rawConn{in: []byte("GET /livez HTTP/1.1\r\nHost: a\r\nX-Plant: before\r\n\r\n"), step: rawBufferBytes})
+		return nil
+	}
+	if fell() == nil {
+		t.Error("a panic without a net goes unnoticed")
+	}
+	good := answer{status: 500, header: http.Header{"X-Request-Id": {"0000000000000001"}},
+		body: []byte(`{"error":{"code":"internal_error","message":"` + internalMessage + `","requestId":"0000000000000001"}}`)}
+	const line = `{"msg":"a request ended in a panic","requestId":"0000000000000001"}`
+	if problems := panicProblems("GET", good, line); len(problems) > 0 {
+		t.Error(problems)
+	}
+	for _, bad := range []answer{
+		{status: 200, header: good.header, body: good.body}, {status: 500, header: http.Header{}, body: good.body},
+		{status: 500, header: good.header}, {status: 500, header: good.header, body: append(slices.Clone(good.body), "planted"...)},
+		{status: 500, header: good.header, body: good.body, closes: true},
+	} {
+		if len(panicProblems("GET", bad, line)) == 0 {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+	if len(panicProblems("GET", good, "")) == 0 {
+		t.Error("a panic without a line in the log passes")
+	}
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept.String()
+}
