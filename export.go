@@ -46,8 +46,8 @@ bytes in a file beside it.
   --what all      both: the default
 
 The file holds no quarantine, but for values that were held as implausible until the next answer of their source
-confirmed them: the import needs them to come to the same end, and holds them again. For a backup that keeps
-everything, copy the directory while no node runs on it.`,
+confirmed them: the import needs them to come to the same end, and holds them again. What keeps everything is
+tasard backup, which needs no stop.`,
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --what current --format ndjson`,
 		Args: noArguments,

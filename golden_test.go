@@ -126,6 +126,18 @@ func badCommandLines() []badInput {
 		{args: "log verify --data DIR/file", files: map[string]string{"file": ""}},
 		{args: "log dump --data DIR/data"},
 		{args: "log repair --data DIR/data --yes"},
+		{args: "backup --to DIR/b"},
+		{args: "backup --data DIR"},
+		{args: "backup --data DIR/data --to DIR/b"},
+		{args: "backup --data DIR --to DIR/b"},
+		{args: "backup vrify DIR/b"},
+		{args: "backup verify"},
+		{args: "backup verify DIR/b"},
+		{args: "backup verify DIR/b", files: map[string]string{"b": "a text, not a backup of anything at all, of some length"}},
+		{args: "backup verify DIR/b", files: map[string]string{"b": ""}},
+		{args: "restore --data DIR/new"},
+		{args: "restore --from DIR/b --data DIR/new"},
+		{args: "restore --from DIR/b --data DIR", files: map[string]string{"b": "x"}},
 		{args: "version now"},
 	}
 }
