@@ -1,21 +1,48 @@
 package actors
 
 import (
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 )
 
+const (
+	// clockStepMin is the step of the wall clock against the monotonic one from which on it is suspect; less is believed at once.
+	clockStepMin = 5 * time.Second
+	// clockDoubtMax is how long a step is not believed. Meanwhile days go on as if it had not been, so a step that is taken back within
+	// the minute opens no day, and one that stays delays the next day by no more than that.
+	clockDoubtMax = time.Minute
+)
+
 // steadyClock tells the moment on both clocks (engine.Moment). Steady time goes on where the log ended and
-// never goes back; it stands still while no node runs.
+// never goes back; it stands still while no node runs. What the wall clock says of the day is believed only while it goes with the
+// monotonic one: one that steps is suspect until it has gone back, or has kept to its new time for a minute.
 type steadyClock struct {
 	wall   func() time.Time
 	steady func() time.Duration // nil: the monotonic part of wall
+	logger *slog.Logger         // nil: nobody is told of steps
 	origin time.Time
 	first  time.Duration // what steady said at the origin
 	base   time.Duration // newest in the log; set before the first moment is asked for
 	newest atomic.Int64
+
+	watched atomic.Bool  // steps can be seen: wall has a monotonic part
+	trusted atomic.Int64 // the wall clock at steady time 0, in ns since 1970, as it is believed
+
+	mu    sync.Mutex
+	doubt doubt
+}
+
+// doubt is a step that is not believed yet.
+type doubt struct {
+	on     bool
+	behind bool          // it was before the start: the wall clock is behind what the log has seen
+	step   time.Duration // how far the wall clock is from where it should be
+	began  time.Duration // steady time at which this step was seen
+	since  time.Time     // when the doubt began
 }
 
 func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyClock {
@@ -26,19 +53,39 @@ func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyC
 	return c
 }
 
-// resume begins to count at the newest steady time in the log.
-func (c *steadyClock) resume(base time.Duration) {
+// resume begins to count at the newest steady time in the log. seen is the newest wall time in it, zero when it has none.
+func (c *steadyClock) resume(base time.Duration, seen time.Time) {
 	c.base = base
 	c.newest.Store(int64(base))
 	c.origin = c.wall()
 	if c.steady != nil {
 		c.first = c.steady()
 	}
+	c.trusted.Store(c.origin.UnixNano() - int64(base))
+	if back := c.origin.Sub(seen.Round(0)); !seen.IsZero() && back < -clockStepMin {
+		c.mu.Lock()
+		c.doubt = doubt{on: true, behind: true, step: back, began: base, since: c.origin}
+		c.mu.Unlock()
+		c.warn("clock_suspect: the wall clock is behind what the log has seen; was it set back?", back)
+	}
+	monotonic := c.origin != c.origin.Round(0) // Round takes the reading off
+	c.watched.Store(c.steady == nil && monotonic)
 }
 
 // now is the present moment. It allocates nothing.
 func (c *steadyClock) now() engine.Moment {
 	wall := c.wall()
+	moment := engine.Moment{Wall: wall, Steady: c.steadyAt(wall)}
+	if c.watched.Load() {
+		if c.stepAt(moment).Abs() > clockStepMin {
+			moment.Day = c.doubtful(moment)
+		}
+	}
+	return moment
+}
+
+// steadyAt is steady time, which never goes back.
+func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	since := wall.Sub(c.origin)
 	if c.steady != nil {
 		since = c.steady() - c.first
@@ -47,11 +94,97 @@ func (c *steadyClock) now() engine.Moment {
 	for {
 		last := c.newest.Load()
 		if steady <= last {
-			return engine.Moment{Wall: wall, Steady: time.Duration(last)}
+			return time.Duration(last)
 		}
 		if c.newest.CompareAndSwap(last, steady) {
-			return engine.Moment{Wall: wall, Steady: time.Duration(steady)}
+			return time.Duration(steady)
 		}
+	}
+}
+
+// stepAt is how far the wall clock is from where it is believed to be.
+func (c *steadyClock) stepAt(now engine.Moment) time.Duration {
+	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trusted.Load())
+}
+
+// look notices a step that nobody runs into, and the end of one. It is called twice a second, and by whoever wants to know.
+func (c *steadyClock) look() {
+	if !c.watched.Load() {
+		if c.suspicion().on {
+			c.forget(c.wall())
+		}
+		return
+	}
+	wall := c.wall()
+	now := engine.Moment{Wall: wall, Steady: c.steadyAt(wall)}
+	if c.stepAt(now).Abs() > clockStepMin {
+		c.doubtful(now)
+		return
+	}
+	c.forget(wall)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if step := c.stepAt(now); step.Abs() <= clockStepMin {
+		c.trusted.Add(int64(step)) // clocks drift, and are mended in small steps
+	}
+}
+
+// doubtful is the day that counts while the wall clock is suspect: as if it had not stepped, until the step has lasted.
+func (c *steadyClock) doubtful(now engine.Moment) engine.Date {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	step := c.stepAt(now)
+	if step.Abs() <= clockStepMin {
+		return 0 // somebody else has come to believe it meanwhile
+	}
+	if !c.doubt.on || c.doubt.behind || (step-c.doubt.step).Abs() > clockStepMin {
+		since := now.Wall
+		if c.doubt.on && !c.doubt.behind {
+			since = c.doubt.since
+		}
+		c.doubt = doubt{on: true, step: step, began: now.Steady, since: since}
+		c.warn("clock_suspect: the wall clock stepped; days of quotas wait up to a minute for it", step)
+	}
+	if now.Steady-c.doubt.began >= clockDoubtMax {
+		c.doubt = doubt{}
+		c.trusted.Add(int64(step))
+		c.inform("the wall clock has kept to its new time for a minute and is believed", step)
+		return 0
+	}
+	return engine.DateOf(time.Unix(0, c.trusted.Load()+int64(now.Steady)))
+}
+
+// forget ends a doubt: the wall clock is where it should be again, or its step before the start is a minute old.
+func (c *steadyClock) forget(wall time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.doubt.on:
+		return
+	case !c.doubt.behind:
+		c.inform("the wall clock is back where it was before its step", c.doubt.step)
+	case c.steadyAt(wall)-c.doubt.began < clockDoubtMax:
+		return
+	}
+	c.doubt = doubt{}
+}
+
+// suspicion is the doubt of the moment.
+func (c *steadyClock) suspicion() doubt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.doubt
+}
+
+func (c *steadyClock) warn(message string, step time.Duration) {
+	if c.logger != nil {
+		c.logger.Warn(message, "step", step.Round(time.Millisecond).String())
+	}
+}
+
+func (c *steadyClock) inform(message string, step time.Duration) {
+	if c.logger != nil {
+		c.logger.Info(message, "step", step.Round(time.Millisecond).String())
 	}
 }
 

@@ -28,6 +28,7 @@ type currencyActor struct {
 	journal   *ref
 	loaded    *atomic.Bool // some rate was ever published, in any currency
 	latest    *latestBoard
+	fresh     *freshness // nil: nobody wants to know
 
 	book  *engine.Book
 	board *engine.Board
@@ -123,6 +124,7 @@ func (c *currencyActor) now() *engine.View {
 // that the change is done.
 func (c *currencyActor) publish(o outlook) {
 	c.board, c.view = o.board, o.view
+	c.fresh.set(o.until)
 	c.rankings.drop()
 	c.rates.drop()
 	c.history.drop()

@@ -24,6 +24,7 @@ type (
 type outlook struct {
 	board *engine.Board
 	view  *engine.View // nil: not known
+	until time.Time    // when its last rate expires
 }
 
 // latestBoard is where a currency leaves its newest board for the directory. However fast a currency

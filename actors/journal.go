@@ -86,6 +86,7 @@ type closing = question[struct{}, struct{}]
 type journalActor struct {
 	fail     func(error)
 	logger   *slog.Logger
+	vitals   *vitals
 	writer   *writer
 	owners   []*ref // of books; everybody who has a share in a cut
 	shards   []*ref // of accounts; they and the registrar have one in a whole cut
@@ -105,6 +106,7 @@ type journalActor struct {
 func (j *journalActor) receive(l letter) {
 	switch m := l.(type) {
 	case *write:
+		j.vitals.comes()
 		j.waiting = append(j.waiting, m) // bounded: one of each owner
 	case *written:
 		j.written(m)
@@ -112,6 +114,8 @@ func (j *journalActor) receive(l letter) {
 		j.dropped(m)
 	case *snapshotted:
 		j.snapshotted(m)
+	case *again:
+		j.snapshot.again = j.snapshot.last < j.last
 	case *cutQuestion:
 		j.queueCut(m)
 	case *closing:
@@ -187,7 +191,11 @@ func (j *journalActor) append() {
 	j.flight = append(j.flight[:0], j.waiting[:taken]...)
 	j.waiting = append(j.waiting[:0], j.waiting[taken:]...)
 	j.busy = true
+	j.vitals.takes(len(j.waiting) == 0)
 	j.snapshot.count(len(records), bytes)
+	if j.snapshot.late() {
+		j.vitals.late.Begin(j.vitals.clock())
+	}
 	j.writer.take(job{expected: j.last, records: records})
 }
 
@@ -205,6 +213,7 @@ func batchBytes(records [][]byte) int {
 // written tells the owners how their batch came out.
 func (j *journalActor) written(m *written) {
 	j.busy = false
+	j.vitals.ends()
 	flight := j.flight
 	j.flight = nil
 	answer := outcome(m.err)

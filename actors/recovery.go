@@ -83,10 +83,10 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.loaded.Store(engine.NewMarket(c.Catalogue, directory.boards, c.Clock()).Loaded())
 	clerk := &journalActor{
-		fail: s.fail, logger: c.Logger, writer: s.writer, last: r.last,
+		fail: s.fail, logger: c.Logger, vitals: s.vitals, writer: s.writer, last: r.last,
 		snapshot: snapshotPlan{
 			keeper: s.keeper, recordsMax: c.SnapshotRecords, bytesMax: c.SnapshotBytes, last: r.snapshot,
-			records: int(r.last - r.snapshot), bytes: r.bytes,
+			records: int(r.last - r.snapshot), bytes: r.bytes, missed: int(r.last - r.snapshot), lost: r.bytes,
 		},
 	}
 	var err error
@@ -100,6 +100,10 @@ func (s *System) populate(r *replayer) error {
 	s.currencies = make(map[string]*ref, len(s.codes))
 	for i, code := range s.codes {
 		owner := s.currency(i, r.books[code], clerkRef)
+		owner.fresh = &freshness{currency: code}
+		owner.fresh.set(owner.board.FreshUntil())
+		r.tenants.see(owner.board.SeenAt())
+		s.fresh = append(s.fresh, owner.fresh)
 		if owner.self, err = s.stage.spawn("currency-"+code, owner); err != nil {
 			return err
 		}

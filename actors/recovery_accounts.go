@@ -17,6 +17,7 @@ type tenantReplay struct {
 	registry   *engine.Registry
 	transition engine.Transition
 	steady     time.Duration // newest
+	seen       time.Time     // newest wall time of what tells its own
 	seal       [32]byte
 	decoder    *decoder
 }
@@ -65,6 +66,9 @@ func (r *tenantReplay) shard(account uint64) uint64 { return account % uint64(le
 
 func (r *tenantReplay) apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
+	if lease, is := event.(*engine.Leased); is {
+		r.see(lease.At)
+	}
 	switch e := event.(type) {
 	case engine.AccountEvent:
 		account, err := r.account(e)
@@ -83,6 +87,13 @@ func (r *tenantReplay) apply(event any) error {
 		return fmt.Errorf("no rule replays a %T", event)
 	}
 	return nil
+}
+
+// see takes a wall time over that was the present once.
+func (r *tenantReplay) see(at time.Time) {
+	if at.After(r.seen) {
+		r.seen = at
+	}
 }
 
 // account is the account of an event, awake.

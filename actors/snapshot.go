@@ -93,12 +93,23 @@ type snapshotPlan struct {
 	running bool
 	final   bool   // Close wants one
 	tried   bool   // and got one, or an error
+	again   bool   // one that failed is tried again
+	missed  int    // records since the newest one
+	lost    int64  // bytes of them
 	drop    uint64 // records before this one can go
 }
 
 func (p *snapshotPlan) count(records, bytes int) {
 	p.records += records
 	p.bytes += int64(bytes)
+	p.missed += records
+	p.lost += int64(bytes)
+}
+
+// late reports that records have come for several snapshots, and none was written.
+func (p *snapshotPlan) late() bool {
+	many := p.missed >= lateSnapshots*p.recordsMax && p.lost >= p.ledger
+	return many || p.lost >= lateSnapshots*p.bytesMax
 }
 
 // ledgerPart is how large a part of all accounts the records since the last snapshot are at least: with a
@@ -107,12 +118,12 @@ const ledgerPart = 4
 
 func (p *snapshotPlan) due() bool {
 	many := p.records >= p.recordsMax && p.bytes >= p.ledger/ledgerPart
-	return !p.running && (many || p.bytes >= p.bytesMax || p.final)
+	return !p.running && (many || p.bytes >= p.bytesMax || p.final || p.again)
 }
 
 // begin reports whether there is something new to keep at the end of the journal.
 func (p *snapshotPlan) begin(end uint64) bool {
-	p.records, p.bytes, p.final = 0, 0, false
+	p.records, p.bytes, p.final, p.again = 0, 0, false, false
 	p.running = end > p.last
 	return p.running
 }
@@ -122,22 +133,34 @@ type snapshotted struct {
 	fact
 	sequence uint64
 	ledger   int64 // bytes of all accounts in it
+	written  int64 // bytes, whole or not
 	err      error
 }
+
+// again tells that there is space for a snapshot that failed.
+type again struct{ fact }
 
 // snapshotted makes room after a snapshot. One that failed costs only room: the log has everything.
 func (j *journalActor) snapshotted(m *snapshotted) {
 	j.snapshot.running = false
 	switch {
 	case m.err == nil:
+		j.snapshot.missed, j.snapshot.lost = j.snapshot.records, j.snapshot.bytes
+		j.vitals.failing.End()
+		j.vitals.late.End()
 		j.snapshot.last, j.snapshot.drop, j.snapshot.ledger = m.sequence, m.sequence+1, m.ledger
 	case errors.Is(m.err, wal.ErrPoisoned):
 		j.stop(outcome(m.err))
 		j.fail(m.err)
 	default:
+		j.vitals.failing.Begin(j.vitals.clock())
+		j.vitals.wanted.Store(max(snapshotSpaceMin, 2*m.written))
 		j.logger.Error("snapshot not taken, the log goes on without it", "sequence", m.sequence, "cause", m.err.Error())
 	}
 }
+
+// snapshotSpaceMin is the least space for which a snapshot that failed waits; then it waits for twice what it had written.
+const snapshotSpaceMin = 1 << 20
 
 // keeper is the goroutine that encodes and writes snapshots while everything else goes on.
 type keeper struct {
@@ -162,15 +185,34 @@ func (k *keeper) take(c *cut) { k.cuts <- c }
 func (k *keeper) run() {
 	defer k.done.Done()
 	for c := range k.cuts {
-		k.to.send(&snapshotted{sequence: c.sequence, err: k.keep(c), ledger: c.ledgerBytes()})
+		written, err := k.keep(c)
+		k.to.send(&snapshotted{sequence: c.sequence, written: written, err: err, ledger: c.ledgerBytes()})
 	}
 }
 
-func (k *keeper) keep(c *cut) error {
+func (k *keeper) keep(c *cut) (written int64, err error) {
 	if err := c.err.Load(); err != nil {
-		return err
+		return 0, err
 	}
-	return k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error { return writeSnapshot(w, c.boards, c.writeLedger) })
+	err = k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error {
+		counting := &countingWriter{to: w}
+		defer func() { written = counting.written }()
+		return writeSnapshot(counting, c.boards, c.writeLedger)
+	})
+	return written, err
+}
+
+// countingWriter counts what goes through it.
+type countingWriter struct {
+	to      io.Writer
+	written int64
+}
+
+// Write is io.Writer.
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.written += int64(n)
+	return n, err
 }
 
 // stop waits for the snapshot that is being written.

@@ -36,13 +36,15 @@ type System struct {
 	asks     inquiries
 	calls    gate // of methods that change something or take a cut
 	progress progress
+	vitals   *vitals
 	recovery Recovery
 
 	phase  atomic.Int32
 	loaded atomic.Bool // some rate was ever published
 
 	// Set by the replay before the phase is serving, never changed afterwards.
-	codes      []string // of the currencies, sorted
+	codes      []string     // of the currencies, sorted
+	fresh      []*freshness // of the currencies, in the same order
 	currencies map[string]*ref
 	directory  *ref
 	clerk      *ref         // the journal actor
@@ -53,10 +55,11 @@ type System struct {
 	done   chan struct{}
 	replay sync.WaitGroup
 
-	mu    sync.Mutex
-	cause error
-	ended bool   // done is closed
-	heirs []*ref // told when the node stops by itself
+	mu     sync.Mutex
+	cause  error
+	failed time.Time // when that was
+	ended  bool      // done is closed
+	heirs  []*ref    // told when the node stops by itself
 
 	closing  sync.Once
 	closeErr error
@@ -68,6 +71,7 @@ var (
 	_ engine.Gate     = (*System)(nil)
 	_ engine.Accounts = (*System)(nil)
 	_ engine.Operator = (*System)(nil)
+	_ engine.Health   = (*System)(nil)
 )
 
 // inquiries are the questions that the system asks its actors.
@@ -113,11 +117,12 @@ func Open(c Config) (*System, error) {
 	s := &System{
 		config: c, journal: journal, asks: newInquiries(c), recovery: recoveryOf(journal),
 		ready: make(chan struct{}), done: make(chan struct{}),
-		writer: newWriter(journal), keeper: newKeeper(journal),
+		vitals: newVitals(&c), keeper: newKeeper(journal),
 	}
 	if s.tenants, err = newTenants(c); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
+	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
 	s.calls.init()
 	s.stage = newStage(c.MailboxMax, max(reliefWorkersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.progress.began = c.Clock()
@@ -149,7 +154,7 @@ func (s *System) fail(cause error) {
 		s.mu.Unlock()
 		return
 	}
-	s.cause = cause
+	s.cause, s.failed = cause, s.config.Clock()
 	s.end()
 	told := s.heirs
 	s.mu.Unlock()

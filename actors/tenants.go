@@ -48,6 +48,7 @@ func newTenants(c Config) (*tenants, error) {
 			sessions:   newAsks[engine.Digest, uint64](c.AskTimeout),
 		},
 	}
+	t.clock.logger = c.Logger
 	t.transition.Store(&engine.Transition{})
 	var err error
 	t.seal, err = newSeal(t.random)
@@ -82,7 +83,7 @@ const dormantBytes = 150
 
 // populate starts the actors with the replayed state.
 func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *ref) error {
-	t.clock.resume(r.steady)
+	t.clock.resume(r.steady, r.seen)
 	t.transition.Store(&r.transition)
 	idle, err := r.settle(t.keys)
 	if err != nil {

@@ -18,6 +18,7 @@ type reference struct {
 	days      map[engine.Date]int // admitted
 	slack     map[engine.Date]int // the most that crashes have cost
 	refunded  map[engine.Date]int
+	latest    engine.Date // day that certainly was leased from: the day that counts is never before it
 	allowance engine.Allowance
 	suspended bool
 }
@@ -37,6 +38,18 @@ func newReference(number int, m *member, allowance engine.Allowance) *reference 
 		number: number, email: m.email, token: m.token, allowance: allowance,
 		days: map[engine.Date]int{}, slack: map[engine.Date]int{}, refunded: map[engine.Date]int{},
 	}
+}
+
+// today is the day that counts: that of the wall clock, but never one before a day that was leased from.
+func (r *reference) today(wall time.Time) engine.Date { return max(engine.DateOf(wall), r.latest) }
+
+// counts takes over the day that the node says to count for; false when it has gone back.
+func (r *reference) counts(day engine.Date, wall time.Time) bool {
+	today := r.today(wall)
+	if day > engine.DateOf(wall) {
+		r.latest = max(r.latest, day) // of a lease of which nothing was admitted
+	}
+	return day >= today
 }
 
 // within counts the admissions of the last minute of true time.
@@ -83,7 +96,6 @@ type world struct {
 
 // judge holds an admission against the reference.
 func (w *world) judge(r *reference, key referenceKey, grant engine.Grant, err error) error {
-	day := engine.DateOf(w.clock.read())
 	switch {
 	case err != nil:
 		return fmt.Errorf("admission: %w", err)
@@ -94,7 +106,12 @@ func (w *world) judge(r *reference, key referenceKey, grant engine.Grant, err er
 		return nil
 	case grant.Account != uint64(r.number) || key.revoked || r.suspended:
 		return fmt.Errorf("a bad key is let in: %+v", grant)
-	case grant.Admitted:
+	case !r.counts(grant.At.Day, w.clock.read()):
+		return fmt.Errorf("the day that counts went back from %s to %s", r.today(w.clock.read()), grant.At.Day)
+	}
+	day := grant.At.Day
+	if grant.Admitted {
+		r.latest = day
 		r.admitted = append(r.admitted, w.now)
 		r.days[day]++
 		w.granted++
@@ -129,7 +146,10 @@ func (w *world) inspect(r *reference) error {
 	if err != nil {
 		return err
 	}
-	day := engine.DateOf(w.clock.read())
+	day := engine.DateOf(verdict.Day.Reset) - 1
+	if !r.counts(day, w.clock.read()) {
+		return fmt.Errorf("account %d counts for %s after %s", r.number, day, r.today(w.clock.read()))
+	}
 	spent := verdict.Day.Limit - verdict.Day.Remaining
 	least, most := min(r.allowance.Day, r.days[day]), min(r.allowance.Day, r.days[day]+r.slack[day])
 	if spent < least || spent > most && len(r.days) <= daysCertain {

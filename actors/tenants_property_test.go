@@ -86,7 +86,7 @@ func (w *world) ask(t *rapid.T, r *reference) {
 		}
 		if refund && grant.Admitted && grant.Account != 0 {
 			w.Refund(grant)
-			day := engine.DateOf(grant.At.Wall)
+			day := grant.At.Day
 			r.days[day]--
 			r.refunded[day]++
 			r.admitted = r.admitted[:len(r.admitted)-1]
@@ -153,12 +153,12 @@ func (w *world) operate(t *rapid.T, r *reference) {
 
 // end stops the node, cleanly or not, and starts it again some time later.
 func (w *world) end(t *rapid.T, crash bool) {
-	today := engine.DateOf(w.clock.read())
-	if crash {
-		today = 0
-	}
 	for _, r := range w.accounts {
-		r.forfeit(w.lease, today)
+		returned := r.today(w.clock.read()) // a clean stop costs nothing of it
+		if crash {
+			returned = 0
+		}
+		r.forfeit(w.lease, returned)
 	}
 	journal := w.ended(crash)
 	down := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 10 * time.Hour}).Draw(t, "down")

@@ -239,6 +239,7 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.View) (outco
 		outcome.loads = outcome.loads || publishes(event)
 	}
 	outcome.board = c.book.Board()
+	outcome.until = outcome.board.FreshUntil()
 	outcome.view = c.foresee(before)
 	return outcome
 }

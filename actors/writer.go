@@ -1,6 +1,12 @@
 package actors
 
-import "sync"
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/wal"
+)
 
 // job is one thing that the writer does: append records, or let go of old ones.
 type job struct {
@@ -25,14 +31,16 @@ type dropped struct {
 // writer is the goroutine that waits for the disk, so that no actor does. It does one job at a time: the
 // journal actor gives it the next one after the outcome of the last.
 type writer struct {
+	vitals  *vitals
+	clock   *steadyClock
 	journal Journal
 	jobs    chan job // one place: taking never blocks the actor
 	done    sync.WaitGroup
 	to      *ref
 }
 
-func newWriter(journal Journal) *writer {
-	return &writer{journal: journal, jobs: make(chan job, 1)}
+func newWriter(journal Journal, v *vitals, clock *steadyClock) *writer {
+	return &writer{journal: journal, vitals: v, clock: clock, jobs: make(chan job, 1)}
 }
 
 // start lets it work and report to the journal actor.
@@ -46,13 +54,62 @@ func (w *writer) take(j job) { w.jobs <- j }
 
 func (w *writer) run() {
 	defer w.done.Done()
-	for j := range w.jobs {
-		if j.dropBefore > 0 {
-			w.to.send(&dropped{err: w.journal.DropBefore(j.dropBefore)})
-			continue
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case j, more := <-w.jobs:
+			if !more {
+				return
+			}
+			w.do(j)
+		case <-ticker.C:
+			w.clock.look()
+			w.lookAtSpace()
 		}
-		last, err := w.journal.Append(j.expected, j.records)
-		w.to.send(&written{last: last, err: err})
+	}
+}
+
+func (w *writer) do(j job) {
+	if j.dropBefore > 0 {
+		w.to.send(&dropped{err: w.journal.DropBefore(j.dropBefore)})
+		return
+	}
+	last, err := w.journal.Append(j.expected, j.records)
+	if errors.Is(err, wal.ErrNoSpace) {
+		w.vitals.refused.Store(int64(batchBytes(j.records)))
+		w.vitals.full.Begin(w.vitals.clock())
+	}
+	w.to.send(&written{last: last, err: err})
+}
+
+// lookEvery is how often the writer looks, while it has nothing to write, whether it could, and at the clock. A disk that fills up shows
+// within a second, and one that has space again within five.
+const lookEvery = 500 * time.Millisecond
+
+// spaceMargin is what must be free beyond the least that can be written until a disk has space again.
+const spaceMargin = 64 << 10
+
+// spacious is a journal that can tell, without writing, whether it would take so many bytes.
+type spacious interface{ Room(bytes int64) error }
+
+// lookAtSpace notes whether there is space, and has a snapshot that failed tried again when there is.
+func (w *writer) lookAtSpace() {
+	journal, tells := w.journal.(spacious)
+	if !tells {
+		return
+	}
+	now := w.vitals.clock()
+	switch {
+	case errors.Is(journal.Room(0), wal.ErrNoSpace):
+		w.vitals.full.Begin(now)
+	case journal.Room(max(spaceMargin, w.vitals.refused.Load())) == nil:
+		w.vitals.refused.Store(0)
+		w.vitals.full.Calm(now)
+	}
+	if wanted := w.vitals.wanted.Load(); wanted > 0 && journal.Room(wanted) == nil {
+		w.vitals.wanted.Store(0)
+		w.to.send(&again{})
 	}
 }
 

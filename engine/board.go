@@ -143,3 +143,32 @@ func newPage[T any](items []T, total int, cut Cut, changesAt time.Time) *Page[T]
 	}
 	return &Page[T]{Items: items, Total: total, Next: next, ChangesAt: changesAt}
 }
+
+// FreshUntil is when the last offer of an active institution expires: until then something current is published. Zero without offers.
+func (b *Board) FreshUntil() time.Time {
+	var until time.Time
+	for _, q := range b.quotes {
+		if institution, known := b.catalogue.Institution(q.key.Institution); !known || !institution.Active { // P7
+			continue
+		}
+		for _, offer := range q.offers {
+			if offer.ExpiresAt.After(until) {
+				until = offer.ExpiresAt
+			}
+		}
+	}
+	return until
+}
+
+// SeenAt is when a source was heard last, zero without offers.
+func (b *Board) SeenAt() time.Time {
+	var seen time.Time
+	for _, q := range b.quotes {
+		for _, offer := range q.offers {
+			if offer.LastCheckedAt.After(seen) {
+				seen = offer.LastCheckedAt
+			}
+		}
+	}
+	return seen
+}
