@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // logOptions say how a command logs.
@@ -80,7 +81,11 @@ func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool { return
 // Handle writes the line.
 func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
 	var line bytes.Buffer
-	fmt.Fprintf(&line, "%s %-5s %s", record.Time.UTC().Format("2006-01-02T15:04:05Z"), record.Level, record.Message)
+	message := record.Message
+	if strings.ContainsFunc(message, unprintable) || !utf8.ValidString(message) {
+		message = strconv.Quote(message)
+	}
+	fmt.Fprintf(&line, "%s %-5s %s", record.Time.UTC().Format("2006-01-02T15:04:05Z"), record.Level, message)
 	line.Write(h.attrs)
 	record.Attrs(func(attr slog.Attr) bool {
 		appendAttr(&line, h.group, attr)
@@ -132,8 +137,16 @@ func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	if attr.Value.Kind() == slog.KindTime {
 		text = attr.Value.Time().Format(time.RFC3339Nano)
 	}
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }) {
-		text = strconv.Quote(text)
-	}
-	fmt.Fprintf(line, " %s%s=%s", group, attr.Key, text)
+	fmt.Fprintf(line, " %s=%s", word(group+attr.Key), word(text))
 }
+
+// word is a name or a value as it stands in a line: quoted, unless nothing in it could pass for something else (S14).
+func word(text string) string {
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// unprintable tells what a terminal or a reader of lines could obey instead of showing it.
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }
