@@ -229,7 +229,9 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool, open doo
 }
 
 // Every history of both keys, revocations and crashes is one that a single counter could have given.
-func TestQ1_HistoriesAreLinearizable(t *testing.T) { checkHistories(t, histories, historiesCrashed, directly) }
+func TestQ1_HistoriesAreLinearizable(t *testing.T) {
+	checkHistories(t, histories, historiesCrashed, directly)
+}
 
 // checkHistories holds so many histories against the model, the first of them with a crash.
 func checkHistories(t *testing.T, count, withCrash int, open door) {

@@ -52,11 +52,11 @@ func boardModel() porcupine.Model {
 }
 
 // sides of the publications: the value tells the number. None jumps.
-func sideOf(number int) string { return fmt.Sprintf("59.%04d", number) }
+func sideOf(number int) string { return fmt.Sprintf("59.%06d", number) }
 
 func numberOf(side string) int {
 	number := -1
-	_, _ = fmt.Sscanf(side, "59.%04d", &number) // -1: it is none of ours
+	_, _ = fmt.Sscanf(side, "59.%06d", &number) // -1: it is none of ours
 	return number
 }
 

@@ -56,12 +56,23 @@ type node struct {
 
 	mu  sync.Mutex
 	all [][]byte // every record, those that were dropped behind a snapshot included
+	ill error    // what the disk answers every append; nil = it is well
 }
 
-// keep notes records before they are durable.
+// ail makes the disk ill, or well.
+func (n *node) ail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ill = err
+}
+
+// keep notes records before they are durable, unless the disk is ill.
 func (n *node) keep(records [][]byte) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.ill != nil {
+		return n.ill
+	}
 	for _, record := range records {
 		n.all = append(n.all, bytes.Clone(record))
 	}

@@ -92,11 +92,15 @@ type world struct {
 	booted   time.Duration // steady time of the last start
 	granted  int
 	refusals int
+	ill      error // what the disk answers at the moment
+	faults   int
 }
 
 // judge holds an admission against the reference.
 func (w *world) judge(r *reference, key referenceKey, grant engine.Grant, err error) error {
 	switch {
+	case w.suffered(err):
+		return nil
 	case err != nil:
 		return fmt.Errorf("admission: %w", err)
 	case grant.Account == 0:

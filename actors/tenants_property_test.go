@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 // accountsInWorld is how many accounts live side by side in one run: each is a sequence of its own, and all
@@ -34,7 +37,7 @@ func newWorld(t *rapid.T) *world {
 
 func (w *world) step(t *rapid.T) {
 	r := w.accounts[rapid.IntRange(0, len(w.accounts)-1).Draw(t, "account")]
-	switch action := rapid.IntRange(0, 19).Draw(t, "action"); action {
+	switch action := rapid.IntRange(0, 20).Draw(t, "action"); action {
 	case 0:
 		w.makeKey(t, r)
 	case 1:
@@ -56,12 +59,53 @@ func (w *world) step(t *rapid.T) {
 		if !isCode(err, engine.CodeInvalidCode) && !isCode(err, engine.CodeRateLimited) {
 			t.Fatalf("a wrong code: %v", err)
 		}
+	case 8:
+		w.fail(t, r)
 	default:
 		w.ask(t, r)
 	}
 	if err := w.inspect(r); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// fail has the disk refuse everything for a while, and then take it again; or fail once, which stops the node.
+func (w *world) fail(t *rapid.T, r *reference) {
+	w.faults++
+	full := rapid.Bool().Draw(t, "full")
+	w.ill = errPlanted
+	if full {
+		w.ill = wal.ErrNoSpace
+	}
+	w.ail(w.ill)
+	for range rapid.IntRange(1, 4).Draw(t, "in vain") {
+		switch rapid.IntRange(0, 3).Draw(t, "what") {
+		case 0:
+			w.makeKey(t, r)
+		case 1:
+			w.revoke(t, r)
+		case 2:
+			w.operate(t, r)
+		default:
+			w.ask(t, r)
+		}
+	}
+	w.ail(nil)
+	w.ill = nil
+	if stopped := w.Err() != nil; stopped {
+		if full {
+			t.Fatalf("a full disk stopped the node: %v", w.Err())
+		}
+		w.end(t, true)
+	}
+}
+
+// errPlanted is a disk that fails.
+var errPlanted = errors.New("planted")
+
+// suffered reports that an error is the disk's, which is ill: nothing has happened then.
+func (w *world) suffered(err error) bool {
+	return w.ill != nil && (isCode(err, engine.CodeReadOnly) || isCode(err, engine.CodeInternalError))
 }
 
 func (w *world) pass(d time.Duration) {
@@ -114,6 +158,7 @@ func (w *world) makeKey(t *rapid.T, r *reference) {
 	}
 	key, secret, err := w.CreateKey(r.token, "")
 	switch full := r.active() == engine.KeysActiveMax; {
+	case w.suffered(err):
 	case full && !isCode(err, engine.CodeKeyLimitReached), !full && err != nil:
 		t.Fatalf("%d keys are active: %v", r.active(), err)
 	case !full:
@@ -126,27 +171,32 @@ func (w *world) revoke(t *rapid.T, r *reference) {
 		return
 	}
 	at := rapid.IntRange(0, len(r.keys)-1).Draw(t, "revoked")
-	if err := w.RevokeKey(r.token, r.keys[at].id); err != nil {
+	switch err := w.RevokeKey(r.token, r.keys[at].id); {
+	case err == nil:
+		r.keys[at].revoked = true
+	case !w.suffered(err):
 		t.Fatal(err)
 	}
-	r.keys[at].revoked = true
 }
 
 func (w *world) operate(t *rapid.T, r *reference) {
-	id := uint64(r.number)
+	id, after := uint64(r.number), *r
 	var err error
 	switch rapid.IntRange(0, 2).Draw(t, "operation") {
 	case 0:
 		err = w.SuspendAccount(id, "abuse", "luis")
-		r.suspended = true
+		after.suspended = true
 	case 1:
 		err = w.RestoreAccount(id, "luis")
-		r.suspended = false
+		after.suspended = false
 	default:
-		r.allowance = engine.Allowance{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
-		err = w.LimitAccount(id, r.allowance, "luis")
+		after.allowance = engine.Allowance{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
+		err = w.LimitAccount(id, after.allowance, "luis")
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		*r = after
+	case !w.suffered(err):
 		t.Fatal(err)
 	}
 }
@@ -173,25 +223,81 @@ func (w *world) end(t *rapid.T, crash bool) {
 	}
 }
 
-// Q6: any run of accounts, keys, codes and quotas over restarts, crashes and clock steps is one that the
-// contract allows. -rapid.checks=5000 makes 100,000 sequences of it.
+// Q6: any run of accounts, keys, codes and quotas over restarts, crashes, failing disks and clock steps is one that the contract
+// allows. TestFaultsQ6_AccountsFollowTheContract makes 100,000 sequences of it.
 func TestQ6_AccountsFollowTheContract(t *testing.T) {
-	var mu sync.Mutex
-	worlds, granted, refused := 0, 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	worlds := 100
+	if raceDetector || testing.Short() {
+		worlds = 25
+	}
+	c := &contractCheck{most: worlds}
+	rapid.Check(t, c.play)
+	c.report(t)
+}
+
+// contractCheck plays worlds and counts what happened in them.
+type contractCheck struct {
+	most int // worlds
+
+	mu                               sync.Mutex
+	worlds, granted, refused, faults int
+}
+
+func (c *contractCheck) report(t *testing.T) {
+	t.Helper()
+	t.Logf("FIGURE %d sequences in %d nodes: %d requests admitted, %d refused, %d times an ill disk",
+		c.worlds*accountsInWorld, c.worlds, c.granted, c.refused, c.faults)
+	if c.granted == 0 || c.refused == 0 || c.faults == 0 {
+		t.Error("nothing was admitted, or nothing refused, or the disk was always well")
+	}
+}
+
+// play is one world.
+func (c *contractCheck) play(t *rapid.T) {
+	c.mu.Lock()
+	enough := c.worlds >= c.most
+	c.mu.Unlock()
+	if enough {
+		return
+	}
+	w := newWorld(t)
+	defer func() { w.stop() }()
+	for range rapid.IntRange(40, 300).Draw(t, "steps") {
+		w.step(t)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worlds, c.granted, c.refused, c.faults = c.worlds+1, c.granted+w.granted, c.refused+w.refusals, c.faults+w.faults
+}
+
+// controlWorld is a world whose journal acknowledges before it keeps; "" when nothing of it shows.
+func controlWorld(seed int) string {
+	return rapid.Custom(func(t *rapid.T) (fault string) {
 		w := newWorld(t)
 		defer func() { w.stop() }()
-		for range rapid.IntRange(40, 300).Draw(t, "steps") {
+		defer func() {
+			if thrown := recover(); thrown != nil {
+				fault = fmt.Sprint(thrown)
+			}
+		}()
+		for range 200 {
+			w.journal.mu.Lock()
+			w.journal.lazy, w.journal.around = true, func(string) error { return errPlanted } // a snapshot would keep what it forgets
+			w.journal.mu.Unlock()
 			w.step(t)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		worlds, granted, refused = worlds+1, granted+w.granted, refused+w.refusals
-	})
-	t.Logf("%d sequences in %d nodes: %d requests admitted, %d refused", worlds*accountsInWorld, worlds, granted, refused)
-	if granted == 0 || refused == 0 {
-		t.Error("nothing was admitted, or nothing refused")
+		return ""
+	}).Example(seed)
+}
+
+func TestQ6_Control_JournalThatForgets(t *testing.T) {
+	for seed := range 50 {
+		if fault := controlWorld(seed); fault != "" {
+			t.Logf("caught in world %d: %.200s", seed, fault)
+			return
+		}
 	}
+	t.Error("a journal that acknowledges before it keeps is not caught")
 }
 
 // everything is the journal as if nothing had ever been dropped.
@@ -227,7 +333,15 @@ func replayed(t fatalist, c Config, journal Journal) *tenantReplay {
 
 // A snapshot and the records behind it tell the same as all records from the first.
 func TestW9_SnapshotAndTailAreTheWholeReplay(t *testing.T) {
+	left := 100
+	if raceDetector || testing.Short() {
+		left = 40
+	}
 	rapid.Check(t, func(t *rapid.T) {
+		if left == 0 {
+			return
+		}
+		left--
 		w := newWorld(t)
 		defer func() { w.stop() }()
 		for range rapid.IntRange(20, 100).Draw(t, "steps") {

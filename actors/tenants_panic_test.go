@@ -1,0 +1,404 @@
+package actors
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// sabotage says over which letters an actor panics, by chance.
+type sabotage struct {
+	mu        sync.Mutex
+	random    *rand.Rand
+	reading   int  // one in so many letters whose panic costs a question; 0 = none
+	changing  int  // one in so many letters whose panic stops the node, once; 0 = none
+	forgetful bool // planted: the actor of an account is started again empty, as the library does it by itself
+
+	questions int            // that a panic cost
+	crowds    int            // the same, of questions to several actors at once
+	stops     int            // of the node
+	kinds     map[string]int // letters that were hit
+}
+
+// strike decides over a letter.
+func (s *sabotage) strike(r resident, l letter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	vital := r.vital(l)
+	if _, end := l.(*halt); end || vital && s.stops > 0 {
+		return false
+	}
+	odds := s.reading
+	if vital {
+		odds = s.changing
+	}
+	if odds == 0 || s.random.IntN(odds) > 0 {
+		return false
+	}
+	s.kinds[fmt.Sprintf("%T over %T", r, l)]++
+	switch l.(type) {
+	case *refund: // nobody hears of it
+	case *census: // of all shards together one is heard of
+		s.crowds++
+	default:
+		if vital {
+			s.stops++
+		} else {
+			s.questions++
+		}
+	}
+	return true
+}
+
+// saboteur stands between a mailbox and its resident.
+type saboteur struct {
+	resident
+	*sabotage
+}
+
+// receive is resident. A fact is also hit when its work is done: half of what it was there for.
+func (s *saboteur) receive(l letter) {
+	if shard, is := s.resident.(*shardActor); is {
+		for _, one := range shard.live { // the shard alone sends to them
+			s.enlist(one.ref)
+		}
+	}
+	if !s.strike(s.resident, l) {
+		s.resident.receive(l)
+		return
+	}
+	account, is := s.resident.(*accountActor)
+	if is && s.forgetful {
+		account.startAgain()
+		l.settle(internal(nil))
+		return
+	}
+	if !l.question() {
+		s.resident.receive(l)
+	}
+	panic("planted")
+}
+
+// startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was made of.
+func (a *accountActor) startAgain() {
+	record := a.account.Record()
+	a.account = engine.NewAccount(a.id)
+	a.account.Apply(&engine.AccountCreated{Account: a.id, Email: record.Email, At: record.CreatedAt})
+	for _, key := range record.Keys {
+		a.account.Apply(&engine.KeyCreated{Account: a.id, Key: key})
+	}
+	a.settleParked(internal(nil))
+	a.leasing, a.flight = false, nil
+}
+
+// enlist puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.
+func (s *sabotage) enlist(to *ref) bool {
+	to.mailbox.mu.Lock()
+	defer to.mailbox.mu.Unlock()
+	if to.mailbox.running {
+		return false
+	}
+	inner := to.mailbox.host.resident
+	if before, already := inner.(*saboteur); already {
+		inner = before.resident
+	}
+	to.mailbox.host.resident = &saboteur{inner, s}
+	return true
+}
+
+// enlistAll puts saboteurs in front of all actors of a node.
+func (s *sabotage) enlistAll(n *node) {
+	all := slices.Concat(n.heirs, []*ref{n.directory})
+	if n.tenants.strangers != nil {
+		all = slices.Concat(all, n.tenants.strangers.refs)
+	}
+	for _, to := range all {
+		for !s.enlist(to) {
+			runtime.Gosched()
+		}
+	}
+}
+
+// shaken is a node whose actors panic, with the record of what was acknowledged.
+type shaken struct {
+	*node
+	random   *rand.Rand
+	plan     *sabotage
+	members  []*survivor
+	visitors int       // addresses used up
+	entered  time.Time // when the accounts logged in
+	shown    int       // newest publication that was acknowledged
+	asked    int       // publications
+
+	mu       sync.Mutex
+	faults   []string
+	internal int // answers of internal errors
+	answers  int
+}
+
+// survivor is what an account was answered.
+type survivor struct {
+	*member
+	number   int
+	admitted int
+	slack    int // what stops may have cost it
+	maybe    int // keys whose revocation nobody answered
+}
+
+func (w *shaken) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+// shakenAccounts is how many accounts ask side by side; what one of them loses may cost no other one anything.
+const shakenAccounts = 4
+
+func newShaken(t testing.TB, seed uint64) *shaken {
+	w := &shaken{random: rand.New(rand.NewPCG(5, seed))}
+	w.node = startNode(t, Config{
+		Terms:         engine.Terms{Allowance: engine.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}},
+		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: askTimeoutDefault,
+	})
+	publishing(w.node)
+	w.entered = w.clock.read()
+	for number := 1; number <= shakenAccounts; number++ {
+		w.members = append(w.members, &survivor{member: w.join(number, 1), number: number})
+	}
+	return w
+}
+
+// heard judges an answer. Every question must have one; only a node that stops may refuse, and only a panic may be an internal error.
+func (w *shaken) heard(what string, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answers++
+	stopped := w.Err() != nil
+	switch {
+	case err == nil:
+		return true
+	case err == error(errExpired):
+		w.faults = append(w.faults, what+": the message is lost: "+err.Error())
+	case isCode(err, engine.CodeInternalError):
+		w.internal++
+	case stopped && (isCode(err, engine.CodeReadOnly) || isCode(err, engine.CodeDataUnavailable)):
+	case isCode(err, engine.CodeKeyLimitReached), isCode(err, engine.CodeRequestedTooSoon), isCode(err, engine.CodeRateLimited):
+	default:
+		w.faults = append(w.faults, fmt.Sprintf("%s: %v", what, err))
+	}
+	return false
+}
+
+// live has everybody ask for a while, with panics.
+func (w *shaken) live(plan *sabotage, requests int) {
+	w.plan, w.internal = plan, 0
+	plan.random, plan.kinds = rand.New(rand.NewPCG(w.random.Uint64(), 1)), map[string]int{}
+	plan.enlistAll(w.node)
+	var all sync.WaitGroup
+	for _, s := range w.members {
+		random := rand.New(rand.NewPCG(w.random.Uint64(), 2))
+		all.Go(func() {
+			for range requests {
+				w.use(s, random)
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 3))
+	all.Go(func() {
+		for range requests {
+			w.operate(random)
+		}
+	})
+	all.Wait()
+	w.settleUp()
+}
+
+// use is one request in the name of an account.
+func (w *shaken) use(s *survivor, random *rand.Rand) {
+	switch kind := random.IntN(20); kind {
+	case 0:
+		_, err := w.Usage(s.token)
+		w.heard("usage", err)
+	case 1:
+		_, err := w.Keys(s.token)
+		w.heard("keys", err)
+	case 2:
+		_, _, err := w.ShowAccount(uint64(s.number))
+		w.heard("show", err)
+	case 3:
+		if key, _, err := w.CreateKey(s.token, "spare"); w.heard("create", err) {
+			if !w.heard("revoke", w.RevokeKey(s.token, key.ID)) {
+				s.maybe++
+			}
+		}
+	default:
+		grant, err := w.Admit(engine.Caller{Key: s.keys[0], HasKey: true})
+		if w.heard("admit", err) && (!grant.Admitted || grant.Account != uint64(s.number)) {
+			w.fail("account %d is answered %+v", s.number, grant)
+		} else if err == nil {
+			s.admitted++
+		}
+	}
+}
+
+// operate is one thing that is no account's: publications, readers, visitors, sweeps.
+func (w *shaken) operate(random *rand.Rand) {
+	switch random.IntN(6) {
+	case 0:
+		w.asked++
+		w.clock.advance(time.Second)
+		_, err := w.Observe([]engine.Refresh{saying("bhd-site", w.clock.read(), "USD", "58.00", sideOf(w.asked), "bhd")})
+		if w.heard("publish", err) {
+			w.shown = w.asked
+		}
+	case 1:
+		page, err := w.Ranking(usdRanking())
+		if w.heard("ranking", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
+			w.fail("publication %d was acknowledged, and %s is shown", w.shown, page.Items[0].Sell)
+		}
+	case 2:
+		page, err := w.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 10}})
+		if w.heard("rates", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
+			w.fail("publication %d was acknowledged, and the directory shows %s", w.shown, page.Items[0].Sell)
+		}
+	case 3:
+		w.visitors++
+		w.heard("code", w.RequestCode(mustEmail(w.t, fmt.Sprintf("visitor%d@example.com", w.visitors)), client(5000+w.visitors)))
+	case 4:
+		_, err := w.ListAccounts()
+		w.heard("list", err)
+	case 5:
+		_, err := w.Admit(engine.Caller{Address: client(9000 + random.IntN(1<<20))})
+		w.heard("stranger", err)
+		for _, shard := range w.tenants.shards.refs {
+			shard.send(&sweep{})
+		}
+	}
+}
+
+// settleUp holds the node against the record, and starts it again when it has stopped.
+func (w *shaken) settleUp() {
+	w.plan.mu.Lock()
+	w.plan.reading, w.plan.changing = 0, 0
+	questions, crowds, stops := w.plan.questions, w.plan.crowds, w.plan.stops
+	w.plan.mu.Unlock()
+	if stopped := w.Err() != nil; stopped != (stops > 0) {
+		w.fail("%d panics over changes, and the node says %v", stops, w.Err())
+	}
+	if w.internal < questions || stops == 0 && w.internal > questions+crowds {
+		w.fail("%d panics over questions, %d internal errors", questions, w.internal)
+	}
+	if stops > 0 {
+		w.stop()
+		w.boot(w.journal.crashed())
+		for _, s := range w.members {
+			s.slack += 2 * engine.LeaseDefault
+		}
+	}
+	for _, s := range w.members {
+		w.settleMember(s)
+	}
+	if page, err := w.Ranking(usdRanking()); err != nil || numberOf(page.Items[0].Sell.String()) < w.shown {
+		w.fail("publication %d was acknowledged, afterwards: %+v, %v", w.shown, page, err)
+	}
+}
+
+// settleMember wants what was counted to be counted still, and what was made to be there.
+func (w *shaken) settleMember(s *survivor) {
+	record, verdict, err := w.ShowAccount(uint64(s.number))
+	if err != nil {
+		w.fail("account %d: %v", s.number, err)
+		return
+	}
+	spent := verdict.Day.Limit - verdict.Day.Remaining
+	if spent < s.admitted || spent > s.admitted+s.slack {
+		w.fail("account %d: %d were admitted, %d are spent, %d may be lost", s.number, s.admitted, spent, s.slack)
+	}
+	active := 0
+	for _, key := range record.Keys {
+		if key.Active() {
+			active++
+		}
+	}
+	if first := record.Keys[slices.IndexFunc(record.Keys, func(k engine.KeyRecord) bool { return k.ID == s.ids[0] })]; !first.Active() || active > engine.KeysActiveMax {
+		w.fail("account %d: %d active keys, the first %+v", s.number, active, first)
+	}
+	for _, key := range record.Keys { // whoever heard nothing tries again
+		if key.Active() && key.ID != s.ids[0] {
+			if err := w.RevokeKey(s.token, key.ID); err != nil {
+				w.fail("account %d: revoke: %v", s.number, err)
+			}
+		}
+	}
+}
+
+// checkPanics has so many panics over questions, then so many that stop the node.
+func checkPanics(t *testing.T, questions, stops int) {
+	t.Helper()
+	w := newShaken(t, 1)
+	hit := map[string]int{}
+	costs, ends := 0, 0
+	for round := 0; (costs < questions || ends < stops) && len(w.faults) == 0; round++ {
+		plan, requests := &sabotage{reading: 6}, 100
+		if costs >= questions || round%8 == 7 && ends < stops {
+			plan, requests = &sabotage{reading: 40, changing: 1 + w.random.IntN(60)}, 40
+		}
+		w.live(plan, requests)
+		costs, ends = costs+plan.questions, ends+plan.stops
+		for kind, count := range plan.kinds {
+			hit[kind] += count
+		}
+		if round%200 == 199 {
+			t.Logf("PROGRESS %d panics over questions, %d over changes", costs, ends)
+		}
+		w.pass(2 * time.Minute)
+		w.renew()
+	}
+	for _, fault := range w.faults {
+		t.Error(fault)
+	}
+	if costs < questions || ends < stops {
+		t.Fatalf("%d panics over questions, %d over changes", costs, ends)
+	}
+	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of letters, in %d answers: no count fell, no message was lost",
+		costs, ends, len(hit), w.answers)
+}
+
+// renew goes on to the next noon when the sessions have ended: an address gets only so many letters in a day, and no midnight must fall
+// between a request and the look at its count.
+func (w *shaken) renew() {
+	if w.clock.read().Sub(w.entered) < engine.SessionLifetime-5*time.Minute {
+		return
+	}
+	w.pass(24*time.Hour - w.clock.read().Sub(noon)%(24*time.Hour))
+	w.asked++
+	observe(w.t, w.System, saying("bhd-site", w.clock.read(), "USD", "58.00", sideOf(w.asked), "bhd"))
+	w.shown, w.entered = w.asked, w.clock.read()
+	for _, s := range w.members {
+		s.token = w.login(s.email, client(20_000+w.random.IntN(1<<20)))
+		s.admitted, s.slack = 0, 0
+	}
+}
+
+// A panic over any letter, before its work or behind it, costs the question, or stops the node when something could be half changed.
+// Whichever: no count falls, nothing acknowledged is gone, and everybody is answered.
+func TestQ5_PanicsOverAnyLetter(t *testing.T) { checkPanics(t, 400, 12) }
+
+// The library's own supervisor would start the actor again, empty: its counts fall.
+func TestQ5_Control_EmptyRestart(t *testing.T) {
+	w := newShaken(t, 2)
+	for round := 0; round < 20 && len(w.faults) == 0; round++ {
+		w.live(&sabotage{reading: 10, forgetful: true}, 50)
+	}
+	if len(w.faults) == 0 {
+		t.Error("an actor that is started again empty is not caught")
+		return
+	}
+	t.Logf("caught: %s", w.faults[0])
+}
