@@ -33,6 +33,7 @@ type storm struct {
 	office  *postOffice
 	program string // "" = as users build it
 	dir     string // of the data
+	socket  string // of the management: beside the data, because not every file system holds one
 	auditor string // key that is not in the ledger
 	seed    uint64
 	cycles  int
@@ -47,7 +48,10 @@ func newStorm(t *testing.T, x terms, place, program string) *storm {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	s := &storm{t: t, ledger: newLedger(x), office: newPostOffice(t), program: program, dir: filepath.Join(place, "data"), seed: seed}
+	s := &storm{
+		t: t, ledger: newLedger(x), office: newPostOffice(t), program: program, seed: seed,
+		dir: filepath.Join(place, "data"), socket: filepath.Join(t.TempDir(), "admin.sock"),
+	}
 	s.auditor = prepare(t, s.dir, 1, apitest.KeysRequired())[0]
 	for i := range s.callers {
 		s.callers[i] = newCaller("")
@@ -90,7 +94,8 @@ func (s *storm) enrol(n *node) error {
 
 // launch starts the node and does not wait.
 func (s *storm) launch() *node {
-	return launch(s.t, command{program: s.program, args: serveArgs(s.dir, append(s.office.args(), s.ledger.terms.args()...)...)})
+	args := append(s.office.args(), "--admin-socket", s.socket)
+	return launch(s.t, command{program: s.program, args: serveArgs(s.dir, append(args, s.ledger.terms.args()...)...)})
 }
 
 // crash is how a node ends in a cycle: it must be over when that returns, and the data directory as it is after the crash.

@@ -30,7 +30,7 @@ const (
 	linesMax = 20_000
 	// runAs makes the test binary run as one of children instead of running tests: a small child is started faster than
 	// the program.
-	runAs = "TASARD_FAULTS_CHILD"
+	runAs = "FAULTS_CHILD"
 )
 
 // children are what the test binary can be besides the tests: each returns its exit code. A test starts one with
@@ -57,8 +57,13 @@ func TestMain(m *testing.M) {
 // scratch is one directory for all tests of a run: for programs, which are built once.
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "tasard-faults-") })
 
-// plainProgram is the program as users build it.
-var plainProgram = sync.OnceValues(func() (string, error) { return buildProgram("tasard") })
+// plainProgram is the program as users build it. A test that runs apart is told where it is.
+var plainProgram = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(programMark); path != "" {
+		return path, nil
+	}
+	return buildProgram("tasard")
+})
 
 // program is the path of the program, built once in a run.
 func program(t *testing.T) string {
@@ -153,12 +158,13 @@ func serveArgs(data string, more ...string) []string {
 
 // node is the program in a process of its own.
 type node struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	url  string        // where it listens, once listening has returned
-	data string        // "" when the command names none
-	done chan struct{} // closed when the process is over and its output is read
-	fine bool          // it was ended on purpose, in the way that was wanted
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string        // where it listens, once listening has returned
+	data   string        // "" when the command names none
+	socket string        // of its management
+	done   chan struct{} // closed when the process is over and its output is read
+	fine   bool          // it was ended on purpose, in the way that was wanted
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
@@ -182,7 +188,10 @@ func launch(t *testing.T, c command) *node {
 	n := &node{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{}), more: make(chan struct{})}
 	for i, word := range c.args {
 		if word == "--data" && i+1 < len(c.args) {
-			n.data = c.args[i+1]
+			n.data, n.socket = c.args[i+1], filepath.Join(c.args[i+1], "admin.sock")
+		}
+		if word == "--admin-socket" && i+1 < len(c.args) { // it stands behind --data: see serveArgs
+			n.socket = c.args[i+1]
 		}
 	}
 	n.cmd.Env = append(os.Environ(), c.env...)
@@ -369,8 +378,8 @@ func (n *node) stop() {
 	n.fine = true
 }
 
-// admin is a caller of the management socket of the node, which lies in its data directory.
-func (n *node) admin() *caller { return newAdmin(filepath.Join(n.data, "admin.sock")) }
+// admin is a caller of the management socket of the node.
+func (n *node) admin() *caller { return newAdmin(n.socket) }
 
 // mustGet is one request without a key that must be answered 200.
 func (n *node) mustGet(path string) string {

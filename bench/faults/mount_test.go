@@ -1,0 +1,176 @@
+//go:build faults
+
+package faults
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// apartMark names the test that runs in namespaces of its own, and programMark the program that has been built for it.
+const (
+	apartMark   = "FAULTS_APART"
+	programMark = "FAULTS_PROGRAM"
+)
+
+// apart runs a test in a process with mounts and process numbers of its own, so that nothing that it mounts or starts is left
+// when it ends, however it ends: it is the first process there, and with it the kernel ends the others and takes the mounts and
+// their loop devices down. It is true in that process, and false, after it has ended, in the caller's, who then returns.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(apartMark) == t.Name() {
+		return true
+	}
+	needRoot(t)
+	need(t, "util-linux", "unshare")
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
+		os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=20m")
+	cmd.Env = append(os.Environ(), apartMark+"="+t.Name(), programMark+"="+program(t))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	cmd.Stdout, cmd.Stderr = write, write
+	ended := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the signal at the parent's death is sent at the death of the thread
+		defer write.Close()
+		ended <- cmd.Run()
+	}()
+	var rest []string
+	for scanner := bufio.NewScanner(read); scanner.Scan(); {
+		line := scanner.Text()
+		switch at := max(strings.Index(line, "FIGURE "), strings.Index(line, "PROGRESS "), strings.Index(line, "NEEDS ")); {
+		case strings.Contains(line, "_test.go:") && at >= 0:
+			t.Log(line[at:])
+		default:
+			rest = append(rest, line)
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Fatalf("%v:\n%s", err, strings.Join(rest[max(0, len(rest)-200):], "\n"))
+	}
+	return false
+}
+
+// volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
+type volume struct {
+	t      *testing.T
+	kind   string // ext4 or xfs
+	place  string
+	device *os.File // as long as it is open the device is there; it goes with the last user
+}
+
+// newVolume makes a file system and mounts it. options are those of mkfs.
+func newVolume(t *testing.T, kind, size string, options ...string) *volume {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "tasard-faults-") // in memory: a power cut costs no wear
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	image := filepath.Join(dir, "image")
+	for _, words := range [][]string{
+		{"truncate", "-s", size, image},
+		append(append([]string{"mkfs." + kind}, options...), image),
+	} {
+		if output, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, output)
+		}
+	}
+	v := &volume{t: t, kind: kind, place: filepath.Join(dir, "mount")}
+	if err := os.Mkdir(v.place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if v.device, err = attach(image); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.device.Close() })
+	v.mount()
+	t.Cleanup(func() { _ = unix.Unmount(v.place, unix.MNT_DETACH) })
+	return v
+}
+
+// attach makes a loop device of a file. It vanishes when nobody has it open or mounted any more.
+func attach(image string) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	file, err := os.OpenFile(image, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the device has it
+	for range 100 {    // another process may take the free number first
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("look for a free loop device: %w", err)
+		}
+		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		config := unix.LoopConfig{Fd: uint32(file.Fd())}
+		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
+		if err == nil {
+			return device, nil
+		}
+		_ = device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("make /dev/loop%d: %w", number, err)
+		}
+	}
+	return nil, errors.New("no loop device is free")
+}
+
+func (v *volume) mount() {
+	v.t.Helper()
+	if err := unix.Mount(v.device.Name(), v.place, v.kind, unix.MS_NOATIME, ""); err != nil {
+		v.t.Fatalf("mount %s: %v", v.kind, err)
+	}
+}
+
+// shutdownFlags tells what a file system does before it is gone: nothing, not even with its own journal.
+const shutdownFlags = 2
+
+// cut takes the power from the file system: what is not in its journal or on the device is lost. It is the ioctl
+// EXT4_IOC_SHUTDOWN of ext4 and GOINGDOWN of XFS, which have one number.
+func (v *volume) cut() {
+	v.t.Helper()
+	place, err := os.Open(v.place)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer place.Close()
+	const request = 2<<30 | 4<<16 | 'X'<<8 | 125 // _IOR('X', 125, u32)
+	flags := uint32(shutdownFlags)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, place.Fd(), request, uintptr(unsafe.Pointer(&flags))); errno != 0 {
+		v.t.Fatalf("shut %s down: %v", v.kind, errno)
+	}
+}
+
+// again mounts what a power cut has left. Nobody may have a file of it open.
+func (v *volume) again() {
+	v.t.Helper()
+	if err := unix.Unmount(v.place, 0); err != nil {
+		v.t.Fatalf("unmount %s: %v", v.kind, err)
+	}
+	v.mount()
+}

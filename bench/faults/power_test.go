@@ -1,0 +1,69 @@
+//go:build faults
+
+package faults
+
+import (
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeze stops a node in the middle of whatever it does, and returns when all of its threads stand. The program must be the
+// child itself, not a prefix.
+func (n *node) freeze() {
+	n.t.Helper()
+	n.send(syscall.SIGSTOP)
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, n.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if err == nil {
+			return
+		}
+		if err != unix.EINTR { //nolint:errorlint // a number of the kernel
+			n.t.Fatalf("wait until the node stands: %v", err)
+		}
+	}
+}
+
+// powerCut is how a node on a volume loses power. The node stands first: else the kernel lets answers out that it gave while
+// the file system went down.
+func (v *volume) powerCut(n *node) {
+	n.freeze()
+	v.cut()
+	n.kill()
+	v.again()
+}
+
+// unsynced is the program with a bug: it never waits for the disk.
+func unsynced(t *testing.T) string {
+	t.Helper()
+	return mutant(t, "unsynced", "wal/log.go", "if err := l.store.Sync(); err != nil {", "if err := error(nil); err != nil {")
+}
+
+// volumeTerms are those of the nodes that lose power.
+func volumeTerms() terms { return terms{day: 20_000, minute: 60_000, lease: 16} }
+
+// losePower cuts the power of a node on a kind of file system so often, then that of one that does not sync.
+func losePower(t *testing.T, kind string, cycles int, size string, options ...string) {
+	t.Helper()
+	need(t, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs"}[kind], "mkfs."+kind)
+	if !apart(t) {
+		return
+	}
+	v := newVolume(t, kind, size, options...)
+	s := newStorm(t, volumeTerms(), v.place, "")
+	s.rage(cycles, v.powerCut)
+	figure(t, "power cut, %s: %v", kind, s)
+
+	v = newVolume(t, kind, size, options...)
+	s = newStorm(t, volumeTerms(), v.place, unsynced(t))
+	s.catch(v.powerCut, lost, granted)
+	figure(t, "control, %s without sync: found after %d power cuts: %v", kind, s.cycles, s)
+}
+
+// TestFaultsW2_PowerCutExt4 cuts the power under load on ext4 (W2, Q2, S7).
+func TestFaultsW2_PowerCutExt4(t *testing.T) { losePower(t, "ext4", 500, "256M", "-q", "-F") }
+
+// TestFaultsW2_PowerCutXFS is the same on XFS.
+func TestFaultsW2_PowerCutXFS(t *testing.T) { losePower(t, "xfs", 300, "512M", "-q", "-f") }
