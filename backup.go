@@ -250,7 +250,7 @@ func (n *adminNode) copy(ctx context.Context) (*nodeCopy, error) {
 	c := &nodeCopy{ctx: ctx, cancel: cancel, silent: time.AfterFunc(backupSilence, cancel)}
 	req, err := http.NewRequestWithContext(asking, http.MethodGet, "http://tasard"+backupPath, nil)
 	if err == nil {
-		c.res, err = n.http.Do(req)
+		c.res, err = n.http.Do(req) //nolint:bodyclose // nodeCopy.close does
 	}
 	if err != nil {
 		c.silent.Stop()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -183,7 +184,7 @@ func TestBackup_OneAtATime(t *testing.T) {
 	}
 	p := &pacer{ctx: t.Context(), leaving: make(chan struct{}), wait: time.NewTimer(0), stalled: time.NewTimer(time.Hour)}
 	close(p.leaving)
-	if err := p.take(backupBytesASecond * 60); err != errLeaving {
+	if err := p.take(backupBytesASecond * 60); !errors.Is(err, errLeaving) {
 		t.Errorf("a node that stops: %v", err)
 	}
 }

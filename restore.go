@@ -146,20 +146,20 @@ func ageOf(age time.Duration) string {
 }
 
 // openBackup opens a backup to read from.
-func (p *process) openBackup(from string) (io.ReadCloser, string, error) {
-	if from == backupStdio {
+func (p *process) openBackup(path string) (io.ReadCloser, string, error) {
+	if path == backupStdio {
 		return io.NopCloser(p.stdin), "stdin", nil
 	}
-	info, err := os.Stat(from)
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "", fail(exitNoInput, "%s: there is no such file", from)
+		return nil, "", fail(exitNoInput, "%s: there is no such file", path)
 	case err == nil && !info.Mode().IsRegular():
-		return nil, "", fail(exitNoInput, "%s is no file", from)
+		return nil, "", fail(exitNoInput, "%s is no file", path)
 	}
-	file, err := os.Open(from)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, "", fail(exitNoInput, "read the backup: %w", err)
 	}
-	return file, from, nil
+	return file, path, nil
 }
