@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -148,6 +149,9 @@ func (o *accountOptions) check() error {
 	return &failure{exitUsage, errors.Join(problems...)}
 }
 
+// mailProbe is how often a mail server is looked for that can't be reached: /readyz says within five seconds that it is back.
+const mailProbe = 2 * time.Second
+
 // post is how letters leave a node.
 type post struct {
 	letters actors.Mailer // nil: they don't
@@ -168,7 +172,7 @@ func (p *process) openPost(o *accountOptions, logger *slog.Logger) (*post, error
 	}
 	config := mail.Config{
 		Addr: o.smtpAddr, TLS: mail.TLS(o.smtpTLS), User: o.smtpUser, From: o.mailFrom, CAFile: o.smtpCAFile,
-		Clock: p.clock, Random: p.random, Logger: logger,
+		Clock: p.clock, Random: p.random, Logger: logger, Probe: mailProbe,
 	}
 	if o.smtpPasswordFile != "" {
 		password, err := readSecret(o.smtpPasswordFile, p.variable(credentialsVariable))

@@ -52,6 +52,7 @@ type management struct {
 	node      managed
 	catalogue *engine.Catalogue
 	sources   *collection
+	health    watched          // nil: nobody can tell
 	allowance engine.Allowance // of accounts without their own
 	mail      string           // how letters leave the node
 	clock     func() time.Time

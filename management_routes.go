@@ -82,6 +82,9 @@ func (m *management) routes() http.Handler {
 	m.quarantineRoutes(mux)
 	m.rateRoutes(mux)
 	m.sourceRoutes(mux)
+	if m.health != nil {
+		mux.HandleFunc("GET "+readyzPath, m.readiness)
+	}
 	mux.HandleFunc("GET "+backupPath, m.backup)
 	profileRoutes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {

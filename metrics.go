@@ -27,12 +27,15 @@ type quarantine interface {
 
 // metricsOf answers with the text that Prometheus reads, from a registry of its own: of libraries' metrics only those of the Go
 // runtime get in (memory, garbage, goroutines), with which the bench counts allocations.
-func metricsOf(sources *collection, node quarantine) http.Handler {
+func metricsOf(sources *collection, node quarantine, health watched) http.Handler {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("tasard_"+name, help, labels, nil)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goruntime.NewGoCollector())
+	if health != nil {
+		registry.MustRegister(newConditionMetrics(health))
+	}
 	registry.MustRegister(&metrics{
 		sources: sources, node: node,
 		up:          describe("source_up", "1 when something of the source's last answer was taken in, else 0.", "source"),

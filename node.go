@@ -248,12 +248,13 @@ func listen(address string) (net.Listener, error) {
 }
 
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
-func (p *process) startFront(n *node, listener net.Listener, o frontOptions, log *slog.Logger) *front {
+func (p *process) startFront(n *node, listener net.Listener, o frontOptions, health engine.Health, log *slog.Logger) *front {
 	f := &front{
 		server: httpapi.New(httpapi.Config{
 			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
 			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
+			Health: health,
 			Limits: o.limits(log),
 		}),
 		url:   "http://" + listener.Addr().String(),

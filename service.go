@@ -53,9 +53,12 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	management := &management{
 		node: node.system, catalogue: known.catalogue, sources: collection, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
 	}
-	management.start(socket)
 	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL
-	return &service{node, p.startFront(node, listener, o.front, log), management, post, collection}, nil
+	health := &health{node.system, post, collection}
+	front := p.startFront(node, listener, o.front, health, log)
+	management.health = &wholeHealth{health, front.server}
+	management.start(socket)
+	return &service{node, front, management, post, collection}, nil
 }
 
 // await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
@@ -93,6 +96,7 @@ func (s *service) ready(ctx context.Context) (bool, error) {
 // stop ends the service in order: what is being collected, requests in flight, the operator's too, then the system, then
 // letters that wait.
 func (s *service) stop(ctx context.Context) error {
+	s.front.server.Drain()
 	s.collection.stop()
 	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close())
 	s.post.close(ctx)

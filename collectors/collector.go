@@ -137,6 +137,9 @@ type Collector struct {
 	places  chan struct{} // one token for each source that is being fetched or read
 	running atomic.Bool
 
+	tried, failing atomic.Int64 // sources, for Condition
+	all, some      engine.Trouble
+
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Answer, error)
 }
 

@@ -124,6 +124,7 @@ func (r *runner) write(a attempt) {
 		h.Frozen = !h.UnchangedSince.IsZero() && a.ended.Sub(h.UnchangedSince) > r.collector.config.FrozenAfter
 		h.State = h.judge(len(r.open) > 0)
 	})
+	r.collector.judge(r.collector.config.Clock())
 	r.tell(before, &a)
 }
 

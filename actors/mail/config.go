@@ -58,6 +58,9 @@ type Config struct {
 	Backoff  Backoff
 	Breaker  Breaker
 	Timeouts Timeouts
+	// Probe is how often it is looked whether a server that could not be reached can be again: by a connection over which nothing is
+	// said. The first letter is tried as soon as it can. 0 is never: then the waits of letters and breaker alone decide.
+	Probe time.Duration
 
 	// Dial opens connections; it must return when its context ends. nil is a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -195,6 +198,7 @@ func (c *Config) completeNumbers() error {
 		{"Timeouts.Connect", &c.Timeouts.Connect, connectDefault},
 		{"Timeouts.Letter", &c.Timeouts.Letter, letterDefault},
 		{"Timeouts.Drain", &c.Timeouts.Drain, drainDefault},
+		{"Probe", &c.Probe, 0},
 	} {
 		if *d.value < 0 || *d.value > durationLimit {
 			return fmt.Errorf("check mail settings: %s is %s, want 0s to %s", d.name, *d.value, durationLimit)

@@ -24,6 +24,7 @@ type Mailer struct {
 	mu      sync.Mutex // guards what follows; held for no longer than a look at the queue
 	queue   queue
 	breaker breaker
+	trouble trouble
 	counts  Stats
 	closing bool
 }
@@ -101,6 +102,7 @@ func (m *Mailer) enqueue(letter engine.Letter) ([]*entry, error) {
 	}
 	if m.full(letter.To) {
 		m.counts.Overflown++
+		m.trouble.full.Seen(now)
 		return dropped, overloaded(ErrFull)
 	}
 	if m.queue.replace(letter.To) {

@@ -40,7 +40,7 @@ func (m *Mailer) work() {
 		if over {
 			return
 		}
-		m.pause(wait)
+		m.rest(wait)
 	}
 }
 
@@ -134,6 +134,9 @@ func (m *Mailer) settle(e *entry, failed *failure) {
 	e.tries++
 	now := m.config.Clock()
 	changed := m.ctx.Err() == nil && m.breaker.note(failed, now) // what Close cuts is not the server's failure
+	if m.ctx.Err() == nil {
+		m.trouble.note(failed, now)
+	}
 	open := m.breaker.open()
 	result := m.judge(e, failed, now)
 	if result == outcomeLater {

@@ -164,7 +164,7 @@ func (n *Node) live(dir string) error {
 	}
 	server := httpapi.New(httpapi.Config{
 		Service: system, Gate: system, Accounts: system, Catalogue: n.config.catalogue, Clock: n.Clock.Now, Logger: n.config.logger,
-		RequestID: httpapi.RequestIDs(n.config.chance), Harness: &httpapi.Harness{Around: n.around},
+		RequestID: httpapi.RequestIDs(n.config.chance), Health: system, Harness: &httpapi.Harness{Around: n.around},
 	})
 	n.life = &life{dir, system, server}
 	return nil
