@@ -317,9 +317,8 @@ type tcpPlayer struct {
 func (p *tcpPlayer) fresh() player { return p }
 
 func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
-	if bytes.Contains(m.request, []byte("HEAD")) {
-		return "", 0 // an answer to it can't be told from half of one
-	}
+	// The whole answer to a HEAD can't be told from half of one.
+	m.request = bytes.ReplaceAll(m.request, []byte("HEAD"), []byte("READ"))
 	p.count++ // an address has ports for so many connections a minute
 	from := net.IPv4(127, p.worker, byte(p.count/250), byte(1+p.count%250))
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: mutationPatience}
