@@ -188,7 +188,7 @@ func New(c Config) *Server {
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness == nil { // the clock of a test stands still, or leaps
-		s.watch = newWatch(c.Clock, s.limits.IdleTimeout)
+		s.watch = newWatch(c.Clock, s.limits.WriteTimeout)
 	}
 	if c.Harness != nil {
 		s.limits.ConnsPerAddress = -1 // a test asks from one address
@@ -310,8 +310,13 @@ func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
 	s.announce(header)
 }
 
-// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5).
+// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
+// may be sent: its body, kept aside, would go out behind this head.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
+	if conn, ok := ctx.Conn().(*slottedTCP); ok {
+		conn.body = nil
+	}
+	ctx.Response.SkipBody = ctx.IsHead()
 	s.beginAnew(ctx)
 	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
 		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
