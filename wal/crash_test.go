@@ -35,6 +35,7 @@ func (r *recorder) record(acked func() uint64) *disk {
 	}
 	return &disk{
 		free:     quick.free,
+		forget:   quick.forget,
 		sync:     func(f *os.File) error { note("sync", f.Name()); return quick.sync(f) },
 		syncDir:  func(dir string) error { note("syncdir", ""); return quick.syncDir(dir) },
 		rename:   func(from, to string) error { note("rename", from); return quick.rename(from, to) },

@@ -21,6 +21,7 @@ type disk struct {
 	truncate func(f *os.File, size int64) error
 	write    func(f *os.File, data []byte, offset int64) error
 	free     func(dir string) (int64, error) // bytes that this process may still write
+	forget   func(*os.File) error            // has the next read see the disk, where the system can do that
 }
 
 func realDisk() *disk {
@@ -34,8 +35,41 @@ func realDisk() *disk {
 			_, err := f.WriteAt(data, offset)
 			return err
 		},
-		free: freeSpace,
+		free:   freeSpace,
+		forget: forget,
 	}
+}
+
+// unsettled is how many segments may hold frames that were never synced: the one that was written, and an empty one behind it.
+const unsettled = 2
+
+// settle has the scan see what the disk holds of the end of the log. The sync of the process before may have failed: then
+// the kernel still shows what it could not write, takes it for written, and reports success for every later sync. A log
+// that is built upon that is gone after a power cut, with all that was acknowledged since. So what can be written is
+// written first, and then the kernel is made to read again.
+func (d *disk) settle(dir string) error {
+	found, err := list(dir)
+	if err != nil {
+		return err
+	}
+	for _, segment := range found.segments[max(0, len(found.segments)-unsettled):] {
+		if err := d.reread(segment.path); err != nil {
+			return fmt.Errorf("settle the end of the log: %w", err)
+		}
+	}
+	return nil
+}
+
+func (d *disk) reread(path string) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := d.sync(f); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return d.forget(f)
 }
 
 // syncDir makes the names in dir durable: a created, renamed or removed file may come back, or be gone,

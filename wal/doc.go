@@ -76,7 +76,8 @@
 // # Opening
 //
 //  1. Make the directory, sync its parents, take the lock without waiting.
-//  2. List the names. A file that the library would act on and that we never make is refused.
+//  2. Sync the last two segments and have the kernel forget them, so that what follows is read from the disk.
+//     List the names. A file that the library would act on and that we never make is refused.
 //  3. Read the mark, verify every snapshot, scan every segment: each name is the index that the frame
 //     before ends with, each frame has its place, its chain and its checksums.
 //  4. Decide. A frame that is not whole is a torn tail if a write could have left it so, it is in the last
@@ -131,7 +132,7 @@
 //
 // A failed write or sync leaves the disk in a state that the process cannot know: the kernel may drop the
 // bytes and report success for the next sync. So there is no next one: the log is poisoned, and the next
-// Open reads what the disk holds.
+// Open reads what the disk holds, not what the kernel remembers (Linux; elsewhere start the machine again).
 //
 // # Not promised
 //

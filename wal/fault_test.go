@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -175,6 +176,47 @@ func TestW6_RetryControl(t *testing.T) {
 	var damage *DamageError
 	if err := survivor.survives(next); !errors.As(err, &damage) || damage.Sequence != seq {
 		t.Errorf("a batch of %d bytes was lost unnoticed: %v", lost, err)
+	}
+}
+
+// TestW6_OpenReadsTheDisk opens a log whose last sync failed. The kernel shows the frame, but a sync, which succeeds, does
+// not bring it to the disk; only when it is made to forget does it tell the truth. Open must see that, and build on nothing
+// else; a failure to find out is one to open.
+func TestW6_OpenReadsTheDisk(t *testing.T) {
+	h := write(t, 20)
+	whole, dir := len(h.batches), filepath.Join(scratch(t), "log")
+	name := lastWithFrames(h.files)
+	shown := maps.Clone(h.files)
+	shown[markName] = h.marks[whole-2] // the last append was not acknowledged
+	put(t, dir, shown)
+	synced := map[string]bool{}
+	o := testOptions()
+	o.disk.sync = func(f *os.File) error { synced[filepath.Base(f.Name())] = true; return nil }
+	o.disk.forget = func(f *os.File) error {
+		base := filepath.Base(f.Name())
+		if !synced[base] {
+			t.Errorf("%s is forgotten before it is synced: that loses what could be written", base)
+		}
+		if base == name {
+			must(t, os.Truncate(f.Name(), int64(len(shown[name])-3)))
+		}
+		return nil
+	}
+	l := mustOpen(t, dir, o)
+	if r := l.Recovery(); l.Last() != uint64(h.batches[whole-2]) || r.TornBytes == 0 {
+		t.Errorf("the log ends with record %d, torn %d; want %d", l.Last(), r.TornBytes, h.batches[whole-2])
+	}
+	mustClose(t, l)
+	for what, plant := range map[string]func(*disk){
+		"sync":   func(d *disk) { d.sync = failFile },
+		"forget": func(d *disk) { d.forget = failFile },
+	} {
+		put(t, dir, shown)
+		o := testOptions()
+		plant(o.disk)
+		if _, err := Open(dir, o); !errors.Is(err, errDisk) {
+			t.Errorf("%s fails: %v", what, err)
+		}
 	}
 }
 

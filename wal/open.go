@@ -58,6 +58,9 @@ func Open(dir string, o Options) (*Log, error) {
 }
 
 func openLocked(dir string, o Options) (*Log, error) {
+	if err := o.disk.settle(dir); err != nil {
+		return nil, err
+	}
 	x, err := examine(dir, nil)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 		m.first = l.segments[0].start.frame
 	}
 	if l.marker, err = openMarker(dir, o.disk, m); err != nil {
-		return nil, errors.Join(err, l.store.Close())
+		return nil, err // the store stays open: closing it would sync once more, see Close
 	}
 	l.report()
 	return l, nil
@@ -108,7 +111,7 @@ func (l *Log) openStore() error {
 		err = l.disk.syncDir(l.dir)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("open segments: %w", err), store.Close())
+		return fmt.Errorf("open segments: %w", err) // the store stays open, see Close
 	}
 	return nil
 }

@@ -257,12 +257,25 @@ func live(dir, kind string, steps int, acknowledge func(step int)) error {
 	for step := begun + 1; step <= steps; step++ {
 		l.clock.set(instantOf(step).Add(late))
 		if err := l.take(step); err != nil {
-			return fmt.Errorf("step %d: %w", step, err)
+			return errors.Join(fmt.Errorf("step %d: %w", step, err), l.goOn(step, acknowledge))
 		}
 		acknowledge(step)
 	}
 	return l.system.Close()
 }
+
+// goOn does what callers do after a failure: they try again. Nothing of it may be acknowledged.
+func (l *life) goOn(step int, acknowledge func(step int)) error {
+	for range 3 {
+		if l.take(step) == nil {
+			acknowledge(afterFailure)
+		}
+	}
+	return l.system.Close()
+}
+
+// afterFailure is the step of an acknowledgement that must not be.
+const afterFailure = 1 << 20
 
 // stepsOfARound is after how many steps one is about an account; the others publish a rate.
 const stepsOfARound = 5
