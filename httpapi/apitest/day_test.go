@@ -1,0 +1,417 @@
+package apitest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// dayStart is an hour before a midnight in Santo Domingo: a day from then on has a midnight and three hours of the schedule.
+var dayStart = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
+
+// Quotas of the day, small enough to be used up.
+const (
+	dayQuota    = 150
+	dayMinute   = 25
+	dayHours    = 24
+	dayHoursRun = 3                       // of the fast test: a midnight, and the slot that was missed before the start
+	leaseUnsure = 2 * engine.LeaseDefault // what a crash costs at most: of leases, one is being spent and the next may be there
+)
+
+// dayWorld is a whole service over a day of simulated time: collectors that fetch and read, publications by hand that expire, callers
+// with keys and without, people who sign up, restarts and crashes, and what all of them were told.
+type dayWorld struct {
+	t      testing.TB
+	srv    *Server
+	random *rand.Rand
+	set    []*source.Definition
+	plant  dayPlant
+
+	mu     sync.Mutex
+	quotes map[string]quoted // newest that was acknowledged, by institution
+	slots  map[string]int    // values accepted of a source, by source and slot
+	faults []string
+
+	collector func() // ends it
+	callers   []*dayCaller
+	booted    time.Time // of the last start
+	news      int       // publications by hand
+	counts    dayCounts
+}
+
+// dayPlant are the bugs that the controls plant.
+type dayPlant struct {
+	lostPublications bool // the sink acknowledges what it throws away
+	generousQuota    bool // the node grants twice what it promises
+	forgottenKeys    bool // a revocation is answered and not made
+}
+
+type quoted struct {
+	sell    string
+	expires time.Time // zero: not by hand
+}
+
+type dayCounts struct{ requests, refused, slots, signUps, revoked, restarts, crashes, expired int }
+
+func (w *dayWorld) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, w.srv.Clock.Now().Format(time.RFC3339)+": "+fmt.Sprintf(format, args...))
+}
+
+// dayCaller is somebody who asks, and what he was told.
+type dayCaller struct {
+	client   *http.Client
+	key      string // "" = none
+	id       string
+	session  string
+	email    string
+	revoked  bool
+	admitted []time.Time
+	slack    map[engine.Date]int // what crashes may have cost
+	least    map[engine.Date]int // remaining that was shown last
+}
+
+// Fetch is collectors.Fetcher: the site of a source, in the shape of the real one. Its values follow the hour.
+func (w *dayWorld) Fetch(ctx context.Context, d *source.Definition, _ int) (*source.Document, error) {
+	timer := time.NewTimer(time.Second) // a site takes its time
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	now := w.srv.Clock.Now()
+	body := fmt.Sprintf(`{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":58.00,"sellingRate":59.%02d}]}}}`, 10+now.Hour())
+	if d.ID == "popular-site" {
+		body = fmt.Sprintf(`{"value":[{"DollarBuyRate":"58.10","DollarSellRate":"59.%02d"}]}`, 40+now.Hour())
+	}
+	return &source.Document{URL: "https://example.do/", ContentType: "application/json", Body: []byte(body), FetchedAt: now}, nil
+}
+
+// Observe is collectors.Sink: the node, and a note of what it acknowledged.
+func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
+	var receipt engine.Receipt
+	var err error
+	if w.plant.lostPublications {
+		for _, r := range list {
+			receipt.Accepted += len(r.Observations)
+		}
+	} else if receipt, err = w.srv.Node.Observe(list...); err != nil {
+		return receipt, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, r := range list {
+		for _, o := range r.Observations {
+			w.quotes[o.InstitutionID] = quoted{sell: o.Sell}
+		}
+		if i == len(list)-1 && receipt.Repeated == 0 {
+			w.slots[r.SourceID+" "+r.Slot.UTC().Format(time.RFC3339)]++
+		}
+	}
+	return receipt, nil
+}
+
+// collect starts the collectors, as a node does: with what its log says was heard.
+func (w *dayWorld) collect() {
+	var done map[string]time.Time
+	w.srv.must(w.srv.press(func() (err error) {
+		done, err = w.srv.life.system.Slots()
+		return err
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	c := collectors.New(collectors.Config{
+		Definitions: w.set, Fetcher: w, Sink: w, Clock: w.srv.Clock.Now, Done: func(id string) time.Time { return done[id] },
+		Random: rand.New(rand.NewPCG(w.random.Uint64(), 1)),
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	w.collector = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.fail("collectors: %v", err)
+		}
+	}
+}
+
+// playDay lets a day pass, or the first hours of one.
+func playDay(t testing.TB, seed uint64, hours int, plant dayPlant) *dayWorld {
+	w := &dayWorld{
+		t: t, random: rand.New(rand.NewPCG(7, seed)), plant: plant, quotes: map[string]quoted{}, slots: map[string]int{},
+	}
+	catalogue := engine.DefaultCatalogue()
+	for _, id := range []string{"bhd-site", "popular-site"} {
+		definition, known := source.DefaultSet().Find(id)
+		if !known {
+			t.Fatalf("there is no source %s", id)
+		}
+		w.set, catalogue = append(w.set, definition), catalogue.WithSources(definition.Source())
+	}
+	quota := dayQuota
+	if plant.generousQuota {
+		quota *= 2
+	}
+	began := now()
+	clock := func() time.Time { return dayStart.Add(now().Sub(began)) }
+	w.srv = Start(t, Follow(clock), Catalogue(catalogue), Lenient(), Quota(quota, dayMinute), KeysRequired(), WithChance(seed))
+	w.booted = w.srv.Clock.Now().Add(-time.Hour)
+	w.srv.Publish(Rate{Institution: "banreservas", Currency: "USD", Buy: "58.00", Sell: "61.00"})
+	w.collect()
+	w.signUp()
+	for w.srv.Clock.Now().Before(dayStart.Add(time.Duration(hours)*time.Hour)) && len(w.faults) == 0 {
+		<-time.NewTimer(time.Duration(1+w.random.IntN(int(12*time.Minute/time.Second))) * time.Second).C
+		w.act()
+	}
+	w.collector()
+	w.checkSlots()
+	return w
+}
+
+// act is one thing that happens.
+func (w *dayWorld) act() {
+	switch kind := w.random.IntN(40); {
+	case kind == 0 && w.counts.signUps < 12:
+		w.signUp()
+	case kind == 1:
+		w.end(w.srv.Restart)
+		w.counts.restarts++
+	case kind == 2:
+		for _, c := range w.callers {
+			c.forfeit(w.srv.Clock.Now())
+		}
+		w.end(w.srv.Crash)
+		w.counts.crashes++
+	case kind == 3:
+		w.rotate(w.callers[w.random.IntN(len(w.callers))])
+	case kind < 8:
+		w.publish()
+	default:
+		w.ask(w.callers[w.random.IntN(len(w.callers))], 1+w.random.IntN(dayMinute+5))
+	}
+}
+
+// end stops the node with its collectors, one way or the other, and starts it again.
+func (w *dayWorld) end(how func()) {
+	w.collector()
+	how()
+	w.booted = w.srv.Clock.Now()
+	w.collect()
+}
+
+// publish is a rate by hand that ends within some hours.
+func (w *dayWorld) publish() {
+	w.news++
+	at, sell := w.srv.Clock.Now(), fmt.Sprintf("60.%02d", w.news%100)
+	expires := at.Add(time.Duration(1+w.random.IntN(180)) * time.Minute)
+	receipt := w.srv.Observe(engine.Refresh{SourceID: "manual", ObservedAt: at, Observations: []engine.Observation{{
+		InstitutionID: "scotiabank", Currency: "USD", Buy: "58.00", Sell: sell, ExpiresAt: expires,
+	}}})
+	if receipt.Accepted != 1 {
+		w.fail("publication by hand: %+v", receipt)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.quotes["scotiabank"] = quoted{sell, expires}
+}
+
+// call asks, and reads the answer.
+func (w *dayWorld) call(client *http.Client, method, path, bearer, body string) (int, string, http.Header) {
+	request, err := http.NewRequestWithContext(context.Background(), method, w.srv.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	res, err := client.Do(request)
+	if err != nil {
+		w.fail("%s %s: %v", method, path, err)
+		return 0, "", nil
+	}
+	text, err := io.ReadAll(res.Body)
+	_ = res.Body.Close() // it was read
+	if err != nil {
+		w.fail("%s %s: %v", method, path, err)
+	}
+	return res.StatusCode, string(text), res.Header
+}
+
+// signUp goes from an address to a key, with a wrong code on the way.
+func (w *dayWorld) signUp() {
+	w.counts.signUps++
+	email := fmt.Sprintf("caller%d@example.com", len(w.callers))
+	c := &dayCaller{
+		client: w.srv.ClientFrom(fmt.Sprintf("198.51.100.%d", len(w.callers)+1)), email: email, slack: map[engine.Date]int{}, least: map[engine.Date]int{},
+	}
+	w.logIn(c)
+	w.newKey(c)
+	w.callers = append(w.callers, c)
+}
+
+func (w *dayWorld) logIn(c *dayCaller) {
+	if status, body, _ := w.call(c.client, http.MethodPost, "/v1/account/codes", "", `{"email":"`+c.email+`"}`); status != http.StatusAccepted {
+		w.fail("a code for %s: %d %s", c.email, status, body)
+		return
+	}
+	code := w.srv.Code(c.email)
+	wrong := string('0'+(code[0]-'0'+1)%10) + code[1:]
+	for _, try := range []struct {
+		code string
+		want int
+	}{{wrong, http.StatusUnauthorized}, {code, http.StatusOK}, {code, http.StatusUnauthorized}} {
+		status, body, _ := w.call(c.client, http.MethodPost, "/v1/account/sessions", "", `{"email":"`+c.email+`","code":"`+try.code+`"}`)
+		if status != try.want {
+			w.fail("a session of %s: %d %s, want %d", c.email, status, body, try.want)
+		}
+		if status == http.StatusOK {
+			c.session = tokenOf(body)
+		}
+	}
+}
+
+func tokenOf(body string) string {
+	var opened struct{ Data struct{ Token string } }
+	_ = json.Unmarshal([]byte(body), &opened) // without a token the next request is refused
+	return opened.Data.Token
+}
+
+func (w *dayWorld) newKey(c *dayCaller) {
+	status, body, _ := w.call(c.client, http.MethodPost, "/v1/account/keys", c.session, "{}")
+	var made struct{ Data struct{ ID, Secret string } }
+	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
+		w.fail("a key of %s: %d %s", c.email, status, body)
+	}
+	c.id, c.key = made.Data.ID, made.Data.Secret
+}
+
+// rotate logs in again, makes a new key and revokes the old one, which is refused from then on.
+func (w *dayWorld) rotate(c *dayCaller) {
+	old, id := c.key, c.id
+	w.logIn(c)
+	w.newKey(c)
+	if !w.plant.forgottenKeys {
+		if status, body, _ := w.call(c.client, http.MethodDelete, "/v1/account/keys/"+id, c.session, ""); status != http.StatusNoContent {
+			w.fail("revoke %s: %d %s", id, status, body)
+		}
+	}
+	w.counts.revoked++
+	if w.random.IntN(3) == 0 {
+		for _, other := range w.callers {
+			other.forfeit(w.srv.Clock.Now())
+		}
+		w.end(w.srv.Crash)
+		w.counts.crashes++
+	}
+	if status, body, _ := w.call(c.client, http.MethodGet, best, old, ""); status != http.StatusUnauthorized {
+		w.fail("a revoked key of %s: %d %s", c.email, status, body)
+	}
+}
+
+// checkSlots wants every slot of the day to be heard once of each source.
+func (w *dayWorld) checkSlots() {
+	for key, times := range w.slots {
+		w.counts.slots++
+		if times != 1 {
+			w.fail("%s was published %d times", key, times)
+		}
+	}
+	want := len(w.set)
+	if w.srv.Clock.Now().Sub(dayStart) >= dayHours*time.Hour {
+		want *= 4
+	}
+	if len(w.faults) == 0 && w.counts.slots < want {
+		w.fail("%d slots were published, want at least %d: %v", w.counts.slots, want, w.slots)
+	}
+}
+
+// checkDays plays so many days, each in a bubble of its own, and wants nothing to be wrong and nothing to be left.
+func checkDays(t *testing.T, first, days, hours int) (sum dayCounts) {
+	t.Helper()
+	for seed := first; seed < first+days; seed++ {
+		before := goleak.IgnoreCurrent()
+		synctest.Test(t, func(t *testing.T) {
+			w := playDay(t, uint64(seed), hours, dayPlant{})
+			for _, fault := range w.faults {
+				t.Errorf("seed %d: %s", seed, fault)
+			}
+			sum = sum.plus(w.counts)
+		})
+		if err := goleak.Find(before); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	return sum
+}
+
+func (c dayCounts) plus(d dayCounts) dayCounts {
+	return dayCounts{
+		c.requests + d.requests, c.refused + d.refused, c.slots + d.slots, c.signUps + d.signUps, c.revoked + d.revoked,
+		c.restarts + d.restarts, c.crashes + d.crashes, c.expired + d.expired,
+	}
+}
+
+func (c dayCounts) String() string {
+	return fmt.Sprintf("%d requests, %d refused, %d slots published, %d sign-ups, %d keys rotated, %d restarts, %d crashes, %d expiries seen",
+		c.requests, c.refused, c.slots, c.signUps, c.revoked, c.restarts, c.crashes, c.expired)
+}
+
+// Hours of the whole service (Q7, Q2): what callers see is what was published, quotas hold, revoked keys stay out, every slot is published
+// once, and no goroutine is left. TestFaultsQ7_Days plays 200 days.
+func TestQ7_HoursOfTheWholeService(t *testing.T) {
+	counts := checkDays(t, 1, 1, dayHoursRun)
+	t.Log(counts)
+}
+
+// dayPlants are bugs that are seen within a day or two.
+func dayPlants() map[string]dayPlant {
+	return map[string]dayPlant{
+		"lost publications": {lostPublications: true}, "generous quota": {generousQuota: true}, "forgotten revocation": {forgottenKeys: true},
+	}
+}
+
+func TestQ7_Control(t *testing.T) {
+	controlDays(t, map[string]dayPlant{"lost publications": dayPlants()["lost publications"]})
+}
+
+// controlDays wants each of the planted bugs to be seen.
+func controlDays(t *testing.T, plants map[string]dayPlant) {
+	t.Helper()
+	for name, plant := range plants {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				caught := ""
+				synctest.Test(t, func(t *testing.T) {
+					if w := playDay(t, seed, dayHours, plant); len(w.faults) > 0 {
+						caught = w.faults[0]
+					}
+				})
+				if caught != "" {
+					t.Logf("caught on day %d: %s", seed, caught)
+					return
+				}
+			}
+			t.Error("not caught")
+		})
+	}
+}
