@@ -78,6 +78,10 @@ test-faults: build ## crashes, power cuts, full disks, overload, hostile clients
 vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VULNDB=file:///dir without a network
 	@.ci/vulnerabilities
 
+.PHONY: mutants
+mutants: ## small faults planted in PKG (wal, quota, auth, decimal, time) that no test finds; 10 minutes, the next call goes on
+	$(GO) run ./.ci/mutants $(PKG)
+
 .PHONY: licences
 licences: ## the licence of each module that is linked; fails on an unknown or copyleft one
 	@.ci/licences
