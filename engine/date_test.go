@@ -123,8 +123,28 @@ func TestDate_NoDate(t *testing.T) {
 	if got := DateOf(time.Date(10_000, 1, 1, 3, 59, 59, 0, time.UTC)).String(); got != "9999-12-31" {
 		t.Errorf("the last second of the year 9999 is on %s", got)
 	}
-	if got := DateOf(dateOf(t, "0001-01-01").Start()).String(); got != "0001-01-01" {
+	first := dateOf(t, "0001-01-01").Start()
+	if got := DateOf(first).String(); got != "0001-01-01" {
 		t.Errorf("the first day begins on %s", got)
+	}
+	if got := DateOf(first.Add(-time.Second)); got != 0 {
+		t.Errorf("the second before the first day has the date %d", got)
+	}
+	if got := string(none.Append([]byte("day "))); got != "day " {
+		t.Errorf("no date appended to %q makes %q", "day ", got)
+	}
+}
+
+func TestT2_RefreshHours(t *testing.T) {
+	for _, c := range [][2]string{
+		{"2026-12-31T04:00:00Z", "2026-12-31T12:00:00Z"}, {"2026-12-31T11:59:59Z", "2026-12-31T12:00:00Z"},
+		{"2026-12-31T12:00:00Z", "2026-12-31T16:00:00Z"}, {"2026-12-31T15:59:59Z", "2026-12-31T16:00:00Z"},
+		{"2026-12-31T16:00:00Z", "2026-12-31T21:00:00Z"}, {"2026-12-31T20:59:59Z", "2026-12-31T21:00:00Z"},
+		{"2026-12-31T21:00:00Z", "2027-01-01T12:00:00Z"}, {"2027-01-01T03:59:59Z", "2027-01-01T12:00:00Z"},
+	} {
+		if got := NextRefresh(instant(t, c[0])); !got.Equal(instant(t, c[1])) {
+			t.Errorf("after %s comes %s, want %s", c[0], got, c[1])
+		}
 	}
 }
 

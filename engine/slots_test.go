@@ -143,6 +143,11 @@ func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
+	// Two of three have heard: the slot is not done, whatever it counts.
+	two := []*Board{board("USD", HeardSlot{"three", second, 3}), board("EUR", HeardSlot{"three", second, 3}), board("CHF", HeardSlot{"three", first, 3})}
+	if got := DoneSlots(two)["three"]; !got.Equal(first) {
+		t.Errorf("two of three have heard: done is %v, want %v", got, first)
+	}
 	if got := DoneSlots(nil); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
