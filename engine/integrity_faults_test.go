@@ -1,0 +1,107 @@
+//go:build faults
+
+package engine
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// conversionsFaults is ten times what goal D3 asks for.
+const conversionsFaults = 10_000_000
+
+// TestFaultsD2_RealHistory takes the real observations in, and counts what of the good is held back: at most one in a thousand, of the
+// values and of the days of an institution on which nothing else came.
+func TestFaultsD2_RealHistory(t *testing.T) {
+	refreshes := realRefreshes(t)
+	for _, planted := range []bool{false, true} {
+		rules := DefaultRules()
+		if planted { // the control: a firewall that is too strict
+			rules.JumpPermille = 1
+		}
+		values, held, days, lost := realHistory(t, refreshes, rules)
+		t.Logf("FIGURE strict %v: %d good observations, %d held back; %d days of an institution, %d of them without a value for it", planted, values, held, days, lost)
+		if within := held*1000 <= values && lost*1000 <= days; within == planted || values == 0 || days == 0 {
+			t.Errorf("strict %v: %d of %d values, %d of %d days are held back", planted, held, values, lost, days)
+		}
+	}
+}
+
+// realHistory counts good observations, those held back, the days on which an institution said something good, and those of them of which
+// nothing was taken.
+func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, days, lost int) {
+	t.Helper()
+	book := NewBook("USD", testCatalogue(), rules)
+	taken, said := map[string]bool{}, map[string]bool{}
+	for _, refresh := range refreshes {
+		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := map[string]int{}
+		name := func(o Observation) string { return fmt.Sprint(o.Key(), DateOf(refresh.ObservedAt)) }
+		for _, o := range refresh.Observations {
+			if good(o) {
+				values++
+				left[name(o)]++
+				said[name(o)] = true
+			}
+		}
+		for _, refusal := range decision.Receipt.Refused {
+			if good(refusal.Observation) {
+				held++
+				left[name(refusal.Observation)]--
+			}
+		}
+		for day, count := range left {
+			taken[day] = taken[day] || count > 0
+		}
+		for _, event := range decision.Events {
+			book.Apply(event)
+		}
+	}
+	for day := range said {
+		if !taken[day] {
+			lost++
+		}
+	}
+	return values, held, len(said), lost
+}
+
+// TestFaultsD3_Conversions holds ten million random conversions against big.Rat, with a seed of their own.
+func TestFaultsD3_Conversions(t *testing.T) {
+	seed := rand.Uint64() //nolint:forbidigo // printed below
+	dice := rand.New(rand.NewPCG(seed, 0))
+	wrong := compareConversions(t, dice, conversionsFaults, Conversion.AmountDOP)
+	t.Logf("FIGURE %d conversions against big.Rat, %d wrong; seed %d", conversionsFaults, wrong, seed)
+	if wrong > 0 {
+		t.Error("conversions differ")
+	}
+	rounded := compareConversions(t, dice, 10_000, func(c Conversion) string {
+		return conversion(t, c.Amount.String(), rationalOf(c.Side().String()).FloatString(7)).AmountDOP()
+	})
+	t.Logf("FIGURE control, sides rounded to seven digits: %d of 10000 wrong", rounded)
+	if rounded == 0 {
+		t.Error("the test is blind")
+	}
+}
+
+func compareConversions(t *testing.T, dice *rand.Rand, count int, convert func(Conversion) string) (wrong int) {
+	t.Helper()
+	product := new(big.Rat)
+	for done := range count {
+		amount, side := anyNumber(dice, 100_000_000_000_000, AmountPlacesMax), anyNumber(dice, 1<<63, DecimalPlacesMax)
+		want := product.Mul(amount.exact, side.exact).FloatString(2)
+		if got := convert(conversion(t, amount.text, side.text)); got != want {
+			if wrong++; wrong < 10 && count == conversionsFaults {
+				t.Errorf("%s × %s = %s, want %s", amount.text, side.text, got, want)
+			}
+		}
+		if done%2_000_000 == 1_999_999 {
+			t.Logf("PROGRESS %d of %d conversions", done+1, count)
+		}
+	}
+	return wrong
+}
