@@ -101,6 +101,12 @@ func TestS8_Edges(t *testing.T) {
 		{"000000000000.00", "92233720368.54775807", "0.00"},           // twelve zeros
 		{"184467440738", "1000000", "184467440738000000.00"},          //
 		{"300000000000", "1000000.00000001", "300000000000003000.00"}, // zeros in the middle of both halves
+		{"1000", "1844674.40737095", "1844674407.37"},                 // rounding alone needs a second word
+		{"100000000000", "10000000", "1000000000000000000.00"},        // the lower half is all zeros
+		{"100000000000", "10010000", "1001000000000000000.00"},        // it begins with a digit,
+		{"100000000000", "10009995", "1000999500000000000.00"},        // with a zero before nines,
+		{"100000000000", "10010005", "1001000500000000000.00"},        // with a one before zeros,
+		{"100000000000", "10000950", "1000095000000000000.00"},        // with two zeros
 		{"999999999999.99", "92233720368.54775807", "92233720368546835732796.31"},
 	} {
 		got := conversion(t, c.amount, c.side).AmountDOP()
@@ -110,6 +116,9 @@ func TestS8_Edges(t *testing.T) {
 		if len(got) > AmountDOPBytesMax {
 			t.Errorf("%s is longer than AmountDOPBytesMax", got)
 		}
+	}
+	if longest := conversion(t, "999999999999.99", "92233720368.54775807").AmountDOP(); len(longest) != AmountDOPBytesMax {
+		t.Errorf("the longest amount has %d bytes, AmountDOPBytesMax is %d", len(longest), AmountDOPBytesMax)
 	}
 }
 

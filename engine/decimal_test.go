@@ -236,6 +236,16 @@ func TestI2_ReadDecimalMatchesRationalsHalfEven(t *testing.T) {
 	})
 }
 
+func TestI2_TheLongestNoiseIsRead(t *testing.T) {
+	longest := "1." + strings.Repeat("3", decimalDigitsMax-2)
+	if d, err := ReadDecimal(longest); err != nil || d.String() != "1.33333333" {
+		t.Errorf("%q is read as %s, %v", longest, d, err)
+	}
+	if d, err := ReadDecimal(longest + "3"); err == nil {
+		t.Errorf("%q is read as %s", longest+"3", d)
+	}
+}
+
 // halfUp is ReadDecimal with the rounding that I2 does not want, truncated is one without rounding.
 func halfUp(text string) (Decimal, error) {
 	whole := new(big.Rat).Mul(rationalOf(text), big.NewRat(decimalScale, 1))

@@ -87,22 +87,27 @@ func readEquivalents(path string) (map[string]string, error) {
 
 // score counts one group.
 type score struct {
-	name                                   string
-	mutants, killed, timedOut, equivalents int
-	lines                                  []string // what was not found
-	wrong                                  []string // entries of the list that do not hold
+	name                                        string
+	all, mutants, killed, timedOut, equivalents int
+	lines                                       []string // what was not found
+	wrong                                       []string // entries of the list that do not hold
 }
 
-func count(dir string, mutants []*mutant, kept *results, known map[string]string) (*score, error) {
+// count holds the mutants that were drawn against what was found; an entry of the list must be one of all.
+func count(dir string, all, drawn []*mutant, kept *results, known map[string]string) (*score, error) {
 	s := &score{name: dir}
-	used := map[string]bool{}
-	for _, m := range mutants {
+	used, files := map[string]bool{}, map[string]bool{}
+	for _, m := range all {
+		used[m.key] = !m.broken
+		files[m.file.name] = true
+	}
+	s.all = len(all)
+	for _, m := range drawn {
 		v := kept.Verdicts[m.key]
 		if m.broken || v.State == notBuilt {
 			continue
 		}
 		_, equivalent := known[m.key]
-		used[m.key] = true
 		s.mutants++
 		switch {
 		case equivalent && (v.State == killed || v.State == timedOut):
@@ -118,10 +123,6 @@ func count(dir string, mutants []*mutant, kept *results, known map[string]string
 			s.lines = append(s.lines, fmt.Sprintf("%-11s %s:%d  %s", v.State, m.file.name, m.line, m.key))
 		}
 	}
-	files := map[string]bool{}
-	for _, m := range mutants {
-		files[m.file.name] = true
-	}
 	for key := range known {
 		if name, _, _ := strings.Cut(key, " "); files[name] && !used[key] {
 			s.wrong = append(s.wrong, "listed as equivalent, but there is no such mutant: "+key)
@@ -132,6 +133,7 @@ func count(dir string, mutants []*mutant, kept *results, known map[string]string
 }
 
 func (s *score) add(o *score) {
+	s.all += o.all
 	s.mutants += o.mutants
 	s.killed += o.killed
 	s.timedOut += o.timedOut
@@ -150,8 +152,8 @@ func (s *score) print(w io.Writer) error {
 	}
 	found := s.killed + s.timedOut
 	tenths := 1000 * found / s.mutants
-	fmt.Fprintf(w, "group\tmutants\tkilled\tsurvived\ttimed out\tequivalent\tscore\n%s\t%d\t%d\t%d\t%d\t%d\t%d.%d %%\n",
-		s.name, s.mutants, s.killed, len(s.lines), s.timedOut, s.equivalents, tenths/10, tenths%10)
+	fmt.Fprintf(w, "group\tplanted\tof\tkilled\tsurvived\ttimed out\tequivalent\tscore\n%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d.%d %%\n",
+		s.name, s.mutants, s.all, s.killed, len(s.lines), s.timedOut, s.equivalents, tenths/10, tenths%10)
 	if len(s.wrong) > 0 {
 		return errors.New("equivalent.txt does not hold")
 	}
