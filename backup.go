@@ -104,14 +104,22 @@ func (p *process) backup(ctx context.Context, o *backupOptions, command string) 
 		if out, ok := p.stdout.(*output); ok && isTerminal(out.to) {
 			return fail(exitUsage, "%s: a backup is not for a terminal; send it to a file or a program", command)
 		}
-		if err := p.copyOut(ctx, o, p.stdout, taken); err != nil {
+		into := &countedFile{Writer: p.stdout}
+		if err := p.copyOut(ctx, o, into, taken); err != nil {
+			if into.failed != nil {
+				return fail(exitBroken, "write the backup: %w", into.failed)
+			}
 			return err
 		}
 		taken.tell(p.stderr, "stdout")
 		return nil
 	}
-	path := p.backupName(o.to)
-	err := wal.CreateFile(path, func(out io.Writer) error { return p.copyOut(ctx, o, &countedFile{out, &taken.bytes}, taken) },
+	path, into := p.backupName(o.to), &countedFile{}
+	err := wal.CreateFile(path,
+		func(out io.Writer) error {
+			into.Writer = out
+			return p.copyOut(ctx, o, into, taken)
+		},
 		func(file io.Reader) error {
 			_, err := wal.VerifyBackup(whileAlive{ctx, file}, path, wal.BackupVisitor{})
 			return err
@@ -120,13 +128,14 @@ func (p *process) backup(ctx context.Context, o *backupOptions, command string) 
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fail(exitCannotWrite, "%s is there already; a backup replaces nothing: name another file with --to", path)
-	case errors.As(err, &known), errors.Is(err, context.Canceled):
+	case into.failed == nil && (errors.As(err, &known) || errors.Is(err, context.Canceled)):
 		return err
-	case err != nil && cannotWrite(err), errors.Is(err, fs.ErrNotExist):
+	case into.failed != nil, err != nil && cannotWrite(err), errors.Is(err, fs.ErrNotExist):
 		return fail(exitCannotWrite, "the backup can't be written: %w; no file was made", err)
 	case err != nil:
 		return err
 	}
+	taken.bytes = into.bytes
 	taken.tell(p.stdout, path)
 	return nil
 }
@@ -166,16 +175,20 @@ func tellHoldings(out io.Writer, info *wal.BackupInfo, holds actors.Holdings) {
 	say(out, "\nholds     %s rates, %s days of history, %s accounts\n", grouped(holds.Rates), grouped(holds.Days), grouped(holds.Accounts))
 }
 
-// countedFile counts what goes into a file.
+// countedFile counts what goes into a file, and remembers what went wrong with it.
 type countedFile struct {
 	io.Writer
-	bytes *int64
+	bytes  int64
+	failed error
 }
 
 // Write is io.Writer.
 func (c *countedFile) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
-	*c.bytes += int64(n)
+	c.bytes += int64(n)
+	if err != nil {
+		c.failed = err
+	}
 	return n, err
 }
 
@@ -241,6 +254,7 @@ type nodeCopy struct {
 	cancel context.CancelFunc
 	silent *time.Timer
 	res    *http.Response
+	failed error // how reading ended
 }
 
 // copy asks the node for a copy of itself. The body takes as long as it takes; only silence ends it.
@@ -275,6 +289,9 @@ func (c *nodeCopy) Read(p []byte) (int, error) {
 	if n > 0 {
 		c.silent.Reset(backupSilence)
 	}
+	if err != nil {
+		c.failed = err
+	}
 	return n, err
 }
 
@@ -286,7 +303,7 @@ func (c *nodeCopy) explain(err error) error {
 		return nil
 	case c.ctx.Err() != nil:
 		return fail(exitInterrupted, "interrupted; no backup was made")
-	case cannotWrite(err):
+	case c.failed == nil && !errors.As(err, &damage): // of the place that it goes to, or of what reads it
 		return err
 	}
 	_, _ = io.Copy(io.Discard, c) // the trailer comes with the end

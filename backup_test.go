@@ -125,11 +125,17 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 func TestBackup_KilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	node, data := backedUp(t)
+	clock := clockFrom("now")
+	began := clock()
+	if code := start(t, realNow, "backup", "--data", data, "--to", t.TempDir()+"/b").end(); code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	span := clock().Sub(began)
 	whole, none := 0, 0
-	for i := range 12 {
+	for i := range 10 {
 		to := t.TempDir() + "/b"
 		command := start(t, realNow, "backup", "--data", data, "--to", to)
-		timer := time.NewTimer(time.Duration(i) * 12 * time.Millisecond)
+		timer := time.NewTimer(time.Duration(i) * span / 8)
 		select {
 		case <-timer.C:
 		case <-command.done:
@@ -148,6 +154,30 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exitDone || !strings.Contains(got.stdout, "without a node") {
 		t.Errorf("of a node that was killed: exit code %d: %s", got.code, got.stderr)
 	}
+}
+
+// TestBackup_FullDisk lets the file of a backup, and those of a restore, grow to some size only: the command ends with code 73, and
+// nothing is left.
+func TestBackup_FullDisk(t *testing.T) {
+	t.Parallel()
+	node, data := backedUp(t)
+	good := t.TempDir() + "/good"
+	mustRun(t, "backup", "--data", data, "--to", good)
+	for _, limit := range []string{"0", "10", "100", "400"} {
+		dir := t.TempDir()
+		for _, args := range [][]string{
+			{"backup", "--data", data, "--to", dir + "/b"}, {"restore", "--from", good, "--data", dir + "/new"},
+		} {
+			command := startWith(t, realNow, []string{fileBytesMax + "=" + limit}, args...)
+			if code := command.end(); code != exitCannotWrite {
+				t.Errorf("%s with files of up to %s bytes: exit code %d:\n%s", args[0], limit, code, command.output())
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%s with files of up to %s bytes leaves %v", args[0], limit, left)
+			}
+		}
+	}
+	node.mustGet("/v1/rates")
 }
 
 // TestRestore_OldBackup wants the age to be told, and what came back with it.

@@ -153,9 +153,15 @@ type program struct {
 // start begins a command in a process of its own; the test ends it.
 func start(t *testing.T, clock string, args ...string) *program {
 	t.Helper()
+	return startWith(t, clock, nil, args...)
+}
+
+// startWith is start with more variables in the environment.
+func startWith(t *testing.T, clock string, environ []string, args ...string) *program {
+	t.Helper()
 	p := &program{t: t, done: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], args...)
-	p.cmd.Env = append(os.Environ(), asProgram+"="+clock)
+	p.cmd.Env = append(append(os.Environ(), asProgram+"="+clock), environ...)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

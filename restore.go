@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ func restoreError(data string, err error) error {
 			"or remove what an interrupted restore left", data)
 	case errors.Is(err, wal.ErrLocked):
 		return fail(exitBusy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
-	case cannotWrite(err):
+	case cannotWrite(err), errors.Is(err, syscall.EFBIG):
 		return fail(exitCannotWrite, "the directory can't be restored: %w", err)
 	}
 	return backupProblem(err)
