@@ -3,14 +3,18 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/apitest"
@@ -20,8 +24,12 @@ const (
 	stormWorkers = 8
 	stormTenants = 64
 	stormQuotes  = 16
+	// signedMax is when sessions are renewed, which end after a quarter of an hour: on a slow machine.
+	signedMax = 8 * time.Minute
 	// loadSpan is the longest time of load in a cycle: the crash comes at a random moment of it.
 	loadSpan = 60 * time.Millisecond
+	// stopSpan is about what a stop in order takes.
+	stopSpan = 20 * time.Millisecond
 	// Of a hundred things that a worker does, so many change keys and ask with a revoked one.
 	changesPercent, barredPercent = 10, 5
 )
@@ -31,15 +39,17 @@ type storm struct {
 	t       *testing.T
 	ledger  *ledger
 	office  *postOffice
-	program string // "" = as users build it
-	dir     string // of the data
-	socket  string // of the management: beside the data, because not every file system holds one
-	auditor string // key that is not in the ledger
+	program string    // "" = as users build it
+	dir     string    // of the data
+	socket  string    // of the management: beside the data, because not every file system holds one
+	auditor string    // key that is not in the ledger
+	signed  time.Time // since when everybody has a session
 	seed    uint64
 	cycles  int
-	early   int // crashes before the node answered
-	torn    int // starts that cut a torn tail
-	vague   int // starts that found an ambiguous one
+	early   int  // crashes before the node answered
+	stops   int  // crashes after it had ended in order
+	vague   int  // starts that found an ambiguous tail
+	refused bool // the node refused its own log: see catch
 	callers [stormWorkers]*caller
 }
 
@@ -68,28 +78,26 @@ func newStorm(t *testing.T, x terms, place, program string) *storm {
 	if err := auditorOf(admin); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.enrol(n); err != nil {
-		t.Fatal(err)
-	}
+	s.sign(n, func(from, to int) error { return s.ledger.enrol(s.office, n.url, from, to) })
 	n.stop()
+	unix.Sync() // from here on only what the node syncs is safe
 	return s
 }
 
-// enrol signs the tenants up, some at a time.
-func (s *storm) enrol(n *node) error {
-	const each = stormTenants / stormWorkers
+// sign does something with all tenants, some at a time, that gives them sessions.
+func (s *storm) sign(n *node, each func(from, to int) error) {
+	s.t.Helper()
+	const part = stormTenants / stormWorkers
 	failed := make([]error, stormWorkers)
 	var done sync.WaitGroup
 	for worker := range stormWorkers {
-		done.Go(func() { failed[worker] = s.ledger.enrol(s.office, n.url, worker*each, (worker+1)*each) })
+		done.Go(func() { failed[worker] = each(worker*part, (worker+1)*part) })
 	}
 	done.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
+	if err := errors.Join(failed...); err != nil {
+		s.t.Fatalf("%v\n%s", err, n.tail(20))
 	}
-	return nil
+	s.signed = time.Now()
 }
 
 // launch starts the node and does not wait.
@@ -108,16 +116,19 @@ func kill(n *node) { n.kill() }
 func (s *storm) begin(whole bool) *node {
 	s.t.Helper()
 	n := s.launch().ready()
-	if _, found := n.seen("put aside"); found {
-		s.torn++
-	}
-	if _, found := n.seen("the mark of the log is old"); found {
-		s.vague++
+	s.check(n, whole)
+	return n
+}
+
+// check holds the ledger against a node that has just started.
+func (s *storm) check(n *node, whole bool) {
+	s.t.Helper()
+	if time.Since(s.signed) > signedMax {
+		s.sign(n, func(from, to int) error { return s.ledger.renew(s.office, n.url, from, to) })
 	}
 	admin := n.admin()
 	defer admin.close()
 	s.ledger.check(s.callers[0], admin, n.url, s.auditor, scope{whole, s.chance(-1)})
-	return n
 }
 
 // chance is the source of a worker in this cycle.
@@ -125,7 +136,8 @@ func (s *storm) chance(worker int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(s.cycles)*64+uint64(worker+1)))
 }
 
-// cycle starts the node, checks, loads it, and crashes it at a random moment: one in eight times before it answers.
+// cycle starts the node, checks, loads it, and crashes it at a random moment: one in eight times before it answers, as often while
+// it stops in order, or after that.
 func (s *storm) cycle(end crash) {
 	s.t.Helper()
 	s.cycles++
@@ -151,9 +163,23 @@ func (s *storm) load(n *node, span time.Duration, end crash) {
 	}
 	done.Go(func() { s.operate(n, &over) })
 	wait(span)
+	chance := s.chance(3 * stormWorkers)
+	if chance.IntN(8) == 0 {
+		s.ledger.end()
+		n.send(syscall.SIGTERM)
+		if chance.IntN(2) == 0 {
+			s.stops++
+			s.ledger.orderly = n.end() == 0
+		} else {
+			wait(time.Duration(chance.Int64N(int64(stopSpan))))
+		}
+	}
 	end(n)
 	over.Store(true)
 	done.Wait()
+	if _, found := n.seen("the mark of the log is old"); found {
+		s.vague++
+	}
 	for _, c := range s.callers {
 		c.close()
 	}
@@ -182,7 +208,14 @@ func (s *storm) finish() {
 // String is what a figure says of it.
 func (s *storm) String() string {
 	total := s.ledger.total()
-	return fmt.Sprintf("%d crashes, %d of them before the first answer: %v; %d torn tails, %d ambiguous ones", s.cycles, s.early, &total, s.torn, s.vague)
+	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d torn tails, %d ambiguous ones",
+		s.cycles, s.early, s.stops, &total, s.torn(), s.vague)
+}
+
+// torn is how many torn tails were cut: the bytes of each are kept beside the log.
+func (s *storm) torn() int {
+	kept, _ := filepath.Glob(filepath.Join(s.dir, "*.torn-*")) // the pattern is good
+	return len(kept)
 }
 
 // wait is for a crash at a moment that nothing announces.

@@ -3,7 +3,9 @@
 package faults
 
 import (
+	"fmt"
 	"testing"
+	"time"
 )
 
 // progressEvery is after how many cycles a line is written.
@@ -33,17 +35,38 @@ func (s *storm) rage(cycles int, end crash) {
 // caughtWithin is after how many crashes a planted bug must have shown.
 const caughtWithin = 25
 
-// catch crashes a node with a planted bug until the ledger finds one of the breaches, and fails when it does not.
+// catch crashes a node with a planted bug until the ledger finds one of the breaches, or until the node itself finds that its
+// log is damaged, and fails when neither happens.
 func (s *storm) catch(end crash, kinds ...breach) {
 	s.t.Helper()
 	for range caughtWithin {
-		s.cycle(end)
-		s.begin(false).kill()
-		if found := s.ledger.breaches(kinds...); found > 0 {
+		n := s.launch()
+		if !n.answers() {
+			if code := n.end(); code != exitDamaged {
+				s.t.Errorf("the node with a planted bug ended with %d", code)
+			}
+			s.refused = true
 			return
 		}
+		s.check(n, false)
+		if s.ledger.breaches(kinds...) > 0 {
+			return
+		}
+		s.cycles++
+		s.load(n, loadSpan/2+time.Duration(s.chance(stormWorkers).Int64N(int64(loadSpan))), end)
 	}
 	s.t.Errorf("the planted bug was not found: %v", s)
+}
+
+// exitDamaged is the exit code of a node that finds its log damaged.
+const exitDamaged = 78
+
+// caught says how a planted bug was found.
+func (s *storm) caught() string {
+	if s.refused {
+		return fmt.Sprintf("after %d crashes the node refuses its damaged log: %v", s.cycles, s)
+	}
+	return fmt.Sprintf("found after %d crashes: %v", s.cycles, s)
 }
 
 // TestFaultsW1_Control plants two bugs that only a crash shows: a node that answers a moment before it writes, and one that
@@ -57,13 +80,13 @@ func TestFaultsW1_Control(t *testing.T) {
 		"w.to.send(&written{last: last, err: err})", "")
 	s := newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
 	s.catch(kill, lost)
-	figure(t, "control, answers before it writes: found after %d crashes: %v", s.cycles, s)
+	figure(t, "control, answers before it writes: %s", s.caught())
 
 	unlogged := mutant(t, "unlogged-lease", "actors/codec_account.go",
 		"Count: int64(e.Count), Refunded: int64(e.Refunded), Unspent:", "Count: 0, Refunded: int64(e.Refunded), Unspent:")
 	s = newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), unlogged)
 	s.catch(kill, granted)
-	figure(t, "control, no lease is logged: found after %d crashes: %v", s.cycles, s)
+	figure(t, "control, no lease is logged: %s", s.caught())
 }
 
 // TestFaultsW1_KilledUnderLoad kills the node at random moments under load, with the lease of the default, with none where the

@@ -35,7 +35,7 @@ func (l *ledger) newKey(c *caller, url string, tn *tenant, name string) {
 			l.wrong(strange, "%s is refused a key although it has %d", tn.email, good)
 		}
 	case got.unsent():
-	case err != nil: // the node died; a good answer that broke off names no key
+	case l.died(&got, err): // a good answer that broke off names no key
 		tn.doubts[name] = true
 		l.tally.open++
 	default:
@@ -55,6 +55,16 @@ func (tn *tenant) active() (good, unsure int) {
 		}
 	}
 	return good, unsure
+}
+
+// died tells that the node went before it could say how a change came out.
+func (l *ledger) died(got *answer, err error) bool { return err != nil || l.dying && got.status >= 500 }
+
+// end notes that the node is about to go.
+func (l *ledger) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dying = true
 }
 
 // unanswered notes a refusal that is neither here nor there: the node may be busy or short of space.
@@ -82,7 +92,7 @@ func (l *ledger) endKey(c *caller, url string, tn *tenant, key *ledgerKey) {
 		l.tally.revocations++
 	case got.unsent():
 		key.asked = false
-	case err != nil:
+	case l.died(&got, err):
 		l.tally.open++
 	default:
 		l.unanswered(&got, "revoke a key")
@@ -110,7 +120,7 @@ func (l *ledger) suspend(admin *caller, tn *tenant) {
 		l.tally.suspensions++
 	case got.unsent():
 		tn.suspending = doubted
-	case err != nil:
+	case l.died(&got, err):
 		l.tally.open++
 	default:
 		tn.suspending = false
@@ -140,7 +150,7 @@ func (l *ledger) publish(admin *caller, q *quote) {
 		l.tally.rates++
 	case got.unsent():
 		q.asked--
-	case err != nil:
+	case l.died(&got, err):
 		l.tally.open++
 	default:
 		l.unanswered(&got, "publish a rate")
@@ -168,6 +178,22 @@ func (l *ledger) enrol(office *postOffice, url string, from, to int) error {
 			keys: []*ledgerKey{{id: made.ID, secret: made.Secret, touched: true}}, touched: true,
 		})
 		l.tally.keys++
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// renew gives tenants new sessions.
+func (l *ledger) renew(office *postOffice, url string, from, to int) error {
+	for number := from; number < to; number++ {
+		c := newCaller(addressOf(number))
+		token, err := office.session(c, url, l.tenants[number].email)
+		c.close()
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.tenants[number].session = token
 		l.mu.Unlock()
 	}
 	return nil

@@ -27,6 +27,7 @@ type scope struct {
 // check holds the ledger against a node that has just started, before anybody else asks it.
 func (l *ledger) check(c, admin *caller, url, auditor string, s scope) {
 	changed := l.today(time.Now())
+	l.dying = false
 	jobs := make(chan func())
 	var done sync.WaitGroup
 	for range checkers {
@@ -47,6 +48,7 @@ func (l *ledger) check(c, admin *caller, url, auditor string, s scope) {
 	jobs <- func() { l.checkRates(c, url, auditor, "/v1/rates/history?currency=USD&limit=200", "in the history") }
 	close(jobs)
 	done.Wait()
+	l.orderly = false
 	l.settleRates()
 	l.tryKeys(c, url, s)
 }
@@ -85,7 +87,7 @@ func (l *ledger) checkUsage(c *caller, url string, tn *tenant, changed bool) {
 	}
 	least := tn.base + tn.admitted
 	most := least + tn.maybe
-	if l.terms.lease > 1 {
+	if l.terms.lease > 1 && !l.orderly {
 		most += l.terms.lease
 	}
 	l.tally.checks++

@@ -37,6 +37,8 @@ type ledger struct {
 	tenants []*tenant
 	quotes  []*quote
 	day     engine.Date // on which the counts below began
+	dying   bool        // the node is being crashed: what it answers with 5xx may have been kept or not
+	orderly bool        // it ended in order: it has given back what was leased and not spent
 	tally   tally
 	words   []string
 }
@@ -217,7 +219,7 @@ func (l *ledger) told(k *ticket, got *answer, err error) {
 	}
 	switch {
 	case got.unsent():
-	case got.status == 0 && err != nil: // the node died
+	case got.status == 0 && err != nil, l.dying && got.status >= 500:
 		if !k.revoked {
 			tn.maybe++
 			l.tally.open++

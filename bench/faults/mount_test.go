@@ -52,8 +52,10 @@ func apart(t *testing.T) bool {
 		ended <- cmd.Run()
 	}()
 	var rest []string
+	passed := false
 	for scanner := bufio.NewScanner(read); scanner.Scan(); {
 		line := scanner.Text()
+		passed = passed || strings.HasPrefix(line, "--- PASS: "+t.Name()+" ")
 		switch at := max(strings.Index(line, "FIGURE "), strings.Index(line, "PROGRESS "), strings.Index(line, "NEEDS ")); {
 		case strings.Contains(line, "_test.go:") && at >= 0:
 			t.Log(line[at:])
@@ -61,7 +63,7 @@ func apart(t *testing.T) bool {
 			rest = append(rest, line)
 		}
 	}
-	if err := <-ended; err != nil {
+	if err := <-ended; err != nil || !passed {
 		t.Fatalf("%v:\n%s", err, strings.Join(rest[max(0, len(rest)-200):], "\n"))
 	}
 	return false
