@@ -64,6 +64,7 @@ type slottedTCP struct {
 	peer netip.Addr
 
 	watch    *watch
+	seat     seat
 	age      *socketAge
 	requests uint32 // reads that began one
 	keyed    bool   // the last request had a key that was good
@@ -72,16 +73,23 @@ type slottedTCP struct {
 
 // Read is net.Conn's. What begins a request is shown to the watch, which may keep it for a while.
 func (c *slottedTCP) Read(b []byte) (int, error) {
+	if c.watch == nil {
+		return c.gatherer.Read(b)
+	}
+	fresh := len(b) >= c.buffer
+	if fresh && c.requests > 0 && c.watch.seating.Load() {
+		c.watch.rest(c)
+	}
 	n, err := c.gatherer.Read(b)
-	if c.watch != nil && n > 0 && c.received == n {
-		c.stale = c.watch.looksAt(c.requests) && !c.watch.admit(laneOf(b[:n], c.keyed, c.requests == 0), c.waited())
+	if fresh && n > 0 {
+		c.stale = c.watch.looksAt(c.requests) && !c.watch.admit(c, laneOf(b[:n], c.keyed, c.requests == 0))
 		c.requests++
 	}
 	return n, err
 }
 
 // waited is how long a request has lain in the socket. The time in which its own connection was busy does not count: a client that sends
-// the next request before it has taken its answer waits for itself. The server sets a deadline when it is free for the next request.
+// the next request before it has its answer waits for itself. The server sets a deadline when it has an answer ready to be written.
 func (c *slottedTCP) waited() time.Duration {
 	if c.age == nil {
 		if c.age = newSocketAge(c.tcp); c.age == nil {
@@ -89,9 +97,9 @@ func (c *slottedTCP) waited() time.Duration {
 		}
 	}
 	age := c.age.get()
-	if c.requests > 0 && age >= lateAge {
-		free := c.read.wanted.Add(-c.watch.idle)
-		age = min(age, c.watch.clock().Sub(free))
+	if age >= lateAge && !c.write.wanted.IsZero() {
+		answered := c.write.wanted.Add(-c.watch.writeTimeout)
+		age = min(age, c.watch.clock().Sub(answered))
 	}
 	return age
 }
@@ -100,6 +108,9 @@ func (c *slottedTCP) waited() time.Duration {
 func (c *slottedTCP) Close() error {
 	err := c.Conn.Close()
 	c.slot.free(c)
+	if c.watch != nil && c.watch.seating.Load() {
+		c.watch.gone(c)
+	}
 	return err
 }
 

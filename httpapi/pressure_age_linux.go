@@ -13,8 +13,10 @@ import (
 type socketAge struct {
 	raw  syscall.RawConn
 	ask  func(fd uintptr)
+	peek func(fd uintptr)
 	info syscall.TCPInfo
-	ok   bool
+	byte [1]byte
+	ok   bool // what was asked last was answered
 }
 
 // newSocketAge is nil for a connection that can't be asked.
@@ -31,8 +33,16 @@ func newSocketAge(tcp *net.TCPConn) *socketAge {
 			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0)
 		s.ok = code == 0
 	}
+	s.peek = func(fd uintptr) {
+		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&s.byte)), 1,
+			syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+		s.ok = code == 0 && n > 0
+	}
 	return s
 }
+
+// pending tells whether something has come that nobody has read.
+func (s *socketAge) pending() bool { return s != nil && s.raw.Control(s.peek) == nil && s.ok }
 
 // get is 0 where the kernel does not say.
 func (s *socketAge) get() time.Duration {

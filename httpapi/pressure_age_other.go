@@ -13,3 +13,5 @@ type socketAge struct{}
 func newSocketAge(*net.TCPConn) *socketAge { return nil }
 
 func (*socketAge) get() time.Duration { return 0 }
+
+func (*socketAge) pending() bool { return false }

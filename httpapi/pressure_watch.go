@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"container/list"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,107 +9,151 @@ import (
 // The numbers of the watch.
 const (
 	// lateAge is how long a request may lie in the socket on a machine that keeps up.
-	lateAge = 20 * time.Millisecond
+	lateAge = 10 * time.Millisecond
 	// watchWindow is how long requests are counted before they are judged.
 	watchWindow = 50 * time.Millisecond
 	// watchGap is a window in which too little happened to say anything: the process stood still, or nobody asked.
 	watchGap = 4 * watchWindow
 	// lateMin is how many late requests a window must have: on a quiet node one request that met a pause proves nothing.
 	lateMin = 16
-	// hotWindows in a row of which most requests were late are overload; so many of which they were not end it.
+	// hotWindows in a row of which most requests were late are overload.
 	hotWindows = 2
-	// calmWindows in a row end the watch over each request.
+	// calmWindows in a row end it, and the look at each request.
 	calmWindows = 20
 	// sampleEach is which requests of a connection are looked at while all is well: the first, and one of so many.
 	sampleEach = 16
 
-	// One of shedEach requests is a refusal while the overload lasts: it costs most of what an answer does. Afterwards one of shedAfter.
-	shedEach  = 32
-	shedAfter = 8
-	// A request that is set aside looks after parkLook whether the overload is over, so many times at most.
-	parkLook  = 2 * time.Second
-	parkLooks = 5
+	// shedEach is how many answers come to one refusal while the overload lasts: a refusal costs most of what an answer does.
+	shedEach = 64
+	// shedIdle is how many refusals a window takes when nobody had to wait in it.
+	shedIdle = 128
+	// asideLook is how often a request that waits looks whether the overload is over; after asideLooks it is refused in any case.
+	asideLook  = 2 * time.Second
+	asideLooks = 15
 )
-
-// lane is whose turn comes when not all can be served.
-type lane uint8
-
-const (
-	laneHealth      lane = iota // never waits
-	laneKeyed                   // a key that was good on this connection, and within its quota
-	laneAnonymous               // everybody else
-	laneKeyedCostly             // history and conversions take the most work
-	laneCostly
-)
-
-// patience is how old a request of a lane may get. Under overload requests are taken in the order in which they came and get older until
-// the lane with the least patience is out, and then the next: so much load is left as the machine can do.
-func (l lane) patience() time.Duration {
-	switch l {
-	case laneKeyed:
-		return 120 * time.Millisecond
-	case laneAnonymous:
-		return 60 * time.Millisecond
-	case laneKeyedCostly:
-		return 40 * time.Millisecond
-	default:
-		return 25 * time.Millisecond
-	}
-}
 
 // watch keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
-// one in sampleEach and does nothing else. When most are late for hotWindows, those that are older than their lane's patience are set
-// aside: their connections are not read any more. A refusal costs nearly as much as an answer, so they get theirs, 503, at a rate that
-// leaves the work to be done; the clients' kernels hold back the rest.
+// one in sampleEach and does nothing else.
+//
+// When most are late for hotWindows, seats are given out: so many connections are served, and the others wait and are not read further.
+// A machine does most when it works for few at a time, because what it needs for them stays near. A seat goes to the best lane, and in
+// it to the youngest request, so that what is served is served soon; one that has waited longer than its lane's patience is not worked
+// on any more. It gets its refusal, 503, at a rate that leaves the work to be done: a refusal costs nearly as much as an answer. Behind
+// those who wait the clients' kernels hold back the rest.
 type watch struct {
-	clock func() time.Time
-	idle  time.Duration // how long a connection may wait for its next request
+	clock        func() time.Time
+	writeTimeout time.Duration // the server's
 
-	wakeful  atomic.Bool // every request is looked at
-	shedding atomic.Bool
-	ended    chan struct{}
-	endOnce  sync.Once
+	wakeful atomic.Bool // every request is looked at
+	seating atomic.Bool // seats are given out
+	ended   chan struct{}
+	endOnce sync.Once
 
 	mu           sync.Mutex
 	opened       time.Time // the present window
-	prompt, late int       // its requests
+	prompt, late int       // its requests; while seats are given out, those that had one at once, and those that had to wait
 	hot, calm    int       // windows in a row
-	aside        list.List // of chan struct{}: requests that wait for their refusal, oldest first
+	seats        seats
+	waiting      waiting
 }
 
-func newWatch(clock func() time.Time, idle time.Duration) *watch {
-	return &watch{clock: clock, idle: idle, ended: make(chan struct{})}
+func newWatch(clock func() time.Time, writeTimeout time.Duration) *watch {
+	return &watch{clock: clock, writeTimeout: writeTimeout, ended: make(chan struct{})}
 }
 
-// end lets everybody go who was set aside.
+// end lets everybody go who waits.
 func (w *watch) end() { w.endOnce.Do(func() { close(w.ended) }) }
 
 // looksAt tells whether a connection's next request is looked at.
 func (w *watch) looksAt(request uint32) bool { return request%sampleEach == 0 || w.wakeful.Load() }
 
-// admit tells whether a request is to be served that lay in its socket for an age. One that isn't has waited here until it may be refused.
-func (w *watch) admit(l lane, age time.Duration) bool {
-	if l == laneHealth || age < lateAge && !w.wakeful.Load() {
+// admit tells whether a request is to be served. It may wait here for a seat, or until it may be refused.
+func (w *watch) admit(c *slottedTCP, l lane) bool {
+	switch {
+	case l == laneHealth:
+		return true
+	case w.seating.Load():
+		return w.admitSeated(c, l)
+	}
+	age := c.waited()
+	if age < lateAge && !w.wakeful.Load() {
 		return true
 	}
+	w.mu.Lock()
 	w.count(w.clock(), age >= lateAge)
-	if age < l.patience() || !w.shedding.Load() {
+	w.mu.Unlock()
+	return true
+}
+
+// admitSeated is admit while seats are given out.
+func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
+	now := w.clock()
+	w.mu.Lock()
+	if c.seat.held && !w.waiting.better(l, now) || w.seats.take(c, l, now) {
+		c.seat.lane, c.seat.busy, c.seat.touched = l, true, now
+		w.count(now, false)
+		w.mu.Unlock()
 		return true
 	}
-	w.setAside()
-	return false
+	place := &waiter{conn: c, lane: l, since: now.Add(-c.waited()), turn: make(chan bool, 1)}
+	w.waiting.add(place)
+	if c.seat.held { // a better lane waits
+		w.seats.leave(c)
+		w.seatNext(now)
+	}
+	w.count(now, true)
+	w.mu.Unlock()
+	return w.await(place)
+}
+
+// rest is called before a connection waits for its next request: unless that is there already, somebody else gets the seat.
+func (w *watch) rest(c *slottedTCP) {
+	now := w.clock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !c.seat.held {
+		return
+	}
+	c.seat.busy, c.seat.touched = false, now
+	if c.seat.turns++; !w.waiting.any(now) || c.seat.turns < seatTurns && c.age.pending() {
+		return
+	}
+	w.seats.leave(c)
+	w.seatNext(now)
+}
+
+// gone is called when a connection has ended.
+func (w *watch) gone(c *slottedTCP) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.seat.held {
+		w.seats.leave(c)
+		w.seatNext(w.clock())
+	}
+}
+
+// seatNext gives a free seat to who waits for one.
+func (w *watch) seatNext(now time.Time) {
+	next := w.waiting.youngest(now)
+	if next == nil {
+		return
+	}
+	w.seats.take(next.conn, next.lane, now)
+	next.turn <- true
 }
 
 // count counts a request, and judges the window that it ends.
 func (w *watch) count(now time.Time, late bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !w.wakeful.Load() {
 		w.wakeful.Store(true)
 		w.opened, w.prompt, w.late, w.hot, w.calm = now, 0, 0, 0, 0
 	}
 	if lasted := now.Sub(w.opened); lasted >= watchWindow {
-		w.judge(lasted < watchGap && w.late >= lateMin && w.late > w.prompt)
+		if w.seating.Load() {
+			w.judgeSeats(now)
+		} else {
+			w.judge(lasted < watchGap && w.late >= lateMin && w.late > w.prompt)
+		}
 		w.opened, w.prompt, w.late = now, 0, 0
 	}
 	if late {
@@ -121,7 +163,7 @@ func (w *watch) count(now time.Time, late bool) {
 	}
 }
 
-// judge ends a window.
+// judge ends a window in which requests were only watched.
 func (w *watch) judge(over bool) {
 	if over {
 		w.hot, w.calm = w.hot+1, 0
@@ -130,49 +172,62 @@ func (w *watch) judge(over bool) {
 	}
 	switch {
 	case w.hot >= hotWindows:
-		w.shedding.Store(true)
+		w.seating.Store(true)
+		w.calm = 0
 	case w.calm >= calmWindows:
-		w.shedding.Store(false)
 		w.wakeful.Store(false)
-	case w.calm >= hotWindows:
-		w.shedding.Store(false)
-	}
-	share := shedEach
-	if !w.shedding.Load() {
-		share = shedAfter
-	}
-	for range 1 + (w.prompt+w.late)/share {
-		oldest := w.aside.Front()
-		if oldest == nil {
-			return
-		}
-		close(w.aside.Remove(oldest).(chan struct{}))
 	}
 }
 
-// setAside waits until a request may be refused.
-func (w *watch) setAside() {
-	turn := make(chan struct{})
-	w.mu.Lock()
-	place := w.aside.PushBack(turn)
-	w.mu.Unlock()
-	timer := time.NewTimer(parkLook)
+// judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
+func (w *watch) judgeSeats(now time.Time) {
+	most := 1 + (w.prompt+w.late)/shedEach
+	if w.calm++; w.late > 0 {
+		w.calm = 0
+	} else {
+		most = shedIdle
+	}
+	for range most {
+		stale := w.waiting.stale(now)
+		if stale == nil {
+			break
+		}
+		stale.turn <- false
+	}
+	if w.calm >= calmWindows {
+		w.dismiss()
+	}
+}
+
+// dismiss ends the overload. Those who still wait notice by themselves, one after the other.
+func (w *watch) dismiss() {
+	w.seating.Store(false)
+	w.wakeful.Store(false)
+	w.seats.clear()
+	w.calm, w.hot = 0, 0
+}
+
+// await waits until a request has a seat: true, or may be refused.
+func (w *watch) await(place *waiter) bool {
+	timer := time.NewTimer(asideLook)
 	defer timer.Stop()
 	for looks := 1; ; looks++ {
 		select {
-		case <-turn:
-			return
+		case seated := <-place.turn:
+			return seated
 		case <-w.ended:
-			return
+			return false
 		case <-timer.C:
 		}
-		if looks == parkLooks || w.over() {
+		if looks == asideLooks || w.over() {
 			w.mu.Lock()
-			w.aside.Remove(place) // nothing, when its turn has come meanwhile
-			w.mu.Unlock()
-			return
+			defer w.mu.Unlock()
+			if !w.waiting.remove(place) {
+				return <-place.turn // it came meanwhile
+			}
+			return false
 		}
-		timer.Reset(parkLook)
+		timer.Reset(asideLook)
 	}
 }
 
@@ -180,42 +235,8 @@ func (w *watch) setAside() {
 func (w *watch) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shedding.Load() && w.clock().Sub(w.opened) > watchGap {
-		w.shedding.Store(false)
-		w.hot = 0
+	if w.seating.Load() && w.clock().Sub(w.opened) > calmWindows*watchWindow {
+		w.dismiss()
 	}
-	return !w.shedding.Load()
-}
-
-// laneOf reads the beginning of a request as it came: method, target, and whether it names a key. known says that the connection's last
-// request had a key that was good, fresh that it is the connection's first: then it is believed once.
-func laneOf(head []byte, known, fresh bool) lane {
-	_, rest, _ := bytes.Cut(head, []byte(" "))
-	target, lines, _ := bytes.Cut(rest, []byte(" "))
-	if isHealthTarget(target) {
-		return laneHealth
-	}
-	// Clients write the name in this way, or in small letters.
-	keyed := known || fresh && bytes.Contains(lines, []byte("uthorization: "))
-	costly := bytes.HasPrefix(target, []byte("/v1/rates/history")) || bytes.HasPrefix(target, []byte("/v1/convert"))
-	switch {
-	case costly && keyed:
-		return laneKeyedCostly
-	case costly:
-		return laneCostly
-	case keyed:
-		return laneKeyed
-	}
-	return laneAnonymous
-}
-
-// isHealthTarget tells a question about the node itself: whoever restarts nodes that do not answer asks it, so it is answered whatever
-// else is refused.
-func isHealthTarget(target []byte) bool {
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	switch string(path) {
-	case livePath, liveOtherPath, readyPath:
-		return true
-	}
-	return false
+	return !w.seating.Load()
 }

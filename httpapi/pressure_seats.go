@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"container/list"
+	"time"
+)
+
+const (
+	// seatsMax is how many connections are served while seats are given out: enough that none of the machine's processors runs out of
+	// work while the callers send their next requests, and few enough that what belongs to them stays in the processors' caches.
+	seatsMax = 64
+	// seatTurns is how many requests a connection is served before another one has its seat that waits.
+	seatTurns = 256
+	// seatIdle is how long a seat may stand idle, and seatSlow how long a request may hold it that waits for a disk, before a newcomer
+	// takes it.
+	seatIdle = time.Millisecond
+	seatSlow = 20 * time.Millisecond
+)
+
+// seat is a connection's part in seats; the watch's lock guards it.
+type seat struct {
+	held    bool
+	busy    bool // a request is being served
+	at      int  // where in seats
+	turns   int
+	lane    lane
+	touched time.Time // when busy changed
+}
+
+// seats are the connections that are served. The watch's lock guards them.
+type seats struct {
+	held []*slottedTCP
+	hand int // where the last one was taken from somebody
+}
+
+// take gives a connection a seat: a free one, or that of somebody who does not use it, or who is of a worse lane.
+func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
+	if len(s.held) >= seatsMax {
+		victim := s.victim(l, now)
+		if victim == nil {
+			return false
+		}
+		s.leave(victim)
+	}
+	c.seat = seat{held: true, busy: true, at: len(s.held), lane: l, touched: now}
+	s.held = append(s.held, c)
+	return true
+}
+
+// victim is who has to leave for a request of a lane, nil for nobody.
+func (s *seats) victim(l lane, now time.Time) *slottedTCP {
+	for range s.held {
+		s.hand = (s.hand + 1) % len(s.held)
+		other := s.held[s.hand]
+		most := seatIdle
+		if other.seat.busy {
+			most = seatSlow
+		}
+		if other.seat.lane > l || now.Sub(other.seat.touched) > most {
+			return other
+		}
+	}
+	return nil
+}
+
+// leave frees a connection's seat.
+func (s *seats) leave(c *slottedTCP) {
+	last := len(s.held) - 1
+	s.held[c.seat.at] = s.held[last]
+	s.held[c.seat.at].seat.at = c.seat.at
+	s.held[last] = nil
+	s.held = s.held[:last]
+	c.seat = seat{}
+}
+
+// clear frees all.
+func (s *seats) clear() {
+	for _, c := range s.held {
+		c.seat = seat{}
+	}
+	s.held, s.hand = nil, 0
+}
+
+// waiter is a request that waits for a seat.
+type waiter struct {
+	conn  *slottedTCP
+	lane  lane
+	since time.Time // when it came
+	turn  chan bool // true: it has a seat, false: it is to be refused; one place, so that nobody waits for its reader
+	place *list.Element
+}
+
+// waiting are the requests without a seat, by lane, oldest first. The watch's lock guards them.
+type waiting [lanes]list.List
+
+func (w *waiting) add(one *waiter) { one.place = w[one.lane].PushBack(one) }
+
+// remove takes a request out; false when it is not there any more: it was told what becomes of it.
+func (w *waiting) remove(one *waiter) bool {
+	if one.place == nil {
+		return false
+	}
+	w[one.lane].Remove(one.place)
+	one.place = nil
+	return true
+}
+
+// newest is the last request of a lane that still has patience.
+func (w *waiting) newest(l lane, now time.Time) *waiter {
+	if last := w[l].Back(); last != nil {
+		if one := last.Value.(*waiter); now.Sub(one.since) < l.patience() {
+			return one
+		}
+	}
+	return nil
+}
+
+// better tells whether somebody of a better lane waits who has patience.
+func (w *waiting) better(l lane, now time.Time) bool {
+	for other := range l {
+		if w.newest(other, now) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// any tells whether anybody waits who has patience.
+func (w *waiting) any(now time.Time) bool { return w.better(lanes, now) }
+
+// youngest takes out who is next.
+func (w *waiting) youngest(now time.Time) *waiter {
+	for l := range lanes {
+		if one := w.newest(l, now); one != nil {
+			w.remove(one)
+			return one
+		}
+	}
+	return nil
+}
+
+// stale takes out the oldest request of the worst lane that has waited too long.
+func (w *waiting) stale(now time.Time) *waiter {
+	for l := lanes - 1; l > laneHealth; l-- {
+		if first := w[l].Front(); first != nil {
+			if one := first.Value.(*waiter); now.Sub(one.since) >= l.patience() {
+				w.remove(one)
+				return one
+			}
+		}
+	}
+	return nil
+}
