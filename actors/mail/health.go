@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// trouble is what goes wrong with letters, for Condition. Guarded by Mailer.mu, but for full.
+// trouble is what goes wrong with letters, for Condition. Guarded by Mailer.mu.
 type trouble struct {
 	since       time.Time // of the first failure of the server in a row; zero = the last try was none
 	unreachable bool      // the last one was that it can't be reached
@@ -26,24 +26,35 @@ func (t *trouble) note(failed *failure, now time.Time) {
 	}
 }
 
+// fullEnds is how much of a queue that was full must be free again, so that it does not flap: a tenth.
+const fullEnds = 10
+
+// crowd notes whether the queue is full. Called with mu held.
+func (m *Mailer) crowd(now time.Time) {
+	switch size, most := m.queue.size(), m.config.QueueMax; {
+	case size >= most:
+		m.trouble.full.Begin(now)
+	case size <= most-(most+fullEnds-1)/fullEnds:
+		m.trouble.full.End()
+	}
+}
+
 // Condition tells whether letters leave. It waits for nothing.
 func (m *Mailer) Condition() engine.Condition {
-	m.mu.Lock()
-	since, crowded := m.trouble.since, m.queue.size() >= m.config.QueueMax
-	m.mu.Unlock()
 	now := m.config.Clock()
-	if crowded {
-		m.trouble.full.Seen(now)
-	}
+	m.mu.Lock()
+	m.crowd(now)
+	failing := m.trouble.since
+	m.mu.Unlock()
 	if since, full := m.trouble.full.Since(now); full {
 		return engine.Condition{
 			Name: "mail", State: "full", Since: since,
 			Detail: "As many letters wait as may, so no login code is taken; keys go on working. Look at the mail server.",
 		}
 	}
-	if !since.IsZero() {
+	if !failing.IsZero() {
 		return engine.Condition{
-			Name: "mail", State: "failing", Since: since.Round(0).UTC(),
+			Name: "mail", State: "failing", Since: failing.Round(0).UTC(),
 			Detail: "The mail server takes no letters, so login codes wait or run out; keys go on working. Look at it, and at the settings of mail.",
 		}
 	}

@@ -102,7 +102,7 @@ func (m *Mailer) enqueue(letter engine.Letter) ([]*entry, error) {
 	}
 	if m.full(letter.To) {
 		m.counts.Overflown++
-		m.trouble.full.Seen(now)
+		m.crowd(now)
 		return dropped, overloaded(ErrFull)
 	}
 	if m.queue.replace(letter.To) {
