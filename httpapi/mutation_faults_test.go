@@ -165,7 +165,7 @@ func (r *mutationRun) play(t *testing.T) {
 		case <-ended:
 			left--
 		case <-ticks.C:
-			now := time.Since(began)
+			now := time.Since(began) //nolint:forbidigo // a test of real time
 			for _, w := range workers {
 				if since := w.since.Load(); since > 0 && now-time.Duration(since) > r.patience {
 					number := w.number.Load()
@@ -181,7 +181,7 @@ func (r *mutationRun) play(t *testing.T) {
 			}
 		}
 	}
-	r.took = time.Since(began)
+	r.took = time.Since(began) //nolint:forbidigo // a test of real time
 	if f := r.found; f != nil {
 		f.least = shrink(f.m, func(m mutant) bool {
 			problem, _ := guardedPlay(r.player(), m)
@@ -212,7 +212,7 @@ func (r *mutationRun) work(w *worker, began time.Time) {
 		}
 		m := newMutant(r.seed, number, bases, words)
 		w.number.Store(number)
-		w.since.Store(int64(time.Since(began)))
+		w.since.Store(int64(time.Since(began))) //nolint:forbidigo // a test of real time
 		problem, answers := guardedPlay(p, m)
 		w.since.Store(0)
 		if problem != "" {

@@ -152,7 +152,7 @@ func startProxy(t *testing.T, kind proxyKind, back string) *proxy {
 }
 
 // pauseFor waits for another process, which has no clock of ours.
-func pauseFor(d time.Duration) { <-time.After(d) }
+func pauseFor(d time.Duration) { <-time.NewTimer(d).C }
 
 // sent is what a proxy says that it has sent to the back: the methods of requests that were answered, and of those that broke off.
 type sent struct{ whole, broken []string }
