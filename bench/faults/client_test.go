@@ -13,13 +13,9 @@ import (
 	"net/http/httptrace"
 	"regexp"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/emersion/go-smtp"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/apitest"
@@ -44,9 +40,12 @@ func newCaller(from string) *caller {
 }
 
 // newAdmin makes a client of a management socket.
-func newAdmin(socket string) *caller {
+func newAdmin(socket string) *caller { return callerTo("unix", socket) }
+
+// callerTo makes a client that reaches one address under every name.
+func callerTo(network, address string) *caller {
 	return callerOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
 	})
 }
 
@@ -166,92 +165,6 @@ func (a *answer) windows() (day, minute window, ok bool) {
 	day, known := read("day")
 	minute, ok = read("minute")
 	return day, minute, known && ok
-}
-
-// postOffice is a mail server on this machine that keeps the newest code of each address.
-type postOffice struct {
-	address string
-
-	mu    sync.Mutex
-	codes map[string]string
-	more  chan struct{} // closed and replaced with each letter
-}
-
-// newPostOffice serves until the test ends.
-func newPostOffice(t *testing.T) *postOffice {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &postOffice{address: listener.Addr().String(), codes: map[string]string{}, more: make(chan struct{})}
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &counter{office: p}, nil }))
-	server.Domain = "127.0.0.1"
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener)
-	}()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-ended
-	})
-	return p
-}
-
-// args let a node send its letters here.
-func (p *postOffice) args() []string {
-	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
-}
-
-// code waits for a code for an address and takes it; false when none comes.
-func (p *postOffice) code(email string) (string, bool) {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
-		p.mu.Lock()
-		code, more := p.codes[email], p.more
-		delete(p.codes, email)
-		p.mu.Unlock()
-		if code != "" {
-			return code, true
-		}
-		select {
-		case <-more:
-		case <-deadline.C:
-			return "", false
-		}
-	}
-}
-
-// counter is one connection to the post office.
-type counter struct {
-	office *postOffice
-	to     string
-}
-
-func (c *counter) Reset()                               { c.to = "" }
-func (c *counter) Logout() error                        { return nil }
-func (c *counter) Mail(string, *smtp.MailOptions) error { return nil }
-
-func (c *counter) Rcpt(to string, _ *smtp.RcptOptions) error {
-	c.to = to
-	return nil
-}
-
-func (c *counter) Data(r io.Reader) error {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	_, plain, _ := strings.Cut(string(text), "\r\n\r\n")
-	p := c.office
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.codes[c.to] = regexp.MustCompile(`\b\d{8}\b`).FindString(plain)
-	close(p.more)
-	p.more = make(chan struct{})
-	return nil
 }
 
 // session logs in at a node, which makes the account at the first time, and returns the token. A client address has 30 codes

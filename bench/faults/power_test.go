@@ -17,10 +17,10 @@ func (n *node) freeze() {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, n.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err == nil || err == unix.ECHILD { //nolint:errorlint // numbers of the kernel; no child: it ended
+		if err == nil || err == unix.ECHILD { // no child: it has ended
 			return
 		}
-		if err != unix.EINTR { //nolint:errorlint // a number of the kernel
+		if err != unix.EINTR {
 			n.t.Fatalf("wait until the node stands: %v", err)
 		}
 	}
