@@ -12,6 +12,18 @@ import (
 // and not a byte on disk changes.
 func TestW5_DamagedSegmentsAreRefused(t *testing.T) {
 	h := write(t, 40)
+	for name, change := range segmentDamages(t, h) {
+		t.Run(name, func(t *testing.T) {
+			broken := maps.Clone(h.files)
+			change(broken)
+			refuses(t, broken)
+		})
+	}
+}
+
+// segmentDamages are what can happen to the segments of a log besides a torn tail.
+func segmentDamages(t *testing.T, h history) map[string]func(map[string][]byte) {
+	t.Helper()
 	other := otherHistory(t, 40)
 	names := segmentNames(h.files)
 	if len(names) < 4 {
@@ -19,7 +31,7 @@ func TestW5_DamagedSegmentsAreRefused(t *testing.T) {
 	}
 	last := lastWithFrames(h.files)
 	offsets := frameOffsets(t, h.files[names[1]])
-	for name, change := range map[string]func(map[string][]byte){
+	return map[string]func(map[string][]byte){
 		"first missing":   func(f map[string][]byte) { delete(f, names[0]) },
 		"middle missing":  func(f map[string][]byte) { delete(f, names[1]) },
 		"last missing":    func(f map[string][]byte) { delete(f, last) },
@@ -49,12 +61,6 @@ func TestW5_DamagedSegmentsAreRefused(t *testing.T) {
 			f[names[1]] = slices.Insert(slices.Clone(f[names[1]]), offsets[1], f[names[1]][:offsets[1]]...)
 		},
 		"tail frame twice": func(f map[string][]byte) { f[last] = twiceLast(t, f[last]) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			broken := maps.Clone(h.files)
-			change(broken)
-			refuses(t, broken)
-		})
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command mutants measures how much the tests of a package notice: it plants one small fault after the other (a mutant) and
 // counts those that a test finds (killed).
 //
-//	go run ./.ci/mutants wal          all of a group: wal, quota, auth, decimal, time
+//	go run ./.ci/mutants wal          all of a group: wal, backup, quota, auth, decimal, time
 //	go run ./.ci/mutants -fresh wal   forget what was found before
 //
 // All mutants of a package that are expressions or statements go into one test binary, each behind a switch that an environment
@@ -11,6 +11,8 @@
 // Each test runs once without a mutant first: whatever fails then is no witness, what it passes through says which mutants it can
 // find, and its time says which tests are asked first. A mutant counts as found when a test fails or does not end. Results are kept
 // in .tools/mutants and taken up again as long as the files of the group are the same; only what was not found is tried again.
+//
+// Not planted: another number beside an error, a fault or false, which callers do not look at; modes of files.
 //
 // A mutant that no test can find, because it does the same, may stand in equivalent.txt with the reason. It is run like the others:
 // an entry that is found after all, or that names no mutant, is an error.

@@ -37,10 +37,11 @@ type finder struct {
 	sites    map[[2]token.Pos]*site
 	mutants  []*mutant
 	seen     map[string]int
+	beside   map[ast.Expr]bool // a zero beside an error: nobody looks at it
 }
 
 func find(c *checked) ([]*mutant, []*site) {
-	f := &finder{checked: c, sites: map[[2]token.Pos]*site{}, seen: map[string]int{}}
+	f := &finder{checked: c, sites: map[[2]token.Pos]*site{}, seen: map[string]int{}, beside: map[ast.Expr]bool{}}
 	for _, file := range c.files {
 		if !file.wanted {
 			continue
@@ -125,6 +126,9 @@ func (f *finder) node(n ast.Node) bool {
 	case *ast.AssignStmt:
 		f.assignment(n)
 	case ast.Expr:
+		if f.beside[n] {
+			return false
+		}
 		if value := f.info.Types[n]; value.Value != nil {
 			f.constantExpression(n, value.Type)
 			return false

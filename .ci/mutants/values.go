@@ -68,11 +68,26 @@ func (f *finder) returned(n *ast.ReturnStmt) {
 	if len(n.Results) == 0 || len(n.Results) != results.Len() {
 		return
 	}
+	failed := f.failure(n.Results[len(n.Results)-1], results.At(results.Len()-1).Type())
 	for i, r := range n.Results {
+		if failed && i < len(n.Results)-1 && f.of(f.file, r) == "0" {
+			f.beside[r] = true
+			continue
+		}
 		if text, what := f.otherResult(r, results.At(i).Type()); text != "" {
 			f.plant(r, results.At(i).Type(), text, what)
 		}
 	}
+}
+
+// failure says that the last of several results is an error, a fault of the log or false.
+func (f *finder) failure(last ast.Expr, t types.Type) bool {
+	was := f.of(f.file, last)
+	if was == "nil" || was == "false" {
+		return was == "false"
+	}
+	fails, _ := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+	return types.Implements(t, fails) || strings.HasSuffix(t.String(), "fault")
 }
 
 // otherResult is what to return instead, or "".

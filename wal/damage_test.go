@@ -1,0 +1,283 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// saidOf is what this package says of a broken log, word for word: an operator decides by file, offset, sequence and hint.
+type saidOf struct {
+	strings.Builder
+	dir string
+}
+
+func (s *saidOf) line(format string, values ...any) {
+	s.WriteString(strings.ReplaceAll(fmt.Sprintf(format, values...), s.dir, "DIR") + "\n")
+}
+
+// golden holds it against testdata; -update rewrites it.
+func (s *saidOf) golden(t *testing.T, name string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		must(t, os.WriteFile(path, []byte(s.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	got, expected := strings.Split(s.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(got), len(expected)) {
+		g, w := "(nothing)", "(nothing)"
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(expected) {
+			w = expected[i]
+		}
+		if g != w {
+			t.Fatalf("%s:%d\n got %s\nwant %s\n(go test ./wal -run Damage -update writes it anew)", path, i+1, g, w)
+		}
+	}
+}
+
+func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
+	said := &saidOf{dir: "/none"}
+	whole := entry(position{frame: 3, sequence: 5, chain: 7}, []byte("one"), []byte("two"))
+	longest := binary.AppendUvarint(nil, frameBytesMax)
+	for _, c := range []struct {
+		name string
+		data []byte
+	}{
+		{"whole", whole}, {"nothing", nil}, {"half a length", []byte{0x80}}, {"length alone", whole[:1]},
+		{"shortest length", []byte{frameBytesMin}}, {"below the shortest", []byte{frameBytesMin - 1}},
+		{"longest length", longest}, {"above the longest", binary.AppendUvarint(nil, frameBytesMax+1)},
+		{"five bytes of length", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}, {"six bytes of length", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0x01}},
+		{"longer form", append([]byte{whole[0] | 0x80, 0}, whole[1:]...)},
+		{"a byte less than a header", whole[:40]}, {"a header", whole[:41]}, {"all but a byte", whole[:len(whole)-1]}, {"a byte more", append(bytes.Clone(whole), 9)},
+	} {
+		said.decoded(c.name, c.data)
+	}
+	for at := 1; at < len(whole); at++ { // each byte, checksums left and put right
+		for _, right := range []bool{false, true} {
+			for _, value := range []byte{0, whole[at] + 1, 0xff} {
+				data := bytes.Clone(whole)
+				if data[at] = value; right {
+					resum(data)
+				}
+				said.decoded(fmt.Sprintf("byte %d is %d, summed %v", at-1, value, right), data)
+			}
+		}
+	}
+	f, _, _ := decodeEntry(whole)
+	for _, at := range []position{{3, 5, 7}, {4, 5, 7}, {3, 4, 7}, {3, 5, 8}} {
+		said.line("follows %+v: %+v", at, f.follows(at))
+	}
+	said.golden(t, "frames.txt")
+}
+
+func (s *saidOf) decoded(name string, data []byte) {
+	f, n, bad := decodeEntry(data)
+	f.payload = nil
+	if bad == nil {
+		s.line("%s: %d bytes, %+v, next %+v", name, n, f, f.next())
+		return
+	}
+	s.line("%s: %d bytes, frame %d: %+v", name, n, f.index, *bad)
+}
+
+func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
+	said := &saidOf{dir: "/none"}
+	var file bytes.Buffer
+	ours, theirs := encodeSnapshot(&file, 7, stateAt(7))
+	must(t, errors.Join(ours, theirs))
+	whole := file.Bytes()
+	snapshot := func(name string, data []byte) {
+		sequence, payload, bad, err := decodeSnapshot(bytes.NewReader(data), int64(len(data)))
+		if bad == nil {
+			said.line("%s: record %d, %d bytes, %v", name, sequence, payload, err)
+			return
+		}
+		said.line("%s: %+v, %v", name, *bad, err)
+	}
+	snapshot("whole", whole)
+	for size := range len(whole) {
+		snapshot(fmt.Sprintf("%d bytes", size), whole[:size])
+	}
+	for at := range whole {
+		for _, right := range []bool{false, true} {
+			data := bytes.Clone(whole)
+			if data[at]++; right {
+				binary.LittleEndian.PutUint32(data[16:], checksum(data[:16]))
+				binary.LittleEndian.PutUint32(data[len(data)-4:], checksum(data[:len(data)-4]))
+			}
+			snapshot(fmt.Sprintf("byte %d, summed %v", at, right), data)
+		}
+	}
+	for size := range int64(len(whole)) { // the file became shorter while it was read
+		_, _, bad, err := decodeSnapshot(bytes.NewReader(whole[:size]), int64(len(whole)))
+		said.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
+	}
+	said.marks()
+	said.golden(t, "snapshots.txt")
+}
+
+func (s *saidOf) marks() {
+	one := func(name string, m mark, change func(b []byte) []byte) {
+		b := m.encode()
+		if change != nil {
+			b = change(b)
+		}
+		m, newer, ok := decodeMark(b)
+		s.line("mark %s: %+v, newer %d, %v", name, m, newer, ok)
+	}
+	good := mark{generation: 3, first: 2, end: position{4, 9, 77}}
+	one("whole", good, nil)
+	one("longer", good, func(b []byte) []byte { return append(b, 1) })
+	one("shorter", good, func(b []byte) []byte { return b[:len(b)-1] })
+	for at := range 48 {
+		one(fmt.Sprintf("byte %d", at), good, func(b []byte) []byte { b[at]++; return b })
+		one(fmt.Sprintf("byte %d summed", at), good, func(b []byte) []byte {
+			b[at]++
+			binary.LittleEndian.PutUint32(b[len(b)-4:], checksum(b[:len(b)-4]))
+			return b
+		})
+	}
+	for _, m := range []mark{{1, 0, position{1, 1, 0}}, {1, 1, position{0, 1, 0}}, {1, 2, position{1, 1, 0}}, {1, 2, position{2, 1, 0}}, {1, 2, position{2, 0, 0}}} {
+		one("of other numbers", m, nil)
+	}
+	one("version 0", good, func(b []byte) []byte {
+		b[4] = 0
+		binary.LittleEndian.PutUint32(b[len(b)-4:], checksum(b[:len(b)-4]))
+		return b
+	})
+}
+
+// TestW5_DamageOfALogIsNamedExactly breaks logs in many ways and writes down what a start, a check and a repair say.
+func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
+	said := &saidOf{dir: filepath.Join(scratch(t), "log")}
+	h := write(t, 40)
+	for _, name := range slices.Sorted(maps.Keys(segmentDamages(t, h))) {
+		for _, marked := range []bool{true, false} {
+			broken := maps.Clone(h.files)
+			segmentDamages(t, h)[name](broken)
+			if !marked {
+				delete(broken, markName)
+			}
+			said.of(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
+		}
+	}
+	last := lastWithFrames(h.files)
+	offsets := frameOffsets(t, h.files[last])
+	tail := offsets[len(offsets)-2]
+	for _, cut := range []int{0, 1, tail, tail + 1, tail + 20, tail + 45, len(h.files[last]) - 1} {
+		for _, generation := range []int{len(h.marks) - 1, len(h.marks) - 2, len(h.marks) - 3, 0} {
+			broken := maps.Clone(h.files)
+			broken[last], broken[markName] = broken[last][:cut], h.marks[generation]
+			said.of(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
+		}
+		broken := maps.Clone(h.files)
+		broken[last] = broken[last][:cut]
+		delete(broken, markName)
+		said.of(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
+	}
+	said.golden(t, "segments.txt")
+}
+
+func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
+	said := &saidOf{dir: filepath.Join(scratch(t), "log")}
+	dir := filepath.Join(scratch(t), "log")
+	older, newer := compacted(t, dir)
+	all := files(t, dir)
+	names, slot := segmentNames(all), all[markName][:markSlotBytes]
+	one, two := filepath.Base(snapshotPath("", older)), filepath.Base(snapshotPath("", newer))
+	flipped := func(name string, at int) []byte { b := bytes.Clone(all[name]); b[at] ^= 1; return b }
+	changes := map[string]func(f map[string][]byte){
+		"nothing":                func(map[string][]byte) {},
+		"older snapshot damaged": func(f map[string][]byte) { f[one] = flipped(one, 22) },
+		"newer snapshot damaged": func(f map[string][]byte) { f[two] = flipped(two, 22) },
+		"both snapshots damaged": func(f map[string][]byte) { f[one], f[two] = flipped(one, 3), flipped(two, 9) },
+		"snapshots gone":         func(f map[string][]byte) { delete(f, one); delete(f, two) },
+		"newer gone":             func(f map[string][]byte) { delete(f, two) },
+		"snapshot of the future": func(f map[string][]byte) { f[filepath.Base(snapshotPath("", 9999))] = f[two] },
+		"snapshot renamed":       func(f map[string][]byte) { f[filepath.Base(snapshotPath("", newer-1))] = f[two] },
+		"snapshot empty":         func(f map[string][]byte) { f[two] = nil },
+		"unfinished snapshots":   func(f map[string][]byte) { f[one+tempSuffix], f[two+tempSuffix] = nil, []byte("x") },
+		"first segment gone":     func(f map[string][]byte) { delete(f, names[0]) },
+		"first two gone":         func(f map[string][]byte) { delete(f, names[0]); delete(f, names[1]) },
+		"segments gone": func(f map[string][]byte) {
+			maps.DeleteFunc(f, func(n string, _ []byte) bool { return slices.Contains(names, n) })
+		},
+		"middle damaged":           func(f map[string][]byte) { f[names[1]] = flipped(names[1], 60) },
+		"first damaged":            func(f map[string][]byte) { f[names[0]] = flipped(names[0], 60) },
+		"mark lost":                func(f map[string][]byte) { delete(f, markName) },
+		"mark empty":               func(f map[string][]byte) { f[markName] = nil },
+		"mark, slot 0 damaged":     func(f map[string][]byte) { f[markName] = flipped(markName, 20) },
+		"mark, slot 1 damaged":     func(f map[string][]byte) { f[markName] = flipped(markName, markSlotBytes+20) },
+		"mark, one slot":           func(f map[string][]byte) { f[markName] = slot },
+		"mark, three slots":        func(f map[string][]byte) { f[markName] = append(bytes.Clone(f[markName]), slot...) },
+		"mark lost, snapshot gone": func(f map[string][]byte) { delete(f, markName); delete(f, one); delete(f, two) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		broken := maps.Clone(all)
+		changes[name](broken)
+		said.of(t, name, broken)
+	}
+	said.golden(t, "compacted.txt")
+}
+
+// of writes down what Verify, Open and Repair say of the files.
+func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
+	t.Helper()
+	s.line("== %s", name)
+	put(t, s.dir, broken)
+	report, err := Verify(s.dir)
+	for i := range report.Snapshots {
+		s.line("verify: snapshot %s of %d, %d bytes: %v", report.Snapshots[i].File, report.Snapshots[i].Sequence, report.Snapshots[i].Bytes, report.Snapshots[i].Damage)
+	}
+	report.Snapshots = nil
+	s.line("verify: %+v %v", report, err)
+	entries := 0
+	err = Dump(s.dir, func(e Entry) error { entries++; return nil })
+	s.line("dump: %d records, %v", entries, err != nil)
+	l, err := Open(s.dir, testOptions())
+	if err != nil {
+		s.line("open: %v", err)
+	} else {
+		s.opened(t, l)
+	}
+	put(t, s.dir, broken)
+	repaired, err := Repair(s.dir, testOptions())
+	s.line("repair: %+v %v", repaired, err)
+	if err == nil {
+		l, err = Open(s.dir, testOptions())
+		must(t, err)
+		s.line("then: %d to %d, %d segments", l.First(), l.Last(), len(l.segments))
+		mustClose(t, l)
+	}
+}
+
+func (s *saidOf) opened(t *testing.T, l *Log) {
+	t.Helper()
+	r := l.Recovery()
+	for _, d := range r.SnapshotDamage {
+		s.line("open: passed over: %v", d)
+	}
+	r.SnapshotDamage = nil
+	logBytes, snapshotBytes := l.Size()
+	s.line("open: %+v, %d and %d bytes", r, logBytes, snapshotBytes)
+	sequence, state, ok, err := l.Snapshot()
+	if ok {
+		text, readErr := io.ReadAll(state)
+		must(t, errors.Join(readErr, state.Close()))
+		s.line("snapshot: %d %q %v", sequence, text, err)
+	}
+	mustClose(t, l)
+}
