@@ -64,8 +64,15 @@ func act(t *rapid.T, s *System, now time.Time) {
 // After any run the state that is built from the journal alone, and the one from a snapshot and the
 // records after it, are the state that was live; also after further runs on top of them.
 func TestReplayedStateIsLiveState(t *testing.T) {
-	snapshots, events := 0, 0
+	snapshots, events, left := 0, 0, 100
+	if raceDetector || testing.Short() {
+		left = 40
+	}
 	rapid.Check(t, func(r *rapid.T) {
+		if left == 0 {
+			return
+		}
+		left--
 		clock := &testClock{now: noon}
 		journal := &keepingJournal{memoryJournal: &memoryJournal{}}
 		for range rapid.IntRange(1, 3).Draw(r, "lives") {

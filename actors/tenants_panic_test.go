@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -183,7 +184,7 @@ func (w *shaken) heard(what string, err error) bool {
 	switch {
 	case err == nil:
 		return true
-	case err == error(errExpired):
+	case errors.Is(err, errExpired):
 		w.faults = append(w.faults, what+": the message is lost: "+err.Error())
 	case isCode(err, engine.CodeInternalError):
 		w.internal++
