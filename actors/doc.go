@@ -21,7 +21,7 @@
 //
 //	relief (at least two)  runs actors that a fact woke up, or whose asker has served others long enough
 //	errand                 decides or applies for one currency, then ends; together they leave a processor free
-//	writer                 waits for the disk: appends, and lets go of old records
+//	writer                 waits for the disk: appends, and lets go of old records; idle, it looks at space and clock
 //	keeper                 encodes and writes snapshots
 //	sweeper                tells the shards when to put idle accounts aside
 //	recover, apply         replay at the start, then end
@@ -108,6 +108,14 @@
 //
 // Steady time (engine.Moment) goes on at the newest that the log knows. An account counts as spent what it
 // had leased. Close has every account give back what it has not spent, so that a clean stop costs nothing.
+//
+// # How it is
+//
+// Conditions (health.go) answers from memory: whoever meets a fault notes it. The writer looks twice a second whether the disk would
+// take a batch and whether the wall clock goes with the monotonic one (clock.go). A step of more than 5 s is suspect: the days of quotas
+// go on as if it had not been, until it is taken back or has lasted a minute. A day that an account has leased from never gives way to
+// an earlier one (engine.Account), so that a clock that goes back opens no window again. A snapshot that found no space is tried again
+// when there is some.
 //
 // # When something fails
 //

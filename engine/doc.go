@@ -55,4 +55,6 @@
 //     before the date counts, what it leaves open is as usual. Confirmation (X5) goes by the usual jump limit.
 //   - X18: a side that comes alone and stands nearer to the other side of the source's last good value than to its own, or crosses it, is
 //     a jump: it may be that side, shown in the wrong place.
+//   - X19: the day that counts for a quota never goes back: after a clock that was set back it is the latest that was leased from, until the
+//     clock has passed it (L1).
 package engine

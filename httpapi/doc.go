@@ -36,6 +36,42 @@
 //	               Deprecation, Sunset, Link on every answer while the end of anonymous access is announced
 //	accounts       no-store, no CORS, Cross-Origin-Resource-Policy: same-origin; 201 Location
 //
+// # Health
+//
+// GET and HEAD /livez, and /healthz by another name, answer 200 while the process answers at all: restart it when they don't. GET and
+// HEAD /readyz say how the node is, {"status", "conditions": [{"name", "state", "since", "detail"}]}: every condition, those that are not
+// ok first. Neither asks an actor, the disk, the mail server or the gate; keys, quotas and --limits do not apply (health.go).
+//
+//	status        HTTP                    means
+//	ready         200                     nothing is wrong
+//	degraded      200                     data requests are answered, something else suffers: tell somebody, send no request elsewhere
+//	unavailable   503, Retry-After: 2     data requests can't be answered: send them elsewhere
+//
+//	name         state          HTTP  means, and what to do
+//	log          recovering     503   the log is being read after a start; wait
+//	log          failed         503   a change could not be kept: the process leaves with 70; look at its log and the disk, start it again
+//	log          stopping       503   the end of an orderly stop; nothing
+//	data         empty          503   nothing was ever published; let it collect, or import observations
+//	disk         read_only      200   less free than the reserve: nothing is changed, reads without a key go on; free some space
+//	disk         slow           200   a change waits for the disk longer than a second; look for what else writes there, and at its health
+//	snapshot     failing        200   the last one found no space; nothing is lost, it is tried again when there is space; free some
+//	snapshot     late           200   records for four snapshots and none written; a start takes longer; look at the disk
+//	clock        clock_suspect  200   the wall clock stepped by more than 5 s, or is behind the log; quotas' days wait at most a minute; look
+//	                                  at the synchronisation of time. It ends when the clock is back, or has kept to its new time for a minute
+//	rates        stale          200   all rates of a currency have expired and are served as stale; look at the sources, or type rates in
+//	mail         failing        200   the newest try found no mail server that takes letters; codes wait; look at it and its settings
+//	mail         full           200   as many letters wait as may: no code is taken; the same
+//	sources      some_failing   200   a quarter of the sources asked, or more, gave nothing; tasard sources list says why
+//	sources      all_failing    200   all of them; look at the way to the network
+//	server       draining       503   the node was asked to stop and answers its last requests; nothing
+//	load         overloaded     200   requests were refused as overloaded within the last 3 s; spread them, or add a node
+//	connections  full           200   the cap is reached; look for clients that keep idle ones, or raise --connections
+//	connections  short          200   no descriptor is left for a connection; raise the limit of open files
+//
+// A state shows within a second of its cause and goes within five of its end. What comes and goes stays for 3 s (engine.TroubleCalm), so
+// that it does not flap. A mail server that is reached and refuses, and sources, are known to be well only after their next try.
+// The management socket has /readyz too, with causes, and /metrics has tasard_condition{name, state}.
+//
 // # Why it is fast
 //
 // A page is immutable and shared by all who ask the same question, so what it becomes is kept with it (engine.Page.Memo). A
@@ -88,4 +124,6 @@
 //   - H19: without a credential an account operation answers invalid_session, usage missing_key. Bad content is told only to those whose
 //     credential is good.
 //   - H20: usage is {"data":{"day":{"limit","remaining","resetAt"},"minute":{…}}}.
+//   - H21: /livez, /healthz and /readyz are no part of /v1: GET and HEAD alone (405 to all others, OPTIONS too), any query is ignored, and
+//     they are never charged or refused for a key or a quota. A node that is degraded is ready: its data are good.
 package httpapi

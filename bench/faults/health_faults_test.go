@@ -87,10 +87,11 @@ func nowAfter(do func()) func() time.Time {
 }
 
 // setRate types a rate in.
-func setRate(t *testing.T, n *node, currency, span string) {
+func setRate(t *testing.T, n *node, currency string, expires time.Time) {
 	t.Helper()
 	buy, sell := map[string]string{"USD": "58.10", "CHF": "70.00"}[currency], map[string]string{"USD": "59.30", "CHF": "73.00"}[currency]
-	output, err := exec.Command(program(t), "admin", "rates", "set", "popular", currency, "--buy", buy, "--sell", sell, "--for", span,
+	output, err := exec.Command(program(t), "admin", "rates", "set", "popular", currency, "--buy", buy, "--sell", sell,
+		"--expires", expires.UTC().Format(time.RFC3339),
 		"--data", n.data, "--by", "test").CombinedOutput()
 	if err != nil {
 		t.Fatalf("set a rate: %v\n%s", err, output)
@@ -98,17 +99,8 @@ func setRate(t *testing.T, n *node, currency, span string) {
 }
 
 func plantEmpty(t *testing.T) (*healthWatch, plantedFault) {
-	began := time.Now()
 	n := start(t, t.TempDir()+"/data")
-	return watchHealth(t, n), plantedFault{"data", "empty", true,
-		func() time.Time { return maxTime(began, time.Now()) }, nowAfter(func() { setRate(t, n, "USD", "6h") })}
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return watchHealth(t, n), plantedFault{"data", "empty", true, time.Now, nowAfter(func() { setRate(t, n, "USD", time.Now().Add(6*time.Hour)) })}
 }
 
 // plantRecovering starts a node whose replay waits for four seconds.
@@ -350,10 +342,11 @@ func plantStale(t *testing.T) (*healthWatch, plantedFault) {
 	n := start(t, data)
 	return watchHealth(t, n), plantedFault{"rates", "stale", false,
 		func() time.Time {
-			setRate(t, n, "CHF", "1s")
-			pass(time.Second)
-			return time.Now()
-		}, nowAfter(func() { setRate(t, n, "CHF", "6h") })}
+			expires := time.Now().Truncate(time.Second).Add(3 * time.Second)
+			setRate(t, n, "CHF", expires)
+			pass(time.Until(expires))
+			return expires
+		}, nowAfter(func() { setRate(t, n, "CHF", time.Now().Add(6*time.Hour)) })}
 }
 
 // plantShort takes the descriptors away that are not in use, while somebody connects.
@@ -437,13 +430,13 @@ func plantSnapshot(t *testing.T) (*healthWatch, plantedFault) {
 	eager := mutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
 	disk := smallDisk(t, "220m")
 	data := disk + "/data"
-	keys := prepare(t, data, 100_000)
+	keys := prepare(t, data, 20_000)
 	n := launch(t, command{program: eager, args: serveArgs(data, "--lease", "1", "--quota-minute", "60000", "--quota-day", "1000000")}).ready()
 	watch := watchHealth(t, n)
 	var stop func()
 	return watch, plantedFault{"snapshot", "failing", false,
 		func() time.Time {
-			fill(t, disk, reserveBytes+3<<20)
+			fill(t, disk, reserveBytes+512<<10)
 			stop = load(n, 4, keys, "/v1/rates/best?currency=USD&operation=buy")
 			t.Cleanup(stop)
 			n.await("snapshot not taken")
