@@ -23,6 +23,7 @@ import (
 const (
 	stormWorkers = 8
 	stormTenants = 64
+	stormBusy    = 8 // tenants with half of the requests: they come to their limits on a slow machine too
 	stormQuotes  = 16
 	// signedMax is when sessions are renewed, which end after a quarter of an hour: on a slow machine.
 	signedMax = 8 * time.Minute
@@ -208,8 +209,21 @@ func (s *storm) finish() {
 // String is what a figure says of it.
 func (s *storm) String() string {
 	total := s.ledger.total()
-	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d torn tails, %d ambiguous ones",
-		s.cycles, s.early, s.stops, &total, s.torn(), s.vague)
+	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d accounts at their limit of the day; %d torn tails, %d ambiguous ones",
+		s.cycles, s.early, s.stops, &total, s.reached(), s.torn(), s.vague)
+}
+
+// reached is how many accounts have used up their day.
+func (s *storm) reached() int {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	count := 0
+	for _, tn := range s.ledger.tenants {
+		if tn.base >= s.ledger.terms.day {
+			count++
+		}
+	}
+	return count
 }
 
 // torn is how many torn tails were cut: the bytes of each are kept beside the log.
@@ -240,6 +254,9 @@ type worker struct {
 func (w *worker) run() {
 	for !w.over.Load() && !w.node.over() {
 		tn := w.ledger.tenants[w.chance.IntN(len(w.ledger.tenants))]
+		if w.chance.IntN(2) == 0 {
+			tn = w.ledger.tenants[w.chance.IntN(stormBusy)]
+		}
 		switch dice := w.chance.IntN(100); {
 		case dice < changesPercent:
 			w.change()

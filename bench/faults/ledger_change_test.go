@@ -209,7 +209,7 @@ func (l *ledger) today(at time.Time) bool {
 	}
 	l.day = day
 	for _, tn := range l.tenants {
-		tn.base, tn.admitted, tn.maybe, tn.total, tn.floor = 0, 0, 0, 0, l.terms.day+1
+		tn.base, tn.admitted, tn.maybe, tn.raced, tn.total, tn.floor = 0, 0, 0, 0, 0, l.terms.day+1
 	}
 	return true
 }

@@ -82,7 +82,7 @@ func (l *ledger) checkUsage(c *caller, url string, tn *tenant, changed bool) {
 	day := now.Data.Day
 	spent := day.Limit - day.Remaining
 	if changed || engine.DateOf(day.ResetAt.Add(-time.Second)) != l.day {
-		tn.base, tn.admitted, tn.maybe, tn.floor = spent, 0, 0, day.Remaining
+		tn.base, tn.admitted, tn.maybe, tn.raced, tn.floor = spent, 0, 0, 0, day.Remaining
 		return
 	}
 	least := tn.base + tn.admitted
@@ -94,13 +94,15 @@ func (l *ledger) checkUsage(c *caller, url string, tn *tenant, changed bool) {
 	switch {
 	case spent < min(least, day.Limit):
 		l.wrong(granted, "%s has spent %d after the start, although %d had been admitted", tn.email, spent, least)
+	case spent > most && l.terms.lease == 1 && !l.orderly && spent <= most+min(tn.raced, stormWorkers):
+		l.tally.raced += spent - most
 	case spent > most:
 		l.wrong(forfeited, "%s has spent %d after the start: %d were admitted, %d may have been, and a lease is %d",
 			tn.email, spent, least, tn.maybe, l.terms.lease)
 	case day.Remaining > tn.floor:
 		l.wrong(risen, "%s: %d remain after the start, %d had before", tn.email, day.Remaining, tn.floor)
 	}
-	tn.base, tn.admitted, tn.maybe, tn.floor = spent, 0, 0, min(tn.floor, day.Remaining)
+	tn.base, tn.admitted, tn.maybe, tn.raced, tn.floor = spent, 0, 0, 0, min(tn.floor, day.Remaining)
 }
 
 // checkSuspension looks at an account that was suspended or is about to be.

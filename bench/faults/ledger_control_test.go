@@ -128,34 +128,43 @@ func TestFaultsW1_ControlCheck(t *testing.T) {
 	both := key("good", "active") + "," + key("gone", "revoked")
 	cases := map[string]struct {
 		want  breach
-		plant func(n *restarted, tn *tenant)
+		plant func(l *ledger, n *restarted, tn *tenant)
 	}{
-		"nothing":                   {"", func(*restarted, *tenant) {}},
-		"a lease is forfeited":      {"", func(n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 16 }},
-		"what was in flight counts": {"", func(n *restarted, tn *tenant) { tn.maybe, n.remaining = 2, 1000-100-3-16-2 }},
-		"a charge is lost":          {granted, func(n *restarted, _ *tenant) { n.remaining = 1000 - 102 }},
-		"more than a lease is gone": {forfeited, func(n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 17 }},
-		"Remaining has risen":       {risen, func(n *restarted, tn *tenant) { tn.floor, n.remaining = 890, 897 }},
-		"a key is lost":             {lost, func(n *restarted, _ *tenant) { n.keys = key("gone", "revoked") }},
-		"a revocation is lost":      {lost, func(n *restarted, _ *tenant) { n.keys = key("good", "active") + "," + key("gone", "active") }},
-		"a key from nowhere":        {strange, func(n *restarted, _ *tenant) { n.keys += "," + key("other", "active") }},
-		"a third key": {accepted, func(n *restarted, tn *tenant) {
+		"nothing":                   {"", func(*ledger, *restarted, *tenant) {}},
+		"a lease is forfeited":      {"", func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 16 }},
+		"what was in flight counts": {"", func(_ *ledger, n *restarted, tn *tenant) { tn.maybe, n.remaining = 2, 1000-100-3-16-2 }},
+		"a lease of one, refused while it waited": {"", func(l *ledger, n *restarted, tn *tenant) {
+			l.terms.lease, tn.raced, n.remaining = 1, 1, 1000-100-3-1
+		}},
+		"a lease of one, and nobody waited": {forfeited, func(l *ledger, n *restarted, _ *tenant) {
+			l.terms.lease, n.remaining = 1, 1000-100-3-1
+		}},
+		"a lease after a stop in order": {forfeited, func(l *ledger, n *restarted, _ *tenant) {
+			l.orderly, n.remaining = true, 1000-100-3-1
+		}},
+		"a charge is lost":          {granted, func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 102 }},
+		"more than a lease is gone": {forfeited, func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 17 }},
+		"Remaining has risen":       {risen, func(_ *ledger, n *restarted, tn *tenant) { tn.floor, n.remaining = 890, 897 }},
+		"a key is lost":             {lost, func(_ *ledger, n *restarted, _ *tenant) { n.keys = key("gone", "revoked") }},
+		"a revocation is lost":      {lost, func(_ *ledger, n *restarted, _ *tenant) { n.keys = key("good", "active") + "," + key("gone", "active") }},
+		"a key from nowhere":        {strange, func(_ *ledger, n *restarted, _ *tenant) { n.keys += "," + key("other", "active") }},
+		"a third key": {accepted, func(_ *ledger, n *restarted, tn *tenant) {
 			tn.doubts["a"], tn.doubts["b"] = true, true
 			n.keys += "," + key("a", "active") + "," + key("b", "active")
 		}},
-		"a revoked key opens":     {accepted, func(n *restarted, _ *tenant) { n.goneCode = 200 }},
-		"an active key does not":  {lost, func(n *restarted, _ *tenant) { n.goodCode = 401 }},
-		"a suspension is lost":    {lost, func(_ *restarted, tn *tenant) { tn.suspended = true }},
-		"a rate is lost":          {lost, func(n *restarted, _ *tenant) { n.rate = "" }},
-		"a rate is older":         {lost, func(n *restarted, _ *tenant) { n.rate = rate(4) }},
-		"a row is older":          {lost, func(n *restarted, _ *tenant) { n.row = rate(4) }},
-		"rate and row do not fit": {lost, func(n *restarted, _ *tenant) { n.rate = rate(6) }},
+		"a revoked key opens":     {accepted, func(_ *ledger, n *restarted, _ *tenant) { n.goneCode = 200 }},
+		"an active key does not":  {lost, func(_ *ledger, n *restarted, _ *tenant) { n.goodCode = 401 }},
+		"a suspension is lost":    {lost, func(_ *ledger, _ *restarted, tn *tenant) { tn.suspended = true }},
+		"a rate is lost":          {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = "" }},
+		"a rate is older":         {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = rate(4) }},
+		"a row is older":          {lost, func(_ *ledger, n *restarted, _ *tenant) { n.row = rate(4) }},
+		"rate and row do not fit": {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = rate(6) }},
 	}
 	for name, c := range cases {
 		l, tn, _, gone := smallLedger()
 		tn.base, tn.admitted, tn.touched, gone.touched, tn.keys[0].touched = 100, 3, true, true, true
 		n := &restarted{remaining: 897, keys: both, rate: rate(5), row: rate(5), goodCode: 200, goneCode: 401}
-		c.plant(n, tn)
+		c.plant(l, n, tn)
 		server := httptest.NewServer(n)
 		asks := newCaller("")
 		l.checkUsage(asks, server.URL, tn, false)

@@ -58,6 +58,7 @@ type tally struct {
 	refused                                         int // with a good reason: a limit, a revoked key, a suspension
 	open                                            int // in flight when the node died
 	checks                                          int // facts that were held against the node after a start
+	raced                                           int // forfeited by requests that were refused while they waited: see tenant.raced
 	breaches                                        map[breach]int
 }
 
@@ -65,7 +66,7 @@ type tally struct {
 func (x *tally) add(y *tally) {
 	x.keys, x.revocations, x.suspensions = x.keys+y.keys, x.revocations+y.revocations, x.suspensions+y.suspensions
 	x.rates, x.requests, x.refused = x.rates+y.rates, x.requests+y.requests, x.refused+y.refused
-	x.open, x.checks = x.open+y.open, x.checks+y.checks
+	x.open, x.checks, x.raced = x.open+y.open, x.checks+y.checks, x.raced+y.raced
 	if x.breaches == nil {
 		x.breaches = map[breach]int{}
 	}
@@ -77,9 +78,10 @@ func (x *tally) add(y *tally) {
 func (x *tally) String() string {
 	b := x.breaches
 	return fmt.Sprintf("acknowledged %d keys, %d revocations, %d suspensions, %d rates, %d requests; %d refused, %d in flight at a crash; "+
-		"%d facts checked: %d lost, %d over-granted, %d wrongly accepted, %d forfeited beyond a lease, %d risen, %d strange",
+		"%d facts checked: %d lost, %d over-granted, %d wrongly accepted, %d forfeited beyond a lease, %d risen, %d strange; "+
+		"%d forfeited by requests that were refused while they waited for a lease of one",
 		x.keys, x.revocations, x.suspensions, x.rates, x.requests, x.refused, x.open, x.checks,
-		b[lost], b[granted], b[accepted], b[forfeited], b[risen], b[strange])
+		b[lost], b[granted], b[accepted], b[forfeited], b[risen], b[strange], x.raced)
 }
 
 // tenant is an account as its callers know it. One worker changes its keys; everybody asks with them.
@@ -96,9 +98,13 @@ type tenant struct {
 	admitted int // acknowledged since then
 	open     int // requests under way
 	maybe    int // requests that were under way when the node died
-	total    int // admitted on the day in all lives
-	floor    int // the lowest Remaining of the day that was answered
-	stays    []stay
+	// raced are requests of this life whose key was revoked, or whose account was suspended, while they were under way. One that
+	// waited for its lease is refused when that is in the log, and what it leased is there for the next request; a crash before
+	// that forfeits it. With a lease of one that is more than what was in flight, so it is told apart, and counted.
+	raced int
+	total int // admitted on the day in all lives
+	floor int // the lowest Remaining of the day that was answered
+	stays []stay
 }
 
 // stay is the time of an admitted request as its caller knows it: admitted somewhere between sent and come.
@@ -228,6 +234,9 @@ func (l *ledger) told(k *ticket, got *answer, err error) {
 		l.admitted(k, got, err == nil, come)
 	case got.status == http.StatusUnauthorized:
 		l.tally.refused++
+		if !k.revoked && !k.barred {
+			tn.raced++
+		}
 		if k.entitled && tn.changes == k.changes {
 			l.wrong(lost, "%s: its active key %s is refused: %s", tn.email, k.key.id, got.code)
 		}
