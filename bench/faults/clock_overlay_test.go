@@ -15,7 +15,7 @@ import (
 )
 
 // clockVariable names the file with the offset of a node's wall clock, for programs with skewedTime.
-const clockVariable = "TASARD_FAULTS_CLOCK"
+const clockVariable = "FAULTS_CLOCK"
 
 // skewedNow is what is put into time.Now: whole seconds from a page that the test and the node share. The monotonic clock goes on.
 const skewedNow = `
