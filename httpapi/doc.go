@@ -9,6 +9,7 @@
 //	(the library)     reads it; what it cannot read: refuseUnread, 400, 408, 413 or 431, and the connection ends
 //	server.go         serve: a net under panics (500)
 //	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
+//	guard_wire.go     with it: what the library takes and hides, seen from the bytes of the connection
 //	plan.go           a question that was asked before, byte for byte, has its route and its parameters already
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
 //	limits.go         with a gate: it authenticates (auth.go, address.go: in whose name; 401) and charges; then readiness: nothing
@@ -126,4 +127,7 @@
 //   - H20: usage is {"data":{"day":{"limit","remaining","resetAt"},"minute":{…}}}.
 //   - H21: /livez, /healthz and /readyz are no part of /v1: GET and HEAD alone (405 to all others, OPTIONS too), any query is ignored, and
 //     they are never charged or refused for a key or a quota. A node that is degraded is ready: its data are good.
+//   - H22: a bare LF behind a request line or an empty line before it, which RFC 9112 section 2.2 leaves to the server, and blanks behind
+//     a chunk size, for which section 7.1 has no room, are malformed_request: a proxy may take them for something else. A request that
+//     breaks off is malformed_request too, and the answers before it are sent.
 package httpapi
