@@ -39,7 +39,12 @@ func TestFaultsS7_Revocations(t *testing.T) {
 
 // TestFaultsS2_OneRightAnswer is TestS2_OneRightAnswerWinsOverHTTP again and again.
 func TestFaultsS2_OneRightAnswer(t *testing.T) {
+	codes, refusals, kinds := 0, 0, 0
 	for range 20 {
-		TestS2_OneRightAnswerWinsOverHTTP(t)
+		r := raceForCodes(t, honestAccounts)
+		r.report(t)
+		codes, refusals, kinds = codes+r.codes, refusals+r.refusals, len(r.kinds)
 	}
+	t.Logf("FIGURE %d codes with %d right answers each: one session each; %d refusals of %d kinds are the same bytes", codes, codeRacers, refusals, kinds)
+	t.Run("control", TestS2_Control_OverHTTP)
 }

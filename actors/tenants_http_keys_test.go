@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -128,7 +129,7 @@ func TestS7_Control_RevocationThatIsNotDurable(t *testing.T) {
 func TestS7_ThirdKeyOverHTTP(t *testing.T) {
 	n := startNode(t, Config{})
 	m := n.join(1, 0)
-	for range 2 {
+	for _, want := range []int64{engine.KeysActiveMax, 0} {
 		f := openFront(n, n.System, n.System)
 		var creators sync.WaitGroup
 		var made, refused atomic.Int64
@@ -147,7 +148,7 @@ func TestS7_ThirdKeyOverHTTP(t *testing.T) {
 		creators.Wait()
 		f.shut()
 		keys, err := n.Keys(m.token)
-		if err != nil || len(keys) != engine.KeysActiveMax || made.Load()+refused.Load() != 50 {
+		if err != nil || len(keys) != engine.KeysActiveMax || made.Load() != want || refused.Load() != 50-want {
 			t.Errorf("%d made, %d refused; %d keys, %v", made.Load(), refused.Load(), len(keys), err)
 		}
 		n.crash()
@@ -171,23 +172,62 @@ func (r *reply) plain() string {
 // Right answers side by side over HTTP: one opens a session, the others are told what everybody is told whose code is not
 // valid, byte for byte.
 func TestS2_OneRightAnswerWinsOverHTTP(t *testing.T) {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000}}})
-	f := openFront(n, n.System, n.System)
-	defer f.shut()
-	refusals := map[string]string{}
-	refused := func(why string, got *reply) {
-		if got.code() != engine.CodeInvalidCode {
-			t.Errorf("%s: %d %s", why, got.status, got.body)
-		}
-		refusals[why] = got.plain()
+	r := raceForCodes(t, honestAccounts)
+	r.report(t)
+	t.Logf("%d codes with %d right answers each: one session each; %d refusals of %d kinds are the same bytes",
+		r.codes, codeRacers, r.refusals, len(r.kinds))
+}
+
+func honestAccounts(a engine.Accounts) engine.Accounts { return a }
+
+// Codes that are raced for, and the right answers to each side by side.
+const (
+	codesRaced = 10
+	codeRacers = 8
+)
+
+// codeRace is what right answers and wrong ones came to.
+type codeRace struct {
+	codes, refusals int
+	kinds           map[string]bool // why
+	first           string          // refusal: all others must be the same
+	faults          []string
+}
+
+func (r *codeRace) report(t *testing.T) {
+	t.Helper()
+	for _, fault := range r.faults {
+		t.Error(fault)
 	}
-	for round := range 10 {
-		email := fmt.Sprintf("racer%d@example.com", round)
+}
+
+// refused holds a refusal against the others.
+func (r *codeRace) refused(why string, got *reply) {
+	r.refusals++
+	r.kinds[why] = true
+	text := got.plain()
+	if r.first == "" {
+		r.first = text
+	}
+	if got.code() != engine.CodeInvalidCode || text != r.first {
+		r.faults = append(r.faults, fmt.Sprintf("%s is answered\n%s\nothers\n%s", why, text, r.first))
+	}
+}
+
+// raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control plants its own accounts.
+func raceForCodes(t *testing.T, plant func(engine.Accounts) engine.Accounts) *codeRace {
+	t.Helper()
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000}}})
+	f := openFrontTo(n, n.System, n.System, plant(n.System))
+	defer f.shut()
+	r := &codeRace{kinds: map[string]bool{}}
+	for ; r.codes < codesRaced; r.codes++ {
+		email := fmt.Sprintf("racer%d@example.com", r.codes)
 		f.ask(http.MethodPost, "/v1/account/codes", "", fmt.Sprintf(`{"email":%q}`, email))
 		code := n.mail.code(mustEmail(t, email))
-		answers := make(chan *reply, 8)
+		answers := make(chan *reply, codeRacers)
 		var racers sync.WaitGroup
-		for range cap(answers) {
+		for range codeRacers {
 			racers.Go(func() { answers <- f.opened(email, code) })
 		}
 		racers.Wait()
@@ -197,22 +237,54 @@ func TestS2_OneRightAnswerWinsOverHTTP(t *testing.T) {
 			if got.status == http.StatusOK {
 				won++
 			} else {
-				refused("used at the same time", got)
+				r.refused("used at the same time", got)
 			}
 		}
 		if won != 1 {
-			t.Errorf("round %d: %d sessions for one code", round, won)
+			r.faults = append(r.faults, fmt.Sprintf("%d sessions for one code", won))
 		}
-		refused("used before", f.opened(email, code))
+		r.refused("used before", f.opened(email, code))
 	}
-	refused("unknown address", f.opened("nobody@example.com", "12345678"))
-	n.refuseCodes(f, refused)
-	for why, text := range refusals {
-		if text != refusals["unknown address"] {
-			t.Errorf("%s is answered\n%s\nunknown address\n%s", why, text, refusals["unknown address"])
+	r.refused("unknown address", f.opened("nobody@example.com", "12345678"))
+	n.refuseCodes(f, r.refused)
+	return r
+}
+
+// generousAccounts are the planted bugs: a code that opens a second session, and a refusal that says more than others.
+type generousAccounts struct {
+	engine.Accounts
+	twice, talks bool
+
+	mu   sync.Mutex
+	used map[string]bool
+}
+
+// OpenSession is engine.Accounts.
+func (g *generousAccounts) OpenSession(email engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+	token, expires, err := g.Accounts.OpenSession(email, code, from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := g.used[code]
+	g.used[code] = true
+	switch {
+	case err != nil && known && g.twice:
+		return engine.SecretOf("planted"), noon.Add(engine.SessionLifetime), nil
+	case err != nil && known && g.talks:
+		return token, expires, &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is used"}
+	}
+	return token, expires, err
+}
+
+func TestS2_Control_OverHTTP(t *testing.T) {
+	for name, planted := range map[string]*generousAccounts{"a code works twice": {twice: true}, "a refusal says why": {talks: true}} {
+		r := raceForCodes(t, func(a engine.Accounts) engine.Accounts {
+			planted.Accounts, planted.used = a, map[string]bool{}
+			return planted
+		})
+		if len(r.faults) == 0 {
+			t.Errorf("%s, and is not caught", name)
 		}
 	}
-	t.Logf("FIGURE 10 codes with 8 right answers each: one session each; %d kinds of refusal are the same bytes", len(refusals))
 }
 
 // refuseCodes tries codes that are no longer, or were never, right for an address.

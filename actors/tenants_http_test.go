@@ -33,8 +33,13 @@ type front struct {
 
 // openFront lets callers ask a node; a control puts its own gate or service in between.
 func openFront(n *node, gate engine.Gate, service engine.Service) *front {
+	return openFrontTo(n, gate, service, n.System)
+}
+
+// openFrontTo is openFront with accounts of its own too.
+func openFrontTo(n *node, gate engine.Gate, service engine.Service, accounts engine.Accounts) *front {
 	f := &front{server: httpapi.New(httpapi.Config{
-		Service: service, Gate: gate, Accounts: n.System, Catalogue: engine.DefaultCatalogue(), Clock: n.clock.read,
+		Service: service, Gate: gate, Accounts: accounts, Catalogue: engine.DefaultCatalogue(), Clock: n.clock.read,
 		RequestID: httpapi.RequestIDs(1), Harness: &httpapi.Harness{},
 	})}
 	f.client = &http.Client{Transport: &http.Transport{DialContext: f.dial, MaxIdleConnsPerHost: 64}}
