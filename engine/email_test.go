@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"errors"
 	"net/mail"
 	"strings"
@@ -76,6 +77,59 @@ func TestEmailMasked(t *testing.T) {
 }
 
 // What the grammar accepts, another parser reads as the same single address.
+// TestS9_EachByteOfAnEmail holds every byte, before and behind the at, against a list.
+func TestS9_EachByteOfAnEmail(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for c := range 256 {
+		b := string([]byte{byte(c)})
+		for text, want := range map[string]bool{
+			"a" + b + "z@b.do":  strings.Contains(letters+"#$&'*+-/=?^_{}~.", b),
+			"a@b" + b + "c.do":  strings.Contains(letters+"-.", b),
+			"a@b.d" + b + "x":   strings.Contains(letters+"-", b),
+			"a@b.1" + b:         strings.Contains(letters[:52], b),
+			"a@" + b + "b.do":   strings.Contains(letters, b),
+			"a@b" + b + ".do":   strings.Contains(letters, b),
+			b + "@example.do":   strings.Contains(letters+"#$&'*+-/=?^_{}~", b),
+			"a@example.do" + b:  strings.Contains(letters, b),
+			"a@b.do" + b + ".x": false,
+		} {
+			if _, err := ParseEmail(text); (err == nil) != want {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+}
+
+func TestS9_LongestEmail(t *testing.T) {
+	label := strings.Repeat("d", 63)
+	for text, want := range map[string]bool{
+		strings.Repeat("a", 64) + "@" + label + "." + label + "." + label[:58] + ".do": true, // 254
+		strings.Repeat("a", 64) + "@" + label + "." + label + "." + label[:59] + ".do": false,
+		strings.Repeat("a", 64) + "@" + label + ".do":                                  true,
+		strings.Repeat("a", 65) + "@" + label + ".do":                                  false,
+		"a@" + label + ".do":  true,
+		"a@" + label + "d.do": false,
+	} {
+		if _, err := ParseEmail(text); (err == nil) != want {
+			t.Errorf("%d bytes, %q: %v", len(text), text, err)
+		}
+	}
+}
+
+func TestEmailID_KeepsItsParts(t *testing.T) {
+	email, err := ParseEmail("Somebody@Example.Do")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := email.ID()
+	if again := NewEmailID(id.Digest(), id.String()); again != id || again.IsZero() || id.Digest() != Digest(sha256.Sum256([]byte("somebody@example.do"))) {
+		t.Errorf("%v is kept as %v", id, again)
+	}
+	if !(EmailID{}).IsZero() || !(Email{}).IsZero() || email.IsZero() || !(Email{}).ID().IsZero() {
+		t.Error("no address is an address, or the other way round")
+	}
+}
+
 func FuzzParseEmail(f *testing.F) {
 	for _, text := range append(goodEmails(), hostileEmails()...) {
 		if len(text) < 1000 {

@@ -200,6 +200,36 @@ func TestS5_SecretsAreRedacted(t *testing.T) {
 	}
 }
 
+func TestS5_SecretsAreMarshalledRedacted(t *testing.T) {
+	text, err := SecretOf("geheim").MarshalText()
+	if err != nil || string(text) != "[redacted]" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// few gives so many bytes that are passed over before good ones.
+type few struct{ bad int }
+
+func (f *few) Read(p []byte) (int, error) {
+	if p[0] = 7; f.bad > 0 {
+		f.bad--
+		p[0] = 255
+	}
+	return 1, nil
+}
+
+func TestSecretsOfASourceThatIsNearlyBroken(t *testing.T) {
+	if _, err := NewCode(&few{randomTriesMax - CodeDigits}); err != nil {
+		t.Errorf("the last tries give a code: %v", err)
+	}
+	if _, err := NewCode(&few{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
+		t.Errorf("one try too few: %v", err)
+	}
+	if randomTriesMax != 4096 {
+		t.Errorf("%d tries", randomTriesMax)
+	}
+}
+
 func TestK2_SealsAreBoundToAddressAndProcess(t *testing.T) {
 	one, two := [32]byte{1}, [32]byte{2}
 	seals := map[CodeSeal]string{}

@@ -68,6 +68,26 @@ func TestK4_ReadAuthorization(t *testing.T) {
 	}
 }
 
+// TestK4_EachByteOfAToken holds every byte against the list of RFC 9110, section 11.2.
+func TestK4_EachByteOfAToken(t *testing.T) {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/"
+	for c := range 256 {
+		b := byte(c)
+		known := strings.IndexByte(allowed, b) >= 0
+		for text, want := range map[string]bool{
+			string([]byte{b}): known, string([]byte{b, '='}): known, string([]byte{b, 'a'}): known,
+			string([]byte{'a', b, 'z'}): known, string([]byte{'a', b}): known || b == '=', string([]byte{'a', '=', b}): b == '=',
+		} {
+			if isToken68([]byte(text)) != want {
+				t.Errorf("%q: %v", text, !want)
+			}
+		}
+	}
+	if isToken68(nil) || isToken68([]byte("==")) {
+		t.Error("nothing is a token")
+	}
+}
+
 // TestK4_RepeatedAuthorization: the guard refuses it; behind the guard it is no key either.
 func TestK4_RepeatedAuthorization(t *testing.T) {
 	g := newGated(t, nil)

@@ -26,8 +26,11 @@ const (
 	clockMore      = time.Minute
 )
 
-// askMax is how long the tests take that are asked besides those of the file's own test files.
-const askMax = 5 * time.Second
+// askMax is how long the tests take that are asked besides those of the file's own test files, but askMin of them in any case.
+const (
+	askMax = 20 * time.Second
+	askMin = 5
+)
 
 // batchMax is how long tests take that are asked together.
 const batchMax = 500 * time.Millisecond
@@ -231,7 +234,7 @@ func (r *runner) try(ctx context.Context, m *mutant) verdict {
 }
 
 // witnesses are the tests that can find a mutant: first those in the file's own test files, then the others, the fast ones first,
-// as long as askMax lasts. What passes a constant is not known: all.
+// within askMax. What passes a constant is not known: all.
 func (r *runner) witnesses(m *mutant) []*test {
 	var own, others []*test
 	stem := ""
@@ -247,9 +250,9 @@ func (r *runner) witnesses(m *mutant) []*test {
 			others = append(others, t)
 		}
 	}
-	var left time.Duration = askMax
+	left := askMax
 	for i, t := range others {
-		if left -= t.took; left < 0 {
+		if left -= t.took; left < 0 && i >= askMin {
 			return append(own, others[:i]...)
 		}
 	}
