@@ -94,6 +94,11 @@
 // cut of the registry, which shares its rows and takes it microseconds. The keeper encodes them; then
 // the writer lets go of old records. Export and States are cuts as well, of boards alone.
 //
+// # Backup
+//
+// System.Backup is the journal's: the newest snapshot and the records behind it, while everything goes on. No
+// actor takes part. Survey reads such a copy back as a replay does and counts what it amounts to.
+//
 // # Recovery
 //
 // Open verifies the journal (package wal) and returns. The replay restores the newest snapshot and applies

@@ -93,6 +93,33 @@
 // Recovery says what was found. An ambiguous tail is one of which the mark cannot say that it was never
 // acknowledged, because the mark was lost, half lost, or older than the last whole frame.
 //
+// # Backups
+//
+// A backup is the newest whole snapshot and every frame behind it that was durable at one moment. Log.Backup
+// takes it from a log in use: it pins the snapshot, so that neither retire nor DropBefore removes what is
+// still to be read, and copies segments up to their last frame of that moment. All goes through the same
+// scan as at Open, so damage is never copied. What comes out is a tar of a whole directory:
+//
+//	backup.json                            what there is: format, instant, records, sizes
+//	mark                                   ends exactly where the copy ends
+//	snapshot-00000000000000000700          unless all records are in the log
+//	00000000000000000042                   the segments
+//
+// A backup file is that tar in blocks of at most 1 MiB, each a zstd frame of its own behind a guard, which
+// is a frame that zstd passes over. The last guard stands alone:
+//
+//	 0                8        12  13     14   16       20       24       32        40      44        48
+//	+----------+----+--------+---+------+-----+--------+--------+--------+---------+-------+---------+-------
+//	| 184D2A5E | 40 | "tsBK" | 1 | kind | 0 0 | length | frame  | number | content | chain | header  | frame
+//	+----------+----+--------+---+------+-----+--------+--------+--------+---------+-------+---------+-------
+//
+// kind is 1 for a block and 2 for the end; length and frame are size and checksum of the zstd frame, number
+// counts blocks, content the bytes before it, chain is the header checksum of the guard before. zstd alone
+// would not do: it does not notice every changed bit, nor a frame that is missing.
+//
+// RestoreBackup writes the mark first. It says how far the log goes, so until the last frame is there Open
+// refuses the directory, after a crash as well.
+//
 // # Crashes
 //
 // A crash of the process keeps everything that was written; a power cut keeps what was synced and any part
