@@ -85,8 +85,8 @@ func afterInjection(trail string) (hit bool, after []string, err error) {
 	return hit, after, nil
 }
 
-// run lets each of the first calls fail.
-func (w *failSweep) run() {
+// run lets each of the first calls of some names fail.
+func (w *failSweep) run(names []string, upTo int) {
 	points := make(chan point)
 	var group sync.WaitGroup
 	for worker := range sweepWorkers {
@@ -99,8 +99,8 @@ func (w *failSweep) run() {
 			}
 		})
 	}
-	for _, call := range failureCalls() {
-		for n := 1; n <= failuresWanted; n++ {
+	for _, call := range names {
+		for n := 1; n <= upTo; n++ {
 			points <- point{call, n}
 		}
 	}
@@ -114,7 +114,7 @@ func (w *failSweep) run() {
 func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
 	need(t, "strace", "strace")
 	w := &failSweep{newSweep(t, scenario{name: "EIO", kind: lifeHonest, steps: 150}), "EIO"}
-	w.run()
+	w.run(failureCalls(), failuresWanted)
 	for i, complaint := range w.bad {
 		if i < 10 {
 			t.Error(complaint)

@@ -1,0 +1,268 @@
+//go:build faults
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Exit codes of the program that these tests want.
+const (
+	exitBusy    = 75
+	exitBadData = 78
+)
+
+// refusalMax is how long a start may take that is refused: W5, W8.
+const refusalMax = time.Second
+
+// ran is a command that came to its end.
+type ran struct {
+	code   int
+	output string
+	took   time.Duration
+}
+
+// run carries a command of the program out.
+func run(t *testing.T, args ...string) ran {
+	t.Helper()
+	limit, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	began := time.Now()
+	cmd := exec.CommandContext(limit, program(t), args...)
+	output, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ran{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
+}
+
+// putDir writes the files of a directory anew.
+func putDir(t *testing.T, dir string, all map[string][]byte) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hashOf is a hash over names and contents.
+func hashOf(all map[string][]byte) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(all[name]), all[name]) // a hash never fails
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// refusedAsDamaged wants a start to be refused as W5 says, and the directory to be as before.
+func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
+	t.Helper()
+	before := hashOf(readDir(t, dir))
+	got := run(t, serveArgs(dir)...)
+	lines := strings.Count(strings.TrimSpace(got.output), "\n") + 1
+	switch {
+	case got.code != exitBadData || got.took > refusalMax:
+		return got.took, fmt.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
+	case lines != 1:
+		return got.took, fmt.Errorf("%d lines: %s", lines, got.output)
+	case hashOf(readDir(t, dir)) != before:
+		return got.took, errors.New("the directory is another one")
+	}
+	for _, word := range []string{filepath.Join(dir, file), "at offset", "expected", "found", "repair"} {
+		if !strings.Contains(got.output, word) {
+			return got.took, fmt.Errorf("%q is missing in: %s", word, got.output)
+		}
+	}
+	return got.took, nil
+}
+
+// TestFaultsW5_DamageInTheMiddle damages the log of the program at many places: each start is refused with 78 in under a
+// second and one line that says where, and changes nothing.
+func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
+	left := killed(t, 60)
+	dir := filepath.Join(memoryDir(t), "data")
+	var slowest time.Duration
+	refused := 0
+	names := segments(left)
+	for at, name := range names {
+		for part := 1; part < 8; part++ {
+			broken := maps.Clone(left)
+			if broken[name] = slices.Clone(left[name]); len(broken[name]) == 0 {
+				continue
+			}
+			broken[name][len(broken[name])*part/8] ^= 1 << part
+			putDir(t, dir, broken)
+			took, err := refusedAsDamaged(t, dir, name)
+			if err != nil {
+				t.Errorf("segment %d of %d, at %d/8: %v", at+1, len(names), part, err)
+			}
+			slowest = max(slowest, took)
+			refused++
+		}
+	}
+	putDir(t, dir, left)
+	n := start(t, dir) // control: what is not damaged starts
+	n.kill()
+	figure(t, "%d damaged logs refused with 78, one line and nothing changed, the slowest after %s", refused, slowest.Round(time.Millisecond))
+	if refused == 0 {
+		t.Error("nothing was damaged")
+	}
+}
+
+// TestFaultsW8_SecondProgram starts a second program on the directory of a running one: it is refused in under a second, and
+// the first goes on.
+func TestFaultsW8_SecondProgram(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	prepare(t, dir, 1)
+	first := start(t, dir)
+	var slowest time.Duration
+	const tries = 10
+	for range tries {
+		got := run(t, serveArgs(dir)...)
+		if got.code != exitBusy || got.took > refusalMax || !strings.Contains(got.output, "a running node holds the directory") {
+			t.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
+		}
+		slowest = max(slowest, got.took)
+		first.mustGet("/v1/rates")
+	}
+	if got, err := first.admin().do(http.MethodGet, "http://node/accounts", "", nil); err != nil || !got.good() {
+		t.Errorf("the operator's socket of the first one: status %d, %v", got.status, err)
+	}
+	first.stop()
+	again := start(t, dir) // control: the directory was held by the process, not by anything on disk
+	again.kill()
+	figure(t, "%d starts beside a running node refused with 75, the slowest after %s; it is unharmed", tries, slowest.Round(time.Millisecond))
+}
+
+// Sizes of W9.
+const (
+	manyRecords  = 1_000_000
+	manyAccounts = 100_000
+	startsTimed  = 5
+	startMax     = time.Second
+)
+
+// firstAnswer is how long a start takes until a question is answered 200, of several starts the median. Each is of a node
+// that was killed. It returns all rates as well, as each of them told: they must agree.
+func firstAnswer(t *testing.T, dir string) (time.Duration, string) {
+	t.Helper()
+	var times []time.Duration
+	state := ""
+	for range startsTimed {
+		began := time.Now()
+		n := launch(t, command{args: serveArgs(dir)})
+		if !n.listens() {
+			t.Fatal("it does not listen")
+		}
+		c := newCaller("")
+		took, err := within(patience, "an answer", func() (bool, error) {
+			got, err := c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy&limit=1", "", nil)
+			return err == nil && got.status == http.StatusOK, err
+		})
+		c.close()
+		if err != nil {
+			t.Fatal(took, err)
+		}
+		times = append(times, time.Since(began))
+		n.kill()
+	}
+	for range 2 {
+		got := run(t, "export", "--data", copied(t, dir), "--what", "all")
+		if got.code != 0 {
+			t.Fatalf("export: %d %s", got.code, got.output)
+		}
+		hash := hashOf(map[string][]byte{"export": []byte(got.output)})
+		if state != "" && hash != state {
+			t.Error("two replays of the same log give two states")
+		}
+		state = hash
+	}
+	slices.Sort(times)
+	return times[len(times)/2], state
+}
+
+// copied is a copy of a directory on which no node runs: a command that opens one leaves a snapshot.
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "data")
+	putDir(t, to, readDir(t, dir))
+	return to
+}
+
+// TestFaultsW9_Start times starts from a long log and with many accounts, and replays each log twice.
+func TestFaultsW9_Start(t *testing.T) {
+	base := memoryDir(t)
+	accounts, records := filepath.Join(base, "accounts"), filepath.Join(base, "records")
+	prepare(t, accounts, manyAccounts)
+	ofAccounts, _ := firstAnswer(t, accounts)
+	progress(t, "%d accounts: %s", manyAccounts, ofAccounts.Round(time.Millisecond))
+	writeObservations(t, base+"/records.csv", manyRecords)
+	n := launch(t, command{args: serveArgs(records, "--import", base+"/records.csv")})
+	if _, found := n.find("imported "); !found {
+		t.Fatalf("the import does not end: %s", n.tail(5))
+	}
+	n.kill()
+	verified := run(t, "log", "verify", "--data", records)
+	ofRecords, state := firstAnswer(t, records)
+	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: state %.12s",
+		startsTimed, ofRecords.Round(time.Millisecond), manyRecords, ofAccounts.Round(time.Millisecond), manyAccounts, state)
+	if verified.code != 0 || !strings.Contains(verified.output, "The log is whole.") {
+		t.Errorf("verify: %d %s", verified.code, verified.output)
+	}
+	if ofRecords > startMax || ofAccounts > startMax {
+		t.Errorf("a start took %s and %s, want %s", ofRecords, ofAccounts, startMax)
+	}
+}
+
+// writeObservations makes a file of so many observations, each of a later second than the one before.
+func writeObservations(t *testing.T, path string, lines int) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	text := bufio.NewWriter(file)
+	_, _ = text.WriteString("observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n") // Flush tells
+	began := time.Now().Add(-time.Duration(lines) * time.Second / 2).UTC()
+	institutions := []string{"popular", "bhd", "caribe", "vimenca"}
+	for line := range lines {
+		who := institutions[line%len(institutions)]
+		_, _ = fmt.Fprintf(text, "%s,%s,USD,,,58.%02d,59.%02d,%s-site,,\n",
+			began.Add(time.Duration(line)*time.Second/2).Format(time.RFC3339Nano), who, line/4%50, line/4%50, who)
+	}
+	if err := text.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFaultsW8_KilledHolder kills the program that holds a directory: the next start is let in at once.
+func TestFaultsW8_KilledHolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	const tries = 20
+	for range tries {
+		n := start(t, dir)
+		n.send(syscall.SIGKILL)
+		n.end()
+	}
+	figure(t, "%d nodes killed and started again at once: none was refused", tries)
+}
