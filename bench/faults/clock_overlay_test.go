@@ -113,7 +113,4 @@ func (w *wallClock) step(by time.Duration) {
 }
 
 // set makes it show an instant, to the second.
-func (w *wallClock) set(at time.Time) { w.step(time.Until(at).Truncate(time.Second) - w.offset) }
-
-// now is what it shows.
-func (w *wallClock) now() time.Time { return time.Now().Add(w.offset).Round(0) }
+func (w *wallClock) set(at time.Time) { w.step(at.Sub(time.Now()).Truncate(time.Second) - w.offset) }

@@ -77,7 +77,7 @@ type stepped struct {
 // stepRunning steps the clock of a running node and asks on for a while. The error is a promise that is broken.
 func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepped, err error) {
 	clock, data := newWallClock(t), t.TempDir()+"/data"
-	clock.set(noon())
+	clock.set(noon().Add(24 * time.Hour)) // after all that the data has seen
 	key := prepare(t, data, 1)[0]
 	n := launch(t, command{program: program, args: stepArgs(data), env: clock.env()}).ready()
 	c, looker := newCaller(""), newCaller("")
