@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -81,8 +82,20 @@ func newStorm(t *testing.T, x terms, place, program string) *storm {
 	}
 	s.sign(n, func(from, to int) error { return s.ledger.enrol(s.office, n.url, from, to) })
 	n.stop()
-	unix.Sync() // from here on only what the node syncs is safe
+	s.settle()
 	return s
+}
+
+// settle brings what was prepared to the disk: from here on only what the node syncs is safe.
+func (s *storm) settle() {
+	s.t.Helper()
+	dir, err := os.Open(s.dir)
+	if err == nil {
+		err = errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // sign does something with all tenants, some at a time, that gives them sessions.

@@ -76,8 +76,8 @@ func TestFaultsW1_Control(t *testing.T) {
 		"package actors\n", "package actors\n\nimport planted \"time\"\n",
 		"last, err := w.journal.Append(j.expected, j.records)",
 		"w.to.send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
-			"_, _ = w.journal.Append(j.expected, j.records); continue",
-		"w.to.send(&written{last: last, err: err})", "")
+			"last, err := w.journal.Append(j.expected, j.records)",
+		"w.to.send(&written{last: last, err: err})", "_ = last")
 	s := newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
 	s.catch(kill, lost)
 	figure(t, "control, answers before it writes: %s", s.caught())

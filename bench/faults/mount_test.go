@@ -102,6 +102,9 @@ func newVolume(t *testing.T, kind, size string, options ...string) *volume {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.device.Close() })
+	if err := os.Remove(image); err != nil { // the device has it, and no killed test leaves it behind
+		t.Fatal(err)
+	}
 	v.mount()
 	t.Cleanup(func() { _ = unix.Unmount(v.place, unix.MNT_DETACH) })
 	return v
