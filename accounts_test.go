@@ -28,6 +28,7 @@ func startLimited(t *testing.T, args []string) caller {
 // TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against the real
 // program and a real mail server; then it looks for secrets in everything that was written.
 func TestK1_TheWholeWay(t *testing.T) {
+	t.Parallel()
 	const email = "canary.ana.perez@example.do"
 	data, box := t.TempDir(), newMailbox(t)
 	anyone := startLimited(t, limitedArgs(data, box))
@@ -135,6 +136,7 @@ func contentOf(t *testing.T, dir string) string {
 // TestL1_ThreeADay wants a quota of three to be three for both keys together, whatever they are asked for, and still spent
 // after the node was stopped or killed.
 func TestL1_ThreeADay(t *testing.T) {
+	t.Parallel()
 	data, box := t.TempDir(), newMailbox(t)
 	args := limitedArgs(data, box, "--quota-day", "3")
 	session := startLimited(t, args).signIn(box, "ana@example.com")
@@ -173,6 +175,7 @@ func TestL1_ThreeADay(t *testing.T) {
 
 // TestL1_StopsAndKills wants a clean stop to cost nothing, and a kill at most one lease.
 func TestL1_StopsAndKills(t *testing.T) {
+	t.Parallel()
 	const lease = 16
 	data, box := t.TempDir(), newMailbox(t)
 	args := limitedArgs(data, box, "--quota-minute", "1000")

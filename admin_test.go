@@ -42,6 +42,7 @@ func asJSON[T any](t *testing.T, text string) (answer T) {
 // TestAdmin_Accounts wants the operator's changes to be in force for the next request and after a restart, and in the log
 // with who and when.
 func TestAdmin_Accounts(t *testing.T) {
+	t.Parallel()
 	data, box := t.TempDir(), newMailbox(t)
 	args := limitedArgs(data, box)
 	anyone := startLimited(t, args)
@@ -217,6 +218,7 @@ func TestAdmin_NoNode(t *testing.T) {
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of a live
 // node is left alone.
 func TestAdmin_Socket(t *testing.T) {
+	t.Parallel()
 	data, socket := t.TempDir(), t.TempDir()+"/node.sock"
 	args := serveArgs(data, "--admin-socket", socket)
 	first := start(t, realNow, args...).listening()

@@ -65,6 +65,7 @@ func newWitness() *witness { return &witness{checked: map[string]string{}} }
 // TestW1_KilledWhileImporting kills a node at random moments of an import. What it answered must be known after the next
 // start, and two starts must answer the same.
 func TestW1_KilledWhileImporting(t *testing.T) {
+	t.Parallel()
 	needReal(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -156,6 +157,7 @@ func TestW1_Control(t *testing.T) {
 
 // TestImport_AgainAfterAKill wants the same command to finish the work of a killed one, with the same answers.
 func TestImport_AgainAfterAKill(t *testing.T) {
+	t.Parallel()
 	leaveToWhole(t)
 	needReal(t)
 	whole, broken := t.TempDir(), t.TempDir()

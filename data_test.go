@@ -16,6 +16,7 @@ import (
 
 // TestExport_RoundTrip wants a directory into which an export was imported to answer as the exported one does.
 func TestExport_RoundTrip(t *testing.T) {
+	t.Parallel()
 	leaveToWhole(t)
 	needReal(t)
 	first, second, dir := t.TempDir(), t.TempDir(), t.TempDir()
@@ -102,6 +103,7 @@ func TestImport_Outcomes(t *testing.T) {
 
 // TestImport_RealObservations prints how fast the real file is taken in.
 func TestImport_RealObservations(t *testing.T) {
+	t.Parallel()
 	needReal(t)
 	data := t.TempDir()
 	got := run(t, nil, nil, "import", "--data", data, realFile)

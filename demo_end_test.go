@@ -14,8 +14,7 @@ import (
 func startDemo(t *testing.T) (*program, string) {
 	t.Helper()
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0").listening()
+	p := startWith(t, "now", []string{"TMPDIR=" + temp}, "demo", "--listen", "127.0.0.1:0").listening()
 	p.await("Ctrl-C stops it.")
 	return p, temp
 }
@@ -29,6 +28,7 @@ func leavesNothing(t *testing.T, dir string) {
 }
 
 func TestDemo_HangUp(t *testing.T) {
+	t.Parallel()
 	p, temp := startDemo(t)
 	if left, err := os.ReadDir(temp); err != nil || len(left) != 1 {
 		t.Fatalf("while it runs the directory has %v, %v", left, err)
@@ -41,6 +41,7 @@ func TestDemo_HangUp(t *testing.T) {
 
 // TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client holds up.
 func TestDemo_SecondSignal(t *testing.T) {
+	t.Parallel()
 	p, temp := startDemo(t)
 	halfRequests(t, p, "/v1/currencies", 1)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // another signal than the second: two alike may become one
@@ -54,6 +55,7 @@ func TestDemo_SecondSignal(t *testing.T) {
 
 // TestDemo_NobodyReads wants a demo whose output is closed after the first line to end in order.
 func TestDemo_NobodyReads(t *testing.T) {
+	t.Parallel()
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "demo", "--listen", "127.0.0.1:0", "--log-format", "text")
 	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp)

@@ -13,11 +13,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestDemo_LinesToTry does what the demo tells people to try.
+// startDemoWith begins a demo whose temporary files are the test's.
+func startDemoWith(t *testing.T, args ...string) *program {
+	t.Helper()
+	return startWith(t, "now", []string{"TMPDIR=" + t.TempDir()}, args...)
+}
+
+// TestDemo_LinesToTry does what the demo tells people to try. The variable that names the directory of a node does not name the demo's.
 func TestDemo_LinesToTry(t *testing.T) {
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s").listening()
+	t.Parallel()
+	temp, nodes := t.TempDir(), t.TempDir()
+	p := startWith(t, "now", []string{"TMPDIR=" + temp, "TASARD_DATA=" + nodes}, "demo", "--listen", "127.0.0.1:0", "--step", "1s").listening()
 	p.await("Ctrl-C stops it.")
 	t.Log(p.output())
 	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.output(), -1)
@@ -38,9 +44,8 @@ func TestDemo_LinesToTry(t *testing.T) {
 	if code := p.signal(os.Interrupt); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	leavesNothing(t, temp)
+	leavesNothing(t, nodes)
 }
 
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
@@ -75,8 +80,8 @@ func tryAccount(t *testing.T, p *program) {
 
 // TestDemo_WithLimits wants the demo to hold callers to the quotas when asked to.
 func TestDemo_WithLimits(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--limits", "on").listening()
+	t.Parallel()
+	p := startDemoWith(t, "demo", "--listen", "127.0.0.1:0", "--limits", "on").listening()
 	p.await("Ctrl-C stops it.")
 	if got := (caller{t: t, node: p}).must("GET", countedPath, "", http.StatusOK, "").left(t, "minute"); got != 59 {
 		t.Errorf("%d left of the minute", got)
@@ -85,8 +90,8 @@ func TestDemo_WithLimits(t *testing.T) {
 
 // TestDemo_Moves wants new rates with each step.
 func TestDemo_Moves(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--step", "1s", "--log-format", "text", "--log-level", "info").listening()
+	t.Parallel()
+	p := startDemoWith(t, "demo", "--listen", "127.0.0.1:0", "--step", "1s", "--log-format", "text", "--log-level", "info").listening()
 	p.await("Ctrl-C stops it.")
 	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
 	p.await("the market has moved")
@@ -100,9 +105,9 @@ func TestDemo_Moves(t *testing.T) {
 
 // TestDemo_Breaks wants a source that goes wrong to be told, and its last good rates to stay.
 func TestDemo_Breaks(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Parallel()
 	data := t.TempDir()
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--data", data, "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge").listening()
+	p := startDemoWith(t, "demo", "--listen", "127.0.0.1:0", "--data", data, "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge").listening()
 	p.await("sources in 6 shapes are fetched over HTTPS")
 	p.await("Ctrl-C stops it.")
 	p.await(`"source":"demo-bhd-site","state":"failing"`)
@@ -120,8 +125,7 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	if err == nil {
 		defer taken.Close()
 	}
-	t.Setenv("TMPDIR", t.TempDir())
-	p := start(t, "now", "demo").listening()
+	p := startDemoWith(t, "demo").listening()
 	p.await(listenDefault + " is taken by another program")
 	if strings.HasSuffix(p.url, ":8080") {
 		t.Errorf("it listens on %s", p.url)
@@ -135,6 +139,7 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, and a directory of real rates refused.
 func TestDemo_KeepsItsDirectory(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	for range 2 {
 		p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--data", data).listening()
@@ -161,6 +166,7 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 
 // TestDemo_SaysSoEverywhere wants every source of the market to be called a demo.
 func TestDemo_SaysSoEverywhere(t *testing.T) {
+	t.Parallel()
 	known, err := demoKnown()
 	if err != nil {
 		t.Fatal(err)

@@ -95,6 +95,7 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 // TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to stop in
 // order when nothing comes.
 func TestServe_ImportsFromAPipe(t *testing.T) {
+	t.Parallel()
 	pipe := fifo(t)
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
 	p.await("recovered 0 rates")
@@ -161,6 +162,7 @@ func TestImport_RefusesWholeFiles(t *testing.T) {
 
 // TestServe_RefusesWholeFiles wants a node without data to end with code 66, and one with data to say so and to go on.
 func TestServe_RefusesWholeFiles(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
 	reasons := map[string]string{filepath.Join(t.TempDir(), "none.csv"): "there is no such file", "/dev/zero": "neither a file nor a pipe"}

@@ -15,8 +15,7 @@ import (
 // startMock is a mock with free ports, and where its buttons are.
 func startMock(t *testing.T, args ...string) (mock *program, buttons string) {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
-	p := start(t, "now", append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)...).listening()
+	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir()}, append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)...).listening()
 	p.await("buttons on ")
 	found := regexp.MustCompile(`buttons on (http://\S+)`).FindStringSubmatch(p.output())
 	if found == nil {
@@ -42,6 +41,7 @@ func press(t *testing.T, url, body string) string {
 
 // TestMock: the same answers as in a Go test, time as a button, and nothing left behind.
 func TestMock(t *testing.T) {
+	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	p, buttons := startMock(t)
 	const best = "/v1/rates/best?currency=USD&operation=buy"
@@ -105,6 +105,7 @@ func TestMock_Refuses(t *testing.T) {
 
 // TestMock_Conformance: the contract is kept over a port as well, by a server that is asked from outside.
 func TestMock_Conformance(t *testing.T) {
+	t.Parallel()
 	p, buttons := startMock(t)
 	conformance.Run(t, p.url, conformance.Options{Code: func(email string) (string, error) {
 		res, err := http.Get(buttons + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,12 +37,19 @@ const (
 	// realNow is an instant at which the newest real observations are an hour old.
 	realNow = "2026-06-30T15:00:00Z"
 	// patience bounds every wait for another process.
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
+	// parallelTests is how many of the tests that may run beside others do.
+	parallelTests = 3
 )
 
 func TestMain(m *testing.M) {
 	start, isProgram := os.LookupEnv(asProgram)
 	if !isProgram {
+		// Tests that run beside others wait for processes most of the time: more of them than there are processors.
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(parallelTests)); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if limit, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {

@@ -61,6 +61,7 @@ func heldNode(t *testing.T, data string) *program {
 // TestI3_QuarantineCommands wants held values to be listed with what is known of them, released and rejected by an operator, with
 // his name in the log, and what is no rate never to be released.
 func TestI3_QuarantineCommands(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
 	table := admin(t, data, "quarantine", "list")
@@ -115,6 +116,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 
 // TestS11_ManualRates wants a rate that an operator types to win until it is withdrawn, and the collected one back then.
 func TestS11_ManualRates(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
 	set := admin(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30", "--for", "6h", "--by", "ana")

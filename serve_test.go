@@ -21,6 +21,7 @@ import (
 // TestServe_RealObservations wants the real observations to be answered by every operation, and the same answers after a
 // clean stop.
 func TestServe_RealObservations(t *testing.T) {
+	t.Parallel()
 	needReal(t)
 	data := t.TempDir() + "/data"
 	p := start(t, realNow, serveArgs(data, "--import", realFile)...).listening()
@@ -60,6 +61,7 @@ func checkReal(t *testing.T, bodies map[string]string) {
 
 // TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, and the catalogue all the same.
 func TestE4_UntilReady(t *testing.T) {
+	t.Parallel()
 	p := start(t, realNow, serveArgs(t.TempDir()+"/new/data")...).listening()
 	p.await("recovered 0 rates")
 	p.await("nothing is collected (--no-collect)")
@@ -73,6 +75,7 @@ func TestE4_UntilReady(t *testing.T) {
 
 // TestServe_Options wants the switches to reach the HTTP side.
 func TestServe_Options(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.",
 		"--cors-authorization=on")...).listening()
@@ -88,6 +91,7 @@ func TestServe_Options(t *testing.T) {
 
 // TestServe_ReportsLines wants each line of the imported file that is not published in the log, and the node to live.
 func TestServe_ReportsLines(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+"x\n"+observation(2, "0", "60"))
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
 	p.await("imported")
@@ -271,19 +275,18 @@ func TestServe_SecondSignal(t *testing.T) {
 // TestW6_FailStop wants a node whose log cannot be written to leave with code 70 and one line, and everything that it
 // acknowledged to be there afterwards.
 func TestW6_FailStop(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	var file strings.Builder
 	file.WriteString(header)
 	for i := range 4 * intakeBatchMin {
 		file.WriteString(observation(i%60, fmt.Sprintf("59.%04d", i%997), "60.50"))
 	}
-	t.Setenv(fileBytesMax, "20000")
-	p := start(t, realNow, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)
+	p := startWith(t, realNow, []string{fileBytesMax + "=20000"}, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)
 	if code := p.end(); code != exitFailStop {
 		t.Fatalf("exit code %d:\n%s", code, p.output())
 	}
 	t.Log(p.await("tasard: stopped, because going on could lose data"))
-	t.Setenv(fileBytesMax, "")
 	again := start(t, realNow, serveArgs(data)...).listening()
 	again.await("recovered 1 rates")
 }

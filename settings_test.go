@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -86,8 +85,8 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at break buy by channel config currency data day effective-date expires for format help json kind minute output page " +
-		"reason refused saved sell show source version what withdraw yes" // data: of demo, which must not take the one of serve
+	ofOneCall := "at break buy by channel config currency data day effective-date expires for format from help json kind minute output page " +
+		"reason refused saved sell show source to version what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := allSettings((&process{}).newRoot())
 	for _, command := range everyCommand((&process{}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
@@ -135,17 +134,6 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {
 		t.Errorf("good variables: exit code %d, %s", got.code, got.stderr)
 	}
-}
-
-// TestDemo_LeavesTheNodesDirectory wants the variable that names the directory of a node not to name the demo's.
-func TestDemo_LeavesTheNodesDirectory(t *testing.T) {
-	data := t.TempDir()
-	t.Setenv("TASARD_DATA", data)
-	t.Setenv("TMPDIR", t.TempDir())
-	p := start(t, "now", "demo", "--listen", "127.0.0.1:0").listening()
-	p.await("Ctrl-C stops it.")
-	p.signal(os.Interrupt)
-	leavesNothing(t, data)
 }
 
 func TestVersion_Flag(t *testing.T) {

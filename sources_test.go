@@ -60,9 +60,10 @@ func collected(t *testing.T, p *program, data string) map[string]shownSource {
 // TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and after a
 // stop not to ask again for the slot that it has.
 func TestServe_Collects(t *testing.T) {
-	t.Setenv(withSite, "7,banesco-site=challenge,vimenca-site=zeros")
+	t.Parallel()
+	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros"}
 	data := t.TempDir()
-	p := start(t, realNow, collectArgs(data)...).listening()
+	p := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by := collected(t, p, data)
 	for id, want := range map[string]collectors.State{
 		"bhd-site": collectors.OK, "bcrd-usd": collectors.OK, "infodolar": collectors.OK, "banesco-site": collectors.Failing,
@@ -86,7 +87,7 @@ func TestServe_Collects(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 
-	again := start(t, realNow, collectArgs(data)...).listening()
+	again := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by = collected(t, again, data)
 	if h := by["bhd-site"].Health; h.Runs != 0 || h.LastSlot.IsZero() {
 		t.Errorf("after a stop the slot is collected again: %+v", h)
@@ -154,14 +155,15 @@ func slotsIn(t *testing.T, data string) map[string]int {
 
 // TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the log once.
 func TestD5_KilledWhileCollecting(t *testing.T) {
-	t.Setenv(withSite, "3")
+	t.Parallel()
+	site := []string{withSite + "=" + "3"}
 	data := t.TempDir()
 	for range 3 {
-		p := start(t, realNow, collectArgs(data, "--log-level", "debug")...).listening()
+		p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
 		p.await("source collected") // one that the runs before did not come to
 		p.signal(os.Kill)
 	}
-	p := start(t, realNow, collectArgs(data)...).listening()
+	p := startWith(t, realNow, site, collectArgs(data)...).listening()
 	collected(t, p, data)
 	want := withoutMoment(p.mustGet("/v1/rates?limit=200"))
 	p.signal(os.Kill)
@@ -174,7 +176,7 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 	if len(times) < 40 {
 		t.Errorf("only %d sources and currencies were heard: %v", len(times), times)
 	}
-	again := start(t, realNow, serveArgs(data)...).listening()
+	again := startWith(t, realNow, site, serveArgs(data)...).listening()
 	again.await("recovered")
 	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
 		at := firstDifference(got, want)
@@ -184,9 +186,9 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 
 // TestServe_StopsWhileCollecting wants a stop to wait for no site that hangs, and to be orderly all the same.
 func TestServe_StopsWhileCollecting(t *testing.T) {
-	t.Setenv(withSite, "3,bhd-site=hang,apap-site=trickle")
+	site := []string{withSite + "=" + "3,bhd-site=hang,apap-site=trickle"}
 	data := t.TempDir()
-	p := start(t, realNow, collectArgs(data, "--log-level", "debug")...).listening()
+	p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
 	p.await("source collected source=qik-site")
 	clock := clockFrom("now")
 	began := clock()
@@ -205,21 +207,22 @@ func TestServe_StopsWhileCollecting(t *testing.T) {
 
 // TestSources_Check wants what was read, why a source gave nothing, and code 69 then.
 func TestSources_Check(t *testing.T) {
-	t.Setenv(withSite, "7,bdi-site=layout")
-	p := start(t, realNow, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
+	t.Parallel()
+	site := []string{withSite + "=" + "7,bdi-site=layout"}
+	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
 	if code := p.end(); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
 		p.await(part)
 	}
-	p = start(t, realNow, "sources", "check", "bdi-site", "bhd-site")
+	p = startWith(t, realNow, site, "sources", "check", "bdi-site", "bhd-site")
 	if code := p.end(); code != exitUnavailable {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("bdi-site: layout: ")
 	p.await("tasard: 1 of 2 sources gave nothing, or not all: bdi-site")
-	p = start(t, realNow, "sources", "check")
+	p = startWith(t, realNow, site, "sources", "check")
 	if code := p.end(); code != exitUnavailable {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
@@ -228,8 +231,9 @@ func TestSources_Check(t *testing.T) {
 
 // TestSources_CheckInterrupted wants an interrupted check to count what was checked, not what was begun.
 func TestSources_CheckInterrupted(t *testing.T) {
-	t.Setenv(withSite, "7,apap-site=hang")
-	p := start(t, realNow, "sources", "check", "apap-site", "bhd-site")
+	t.Parallel()
+	site := []string{withSite + "=" + "7,apap-site=hang"}
+	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
 	p.await("1 of 2: bhd-site: 2 rates")
 	if code := p.signal(os.Interrupt); code != exitInterrupted {
 		t.Errorf("exit code %d:\n%s", code, p.output())

@@ -36,6 +36,7 @@ func wantNotice(t *testing.T, anyone caller, deprecation, sunset, link string) {
 
 // TestK7_Announced announces and withdraws required keys at a running node, and looks at the answers.
 func TestK7_Announced(t *testing.T) {
+	t.Parallel()
 	const page = "https://example.com/keys"
 	const link = "<" + page + `>; rel="deprecation", <` + page + `>; rel="sunset"`
 	data := t.TempDir()
@@ -79,6 +80,7 @@ func TestK7_Announced(t *testing.T) {
 
 // TestK7_NotWithPrintedCodes wants a node that prints login codes to refuse to announce.
 func TestK7_NotWithPrintedCodes(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := start(t, realNow, serveArgs(data, "--mail", "log")...).listening()
 	p.await("recovered")
@@ -194,6 +196,7 @@ func instantOf(t *testing.T, text string) time.Time {
 
 // TestK9_NoEvents wants no stream, webhook or notification to exist under /v1.
 func TestK9_NoEvents(t *testing.T) {
+	t.Parallel()
 	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
 	p.await("recovered")
 	anyone := caller{t: t, node: p}

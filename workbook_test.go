@@ -160,6 +160,7 @@ const bhdPage = `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyi
 // TestImport_UndatedDocument wants a page without a date never to be taken for one of now: whoever imports it says when it was
 // saved, and from then on it expires.
 func TestImport_UndatedDocument(t *testing.T) {
+	t.Parallel()
 	file, data := writeFile(t, "rates.json", bhdPage), filepath.Join(t.TempDir(), "data")
 	got := run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", file)
 	if got.code != exitUsage || got.stdout != "" {
@@ -191,6 +192,7 @@ func TestImport_UndatedDocument(t *testing.T) {
 
 // TestImport_DocumentOfToday wants a page of today to be taken in without further words.
 func TestImport_DocumentOfToday(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	got := mustRun(t, "import", "--data", data, "--source", "lafise-site", writeFile(t, "rates.json", lafisePage))
 	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 taken in (2 new), 0 held") {
