@@ -27,9 +27,10 @@ type group struct {
 	name        string
 	asker       asker
 	connections int
-	rate        float64 // requests a second; 0: each asks again as soon as it has its answer
-	fresh       bool    // a new connection for each request
-	net         byte    // its source addresses are 127.net.0.0/16
+	rate        float64       // requests a second; 0: each asks again as soon as it has its answer
+	fresh       bool          // a new connection for each request
+	from        time.Duration // when it begins
+	net         byte          // its source addresses are 127.net.0.0/16
 	perAddress  int
 
 	free   ring
@@ -260,7 +261,7 @@ func (c *crowd) sendDue(g *group, base time.Duration) error {
 		return nil
 	}
 	for {
-		moment := base + time.Duration(float64(g.next)*g.period)
+		moment := base + g.from + time.Duration(float64(g.next)*g.period)
 		if moment > c.now() || moment >= c.ends {
 			return nil
 		}

@@ -15,6 +15,8 @@ const (
 	// takes it.
 	seatIdle = time.Millisecond
 	seatSlow = 20 * time.Millisecond
+	// seatEmpty is how long nobody uses a seat that the machine could serve: longer than a processor that is shared may stand still.
+	seatEmpty = 15 * time.Millisecond
 )
 
 // seat is a connection's part in seats; the watch's lock guards it.
@@ -61,6 +63,17 @@ func (s *seats) victim(l lane, now time.Time) *slottedTCP {
 		}
 	}
 	return nil
+}
+
+// idle tells that half of the seats stand empty.
+func (s *seats) idle(now time.Time) bool {
+	used := 0
+	for _, c := range s.held {
+		if c.seat.busy || now.Sub(c.seat.touched) < seatEmpty {
+			used++
+		}
+	}
+	return used < seatsMax/2
 }
 
 // leave frees a connection's seat.
@@ -139,9 +152,9 @@ func (w *waiting) youngest(now time.Time) *waiter {
 	return nil
 }
 
-// stale takes out the oldest request of the worst lane that has waited too long.
+// stale takes out the oldest request of the best lane in which one has waited too long: its caller may ask again, and is served then.
 func (w *waiting) stale(now time.Time) *waiter {
-	for l := lanes - 1; l > laneHealth; l-- {
+	for l := range lanes {
 		if first := w[l].Front(); first != nil {
 			if one := first.Value.(*waiter); now.Sub(one.since) >= l.patience() {
 				w.remove(one)
@@ -150,4 +163,14 @@ func (w *waiting) stale(now time.Time) *waiter {
 		}
 	}
 	return nil
+}
+
+// empty tells that nobody waits.
+func (w *waiting) empty() bool {
+	for l := range lanes {
+		if w[l].Len() > 0 {
+			return false
+		}
+	}
+	return true
 }

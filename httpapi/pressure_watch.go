@@ -11,22 +11,22 @@ const (
 	// lateAge is how long a request may lie in the socket on a machine that keeps up.
 	lateAge = 10 * time.Millisecond
 	// watchWindow is how long requests are counted before they are judged.
-	watchWindow = 50 * time.Millisecond
+	watchWindow = 25 * time.Millisecond
 	// watchGap is a window in which too little happened to say anything: the process stood still, or nobody asked.
-	watchGap = 4 * watchWindow
+	watchGap = 8 * watchWindow
 	// lateMin is how many late requests a window must have: on a quiet node one request that met a pause proves nothing.
-	lateMin = 16
+	lateMin = 8
 	// hotWindows in a row of which most requests were late are overload.
 	hotWindows = 2
 	// calmWindows in a row end it, and the look at each request.
-	calmWindows = 20
+	calmWindows = 40
 	// sampleEach is which requests of a connection are looked at while all is well: the first, and one of so many.
 	sampleEach = 16
 
 	// shedEach is how many answers come to one refusal while the overload lasts: a refusal costs most of what an answer does.
 	shedEach = 64
-	// shedIdle is how many refusals a window takes when nobody had to wait in it.
-	shedIdle = 128
+	// shedIdle is how many refusals a window takes in which half of the seats stand empty.
+	shedIdle = 64
 	// asideLook is how often a request that waits looks whether the overload is over; after asideLooks it is refused in any case.
 	asideLook  = 2 * time.Second
 	asideLooks = 15
@@ -182,10 +182,11 @@ func (w *watch) judge(over bool) {
 // judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
 func (w *watch) judgeSeats(now time.Time) {
 	most := 1 + (w.prompt+w.late)/shedEach
-	if w.calm++; w.late > 0 {
-		w.calm = 0
-	} else {
+	if w.seats.idle(now) {
 		most = shedIdle
+	}
+	if w.calm++; w.late > 0 || !w.waiting.empty() {
+		w.calm = 0
 	}
 	for range most {
 		stale := w.waiting.stale(now)

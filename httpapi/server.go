@@ -62,7 +62,7 @@ type Limits struct {
 	// ReadTimeout is for a whole request, from its first byte: 5 s. It is also the longest that Shutdown waits for a
 	// client which began a request and does not end it.
 	ReadTimeout time.Duration
-	// WriteTimeout is for a whole answer: 10 s.
+	// WriteTimeout is for a whole answer: 5 s.
 	WriteTimeout time.Duration
 	// IdleTimeout is between two requests of a connection: 60 s.
 	IdleTimeout time.Duration
@@ -85,7 +85,7 @@ type Limits struct {
 // Defaults of Limits.
 const (
 	readTimeoutDefault      = 5 * time.Second
-	writeTimeoutDefault     = 10 * time.Second
+	writeTimeoutDefault     = 5 * time.Second
 	idleTimeoutDefault      = 60 * time.Second
 	headerBytesMaxDefault   = 8 << 10
 	bodyBytesMaxDefault     = 4 << 10
