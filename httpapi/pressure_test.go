@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestO5_Shares: an address has its number of connections, at most a fifth of the cap; an IPv6 network of 64 bits is one address; who is
+// exempt has any number, and what is given back may be taken again.
+func TestO5_Shares(t *testing.T) {
+	proxy := netip.MustParseAddr("192.0.2.9")
+	for name, one := range map[string]struct {
+		most, conns int
+		addresses   []string
+		want        int
+	}{
+		"one address":          {128, 16384, []string{"192.0.2.1"}, 128},
+		"a fifth":              {128, 100, []string{"192.0.2.1"}, 20},
+		"at least one":         {128, 3, []string{"192.0.2.1"}, 1},
+		"two addresses":        {128, 16384, []string{"192.0.2.1", "192.0.2.2"}, 256},
+		"one /64":              {128, 16384, []string{"2001:db8::1", "2001:db8::ffff:1", "2001:db8::2%eth0"}, 128},
+		"two /64":              {128, 16384, []string{"2001:db8::1", "2001:db8:0:1::1"}, 256},
+		"a proxy":              {128, 16384, []string{"192.0.2.9"}, 300},
+		"control: no limit":    {0, 16384, []string{"192.0.2.1"}, 300},
+		"no limit by any flag": {-1, 16384, []string{"192.0.2.1"}, 300},
+	} {
+		s, taken := newShares(one.most, one.conns, func(a netip.Addr) bool { return a == proxy }), 0
+		for _, text := range one.addresses {
+			for range 300 {
+				if s.take(s.sharer(netip.MustParseAddr(text))) {
+					taken++
+				}
+			}
+		}
+		if taken != one.want {
+			t.Errorf("%s: %d connections, want %d", name, taken, one.want)
+		}
+		first := s.sharer(netip.MustParseAddr(one.addresses[0]))
+		s.give(first)
+		if !s.take(first) {
+			t.Errorf("%s: what was given back can't be taken", name)
+		}
+	}
+}
+
+// TestO2_Lanes: what a request is counted as before anything else of it is read.
+func TestO2_Lanes(t *testing.T) {
+	const key = "\r\nAuthorization: Bearer x\r\n\r\n"
+	for _, one := range []struct {
+		head         string
+		known, fresh bool
+		want         lane
+	}{
+		{"GET /livez HTTP/1.1\r\n\r\n", false, true, laneHealth},
+		{"HEAD /readyz?x=1 HTTP/1.1\r\n\r\n", false, false, laneHealth},
+		{"GET /healthzz HTTP/1.1\r\n\r\n", false, false, laneAnonymous},
+		{"GET /v1/rates HTTP/1.1" + key, false, true, laneKeyed},
+		{"GET /v1/rates HTTP/1.1" + key, false, false, laneAnonymous}, // the key was not good before
+		{"GET /v1/rates HTTP/1.1\r\nauthorization: Bearer x\r\n\r\n", false, true, laneKeyed},
+		{"GET /v1/rates HTTP/1.1\r\n\r\n", true, false, laneKeyed},
+		{"GET /v1/convert?amount=1 HTTP/1.1\r\n\r\n", false, true, laneCostly},
+		{"GET /v1/rates/history HTTP/1.1\r\n\r\n", true, false, laneKeyedCostly},
+		{"", false, true, laneAnonymous},
+		{"nothing", false, true, laneAnonymous},
+	} {
+		if got := laneOf([]byte(one.head), one.known, one.fresh); got != one.want {
+			t.Errorf("%q (known %t, fresh %t): lane %d, want %d", one.head, one.known, one.fresh, got, one.want)
+		}
+	}
+}
+
+// TestO1_OverloadIsNoticed: windows in which most are late make overload, and only then; one pause makes none.
+func TestO1_OverloadIsNoticed(t *testing.T) {
+	for name, one := range map[string]struct {
+		windows, late, prompt int
+		want                  bool
+	}{
+		"most are late":                {4, 40, 10, true},
+		"few are late":                 {4, 10, 40, false},
+		"too few to say":               {4, lateMin - 1, 0, false},
+		"control: one pause":           {1, 40, 0, false},
+		"a quiet node, and a late one": {10, 1, 0, false},
+	} {
+		now := fakeNow()
+		w := newWatch(func() time.Time { return now }, time.Second)
+		for range one.windows + 1 {
+			for range one.late {
+				w.count(now, true)
+			}
+			for range one.prompt {
+				w.count(now, false)
+			}
+			now = now.Add(watchWindow)
+			if one.windows == 1 {
+				one.late, one.prompt = 0, 40
+			}
+		}
+		if got := w.seating.Load(); got != one.want {
+			t.Errorf("%s: overload %t, want %t", name, got, one.want)
+		}
+	}
+}
+
+// TestO2_SeatsByLane: a free seat goes to the best lane, in it to the youngest; who has lost patience is refused and not served.
+func TestO2_SeatsByLane(t *testing.T) {
+	now := fakeNow()
+	var w waiting
+	add := func(l lane, age time.Duration) *waiter {
+		one := &waiter{lane: l, since: now.Add(-age), turn: make(chan bool, 1)}
+		w.add(one)
+		return one
+	}
+	stale := add(laneAnonymous, time.Second)
+	costly := add(laneCostly, 0)
+	older, younger := add(laneAnonymous, 20*time.Millisecond), add(laneAnonymous, 10*time.Millisecond)
+	keyed := add(laneKeyed, 90*time.Millisecond)
+	for i, want := range []*waiter{keyed, younger, older, costly, nil} {
+		if got := w.youngest(now); got != want {
+			t.Errorf("seat %d went to %+v, want %+v", i, got, want)
+		}
+	}
+	if w.stale(now) != stale || !w.empty() {
+		t.Error("who has waited too long is not the one who is refused")
+	}
+}
+
+// TestO1_SeatsAreBounded: no more than seatsMax are served at once; one that stands idle is taken, and one that ends is free.
+func TestO1_SeatsAreBounded(t *testing.T) {
+	now := fakeNow()
+	var s seats
+	var held []*slottedTCP
+	for range seatsMax {
+		held = append(held, &slottedTCP{})
+		if !s.take(held[len(held)-1], laneAnonymous, now) {
+			t.Fatal("a free seat can't be taken")
+		}
+	}
+	if s.take(&slottedTCP{}, laneAnonymous, now) {
+		t.Error("more seats than there may be")
+	}
+	if !s.take(&slottedTCP{}, laneKeyed, now) || len(s.held) != seatsMax {
+		t.Error("a better lane has no seat of a worse one")
+	}
+	for _, c := range held {
+		c.seat.busy = false
+	}
+	if later := now.Add(2 * seatIdle); !s.take(&slottedTCP{}, laneCostly, later) {
+		t.Error("an idle seat can't be taken")
+	}
+	for i, c := range s.held {
+		if c.seat.at != i || !c.seat.held {
+			t.Fatalf("seat %d is %+v", i, c.seat)
+		}
+	}
+}
+
+// TestO1_NobodyWaitsForEver: when the overload ends while nobody asks, whoever waits is refused after a look; a shutdown ends it at once.
+func TestO1_NobodyWaitsForEver(t *testing.T) {
+	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWatch(bubbleNow, time.Second)
+			w.seating.Store(true)
+			w.opened = bubbleNow()
+			began, place := bubbleNow(), &waiter{lane: laneAnonymous, turn: make(chan bool, 1)}
+			w.waiting.add(place)
+			if ends {
+				w.end()
+			}
+			if seated, took := w.await(place), bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
+				t.Errorf("%s: seated %t after %v", name, seated, took)
+			}
+		})
+	}
+}
