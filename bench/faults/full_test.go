@@ -143,7 +143,7 @@ func (r *fullRun) reads(into *[]time.Duration) error {
 		began := time.Now()
 		got, err := r.best("")
 		if err != nil || got.status != http.StatusOK {
-			return fmt.Errorf("a read without a key: status %d, %v", got.status, err)
+			return fmt.Errorf("a read without a key: status %d, %w", got.status, err)
 		}
 		*into = append(*into, time.Since(began))
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,10 +36,11 @@ const (
 	lifeHonest   = "honest"
 	lifeEarly    = "early"    // the planted bug: a batch is acknowledged before it is written
 	lifeRepaired = "repaired" // begins with a repair of the directory
+	lifeRestored = "restored" // begins with the restoring of a backup, which lies beside the directory
 )
 
 // lifeBegins is the instant of step 0.
-var lifeBegins = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // an instant is no constant in Go
+var lifeBegins = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 
 func instantOf(step int) time.Time { return lifeBegins.Add(time.Duration(step) * time.Minute) }
 
@@ -96,6 +98,11 @@ func openThreadJournal(dir, kind string) (*threadJournal, error) {
 				return err
 			}
 		}
+		if kind == lifeRestored {
+			if err := restore(dir); err != nil {
+				return err
+			}
+		}
 		j.log, err = wal.Open(dir, lifeLog(dir))
 		return err
 	})
@@ -103,6 +110,20 @@ func openThreadJournal(dir, kind string) (*threadJournal, error) {
 		j.last.Store(j.log.Last())
 	}
 	return j, err
+}
+
+// backupOf is where the backup of a directory lies.
+func backupOf(dir string) string { return filepath.Join(filepath.Dir(dir), "backup") }
+
+// restore fills a directory from its backup.
+func restore(dir string) error {
+	file, err := os.Open(backupOf(dir))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = wal.RestoreBackup(file, file.Name(), dir, lifeLog(dir), wal.BackupVisitor{})
+	return err
 }
 
 func (j *threadJournal) Last() uint64 { return j.last.Load() }

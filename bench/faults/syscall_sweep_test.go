@@ -52,8 +52,8 @@ type calls struct {
 
 // inFile and inPath find the file of a call as strace -y prints it: by its descriptor, or by its name.
 var (
-	callName = regexp.MustCompile(`^(?:\d+ +)?(\w+)\(`) //nolint:gochecknoglobals // compiled once
-	callPath = regexp.MustCompile(`[<"](/[^>"]*)[>"]`)  //nolint:gochecknoglobals // compiled once
+	callName = regexp.MustCompile(`^(?:\d+ +)?(\w+)\(`)
+	callPath = regexp.MustCompile(`[<"](/[^>"]*)[>"]`)
 )
 
 // readTrace counts the calls on files of dir in an output of strace.
@@ -147,11 +147,13 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 
 // scenario is a life that is crashed at each of its system calls.
 type scenario struct {
-	name  string
-	kind  string
-	from  map[string][]byte // the directory before, nil = none
-	had   int               // the step whose state that directory holds
-	steps int
+	name string
+	kind string
+	from map[string][]byte // the directory before, nil = none
+	// backup is what a life restores.
+	backup []byte
+	had    int // the step whose state the directory, or the backup, holds
+	steps  int
 }
 
 // point is a crash: at the n-th call of a name.
@@ -202,6 +204,9 @@ func (w *sweep) put(dir string) error {
 	top := filepath.Dir(filepath.Dir(dir))
 	if err := os.RemoveAll(top); err != nil {
 		return err
+	}
+	if w.scenario.kind == lifeRestored {
+		return errors.Join(os.MkdirAll(filepath.Dir(dir), 0o700), os.WriteFile(backupOf(dir), w.scenario.backup, 0o600))
 	}
 	if w.scenario.from == nil {
 		return os.MkdirAll(filepath.Dir(top), 0o700)
@@ -293,6 +298,11 @@ func (w *sweep) check(dir string, acked int) error {
 			return err
 		}
 	}
+	if w.scenario.kind == lifeRestored && acked == w.scenario.had {
+		if unserved, err := unfinished(dir); unserved || err != nil {
+			return err
+		}
+	}
 	for range 2 {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
 			return nil // the crash came before anything was there
@@ -318,4 +328,32 @@ func (w *sweep) check(dir string, acked int) error {
 		}
 	}
 	return nil
+}
+
+// unfinished reports whether a crash left a directory that is not restored, and that nobody can take for one that is: it is
+// absent, has nothing in it yet, or is refused as damaged.
+func unfinished(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	bytes := int64(0)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return false, err
+		}
+		bytes += info.Size()
+	}
+	if bytes == 0 {
+		return true, nil
+	}
+	var damage *wal.DamageError
+	if _, err = wal.Verify(dir); errors.As(err, &damage) {
+		return true, nil
+	}
+	return false, err
 }

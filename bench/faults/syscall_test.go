@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/wal"
 )
@@ -161,8 +163,24 @@ func stepsAfterRepair(t *testing.T, all map[string][]byte) int {
 	return stepOf(view)
 }
 
+// backedUp is the backup of a directory at rest.
+func backedUp(t *testing.T, all map[string][]byte) []byte {
+	t.Helper()
+	dir := filepath.Join(memoryDir(t), "data")
+	putDir(t, dir, all)
+	var stream, file bytes.Buffer
+	_, err := wal.Backup(dir, &stream, wal.BackupOptions{Clock: func() time.Time { return lifeBegins }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wal.PackBackup(&stream, &file, wal.BackupVisitor{}); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
 // TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a
-// clean end, after a kill, with a torn tail, and while an operator repairs. The log is the program's, driven by the program's
+// clean end, after a kill, with a torn tail, and while an operator repairs or restores. The log is the program's, driven by the program's
 // actors; only the thread on which it works is pinned. W10: snapshots and compaction are among the calls.
 func TestFaultsW3_EverySystemCall(t *testing.T) {
 	need(t, "strace", "strace")
@@ -174,6 +192,7 @@ func TestFaultsW3_EverySystemCall(t *testing.T) {
 		{name: "after a kill", kind: lifeHonest, from: left, had: 31, steps: steps + 16},
 		{name: "torn tail", kind: lifeHonest, from: torn(left), had: 31, steps: steps},
 		{name: "repair", kind: lifeRepaired, from: broken, had: stepsAfterRepair(t, broken), steps: steps},
+		{name: "restore", kind: lifeRestored, backup: backedUp(t, left), had: 31, steps: 40},
 	}
 	fired, bad, kinds := 0, 0, map[string]int{}
 	for _, s := range scenarios {
