@@ -2,7 +2,11 @@
 
 package actors
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
 
 // TestFaultsQ1_Histories is TestQ1_HistoriesOverHTTP with every history.
 func TestFaultsQ1_Histories(t *testing.T) {
@@ -14,7 +18,7 @@ func TestFaultsQ1_Histories(t *testing.T) {
 // TestFaultsQ1_ExactlyTheLimit is TestQ1_ExactlyTheLimitOverHTTP for small leases and large ones.
 func TestFaultsQ1_ExactlyTheLimit(t *testing.T) {
 	for _, lease := range []int{1, 3, 16, 100} {
-		admitted, refused := spendOverHTTP(t, lease)
+		admitted, refused := spendOverHTTP(t, lease, engine.DayLimitDefault)
 		t.Logf("FIGURE lease %d: 2,000 requests of 8 clients with both keys: %d admitted, %d refused", lease, admitted, refused)
 		if admitted != 1000 || refused != 1000 {
 			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted, refused)

@@ -204,17 +204,19 @@ func TestQ1_Control_CheckThenActOverHTTP(t *testing.T) {
 	t.Error("a gate that looks and then counts is not caught")
 }
 
-// 8 clients over HTTP with both keys of one account, 2,000 requests on a limit of 1,000.
+// 8 clients over HTTP with both keys of one account ask twice as often as they may. TestFaultsQ1_ExactlyTheLimit asks 2,000 times on a
+// limit of 1,000.
 func TestQ1_ExactlyTheLimitOverHTTP(t *testing.T) {
-	admitted, refused := spendOverHTTP(t, engine.LeaseDefault)
-	if admitted != engine.DayLimitDefault || refused != 2*engine.DayLimitDefault-admitted {
+	const limit = 240
+	admitted, refused := spendOverHTTP(t, engine.LeaseDefault, limit)
+	if admitted != limit || refused != limit {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
 	}
 }
 
 // spendOverHTTP asks twice as often as the day allows, and counts the answers.
-func spendOverHTTP(t *testing.T, lease int) (admitted, refused int) {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
+func spendOverHTTP(t *testing.T, lease, limit int) (admitted, refused int) {
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: limit, Minute: allowanceMinuteMax}, Lease: lease}})
 	m := n.join(1, 2)
 	asked, leave := overHTTP(n, m)
 	defer leave()
@@ -223,7 +225,7 @@ func spendOverHTTP(t *testing.T, lease int) (admitted, refused int) {
 	for number := range historyClients {
 		random := rand.New(rand.NewPCG(1, uint64(number)))
 		clients.Go(func() {
-			for range 2 * engine.DayLimitDefault / historyClients {
+			for range 2 * limit / historyClients {
 				counts[asked.admit(random.IntN(2))].Add(1)
 			}
 		})
