@@ -181,14 +181,14 @@ func (w *healthWatch) judge(f plantedFault) (comes, goes time.Duration, err erro
 	well := func(l look) bool { return l.status == http.StatusOK && l.states[f.name] == "ok" }
 	comes, in := w.first(f.plant(), comesMax, shows)
 	if !in {
-		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, comesMax, w.last())
+		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, comesMax, w.last().states)
 	}
 	if err := w.stands(standsMin, shows); err != nil {
 		return 0, 0, err
 	}
 	goes, in = w.first(f.mend(), goesMax, well)
 	if !in {
-		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, goesMax, w.last())
+		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, goesMax, w.last().states)
 	}
 	if err := w.stands(standsMin, well); err != nil {
 		return comes, goes, err
