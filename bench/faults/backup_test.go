@@ -144,7 +144,7 @@ func (s *siege) assault(number int) {
 	case kind == 4:
 		s.felled++
 	case failed != nil:
-		s.fault("backup %d: %v\n%s", number, failed, &said)
+		s.fault("backup %d: %v\n%sthe node: %v\n%s", number, failed, &said, n.cmd.ProcessState, n.tail(10))
 		return
 	}
 	if kind >= 3 && errors.Is(missing, fs.ErrNotExist) {
