@@ -23,12 +23,6 @@ func figure(t *testing.T, format string, args ...any) {
 	t.Logf("FIGURE %s", fmt.Sprintf(format, args...))
 }
 
-// advance prints how far a long test is.
-func advance(t *testing.T, format string, args ...any) {
-	t.Helper()
-	t.Logf("PROGRESS %s", fmt.Sprintf(format, args...))
-}
-
 // needLimits skips a test that limits processes where that can't be done.
 func needLimits(t *testing.T) {
 	t.Helper()
