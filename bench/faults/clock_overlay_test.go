@@ -113,4 +113,4 @@ func (w *wallClock) step(by time.Duration) {
 }
 
 // set makes it show an instant, to the second.
-func (w *wallClock) set(at time.Time) { w.step(at.Sub(time.Now()).Truncate(time.Second) - w.offset) }
+func (w *wallClock) set(at time.Time) { w.step(time.Until(at).Truncate(time.Second) - w.offset) }

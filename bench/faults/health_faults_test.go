@@ -344,7 +344,7 @@ func plantStale(t *testing.T) (*healthWatch, plantedFault) {
 		func() time.Time {
 			expires := time.Now().Truncate(time.Second).Add(3 * time.Second)
 			setRate(t, n, "CHF", expires)
-			pass(expires.Sub(time.Now()))
+			pass(time.Until(expires))
 			return expires
 		}, nowAfter(func() { setRate(t, n, "CHF", time.Now().Add(6*time.Hour)) })}
 }

@@ -123,7 +123,7 @@ func (w *healthWatch) since(from time.Time) []look {
 
 // first waits for a look that is right and returns how long after from it came; false when none came in time.
 func (w *healthWatch) first(from time.Time, most time.Duration, right func(look) bool) (time.Duration, bool) {
-	deadline := time.NewTimer(from.Add(most + 10*lookEvery).Sub(time.Now()))
+	deadline := time.NewTimer(time.Until(from.Add(most + 10*lookEvery)))
 	defer deadline.Stop()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
