@@ -21,8 +21,11 @@ const (
 	slowP99     = 20 * time.Millisecond
 	slowMiB     = 300
 	goodRate    = 200
-	// slowBeat is how often a slow client sends another byte.
-	slowBeat = time.Second
+	// slowBeat is how often a slow client sends another byte; they do so in so many parts of it, not all at once.
+	slowBeat  = time.Second
+	slowParts = 50
+	// slowArrival is how long it takes until all of them are there.
+	slowArrival = 4 * time.Second
 )
 
 // slowKind is a way to keep a server waiting.
@@ -78,7 +81,7 @@ func slowRequest(kind slowKind) string {
 	case slowBody:
 		return "POST /v1/account/codes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
 	}
-	return strings.Repeat("GET /v1/rates/best?currency=USD&operation=buy&limit=200 HTTP/1.1\r\nHost: a\r\n\r\n", 90)
+	return strings.Repeat("GET /v1/rates?limit=200 HTTP/1.1\r\nHost: a\r\n\r\n", 5)
 }
 
 func (s *slowCrowd) open(number int) error {
@@ -101,14 +104,11 @@ func (s *slowCrowd) open(number int) error {
 	return nil
 }
 
-// beat lets each client send its next byte, and notices those that the server has closed. A slow reader takes nothing: it looks whether
-// the server has given up.
-func (s *slowCrowd) beat() {
-	for i := range s.clients {
+// beat lets the clients of one part send their next byte, and opens those anew that the server has closed. A slow reader takes nothing: it
+// looks whether the server has given up.
+func (s *slowCrowd) beat(part int) error {
+	for i := part; i < len(s.clients); i += slowParts {
 		c := &s.clients[i]
-		if c.off {
-			continue
-		}
 		if c.kind != slowRead {
 			_, _ = unix.Write(c.socket, []byte("x"))
 		}
@@ -117,8 +117,12 @@ func (s *slowCrowd) beat() {
 			s.longest[c.kind] = max(s.longest[c.kind], s.now()-c.opened)
 			_ = unix.Close(c.socket)
 			c.off = true
+			if err := s.open(i); err != nil {
+				return fmt.Errorf("client %d again: %w", i, err)
+			}
 		}
 	}
+	return nil
 }
 
 // hasEnded tells whether the server has ended a connection. Of a slow reader the kernel knows it before the answers are read.
@@ -146,7 +150,10 @@ func hasEnded(socket int, kind slowKind) bool {
 // else is served as if they were not there, and each of them is closed in time. The control is a node that has all the time in the world.
 func TestFaultsO3_SlowClients(t *testing.T) {
 	raiseDescriptors(t, 2*slowClients)
-	f := smallFixture(t, 10)
+	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 50, currencies: 4, accounts: 10, days: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Run("node", func(t *testing.T) {
 		slow, good, peak := besideSlow(t, planted(t, "", "", ""), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
@@ -189,11 +196,8 @@ func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slo
 	}
 	s := &slowCrowd{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
 	defer s.close()
-	for i := range s.clients {
-		s.clients[i] = slowClient{kind: slowKind(i) % slowKinds, socket: -1, off: true}
-		if err := s.open(i); err != nil {
-			t.Fatalf("client %d: %v", i, err)
-		}
+	if err := s.arrive(); err != nil {
+		t.Fatal(err)
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.beatUntil(stop) }()
@@ -207,24 +211,34 @@ func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slo
 	return s, good, peak
 }
 
-// beatUntil goes on until the end, and opens closed clients anew.
-func (s *slowCrowd) beatUntil(stop <-chan struct{}) error {
-	ticker := time.NewTicker(slowBeat)
+// arrive opens all of them within slowArrival: they are slow, and no flood.
+func (s *slowCrowd) arrive() error {
+	ticker := time.NewTicker(slowArrival * slowParts / slowClients)
 	defer ticker.Stop()
-	for {
+	for i := range s.clients {
+		if i%slowParts == 0 {
+			<-ticker.C
+		}
+		s.clients[i] = slowClient{kind: slowKind(i) % slowKinds, socket: -1, off: true}
+		if err := s.open(i); err != nil {
+			return fmt.Errorf("client %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// beatUntil goes on until the end.
+func (s *slowCrowd) beatUntil(stop <-chan struct{}) error {
+	ticker := time.NewTicker(slowBeat / slowParts)
+	defer ticker.Stop()
+	for part := 0; ; part = (part + 1) % slowParts {
 		select {
 		case <-stop:
 			return nil
 		case <-ticker.C:
 		}
-		s.beat()
-		for i := range s.clients {
-			if !s.clients[i].off {
-				continue
-			}
-			if err := s.open(i); err != nil {
-				return fmt.Errorf("client %d again: %w", i, err)
-			}
+		if err := s.beat(part); err != nil {
+			return err
 		}
 	}
 }

@@ -29,6 +29,9 @@ const (
 	connsDefault = 16384
 )
 
+// sendBuffer is how much of its answers a kernel keeps for a client that does not take them; it would let that grow to megabytes.
+const sendBuffer = 128 << 10
+
 // Patience says how a patient listener behaves. The zero value is good.
 type Patience struct {
 	// MaxConns is how many accepted connections may be open at once; 0 means
@@ -193,6 +196,7 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 	}
 	var settled net.Conn
 	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer)
 		settled = &slottedTCP{
 			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
 			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer, watch: l.watch,

@@ -66,26 +66,17 @@ type slottedTCP struct {
 	watch    *watch
 	seat     seat
 	age      *socketAge
-	requests uint32 // reads that began one
+	requests uint32 // that came as a whole
+	drained  int64  // when it last did not yield, counted in drainEvery
 	keyed    bool   // the last request had a key that was good
-	stale    bool   // the request that was read last has waited too long
 }
 
-// Read is net.Conn's. What begins a request is shown to the watch, which may keep it for a while.
+// Read is net.Conn's. While seats are given out, who has nothing more to do may have to give up the seat.
 func (c *slottedTCP) Read(b []byte) (int, error) {
-	if c.watch == nil {
-		return c.gatherer.Read(b)
-	}
-	fresh := len(b) >= c.buffer
-	if fresh && c.requests > 0 && c.watch.seating.Load() {
+	if c.watch != nil && len(b) >= c.buffer && c.requests > 0 && c.watch.seating.Load() {
 		c.watch.rest(c)
 	}
-	n, err := c.gatherer.Read(b)
-	if fresh && n > 0 {
-		c.stale = c.watch.looksAt(c.requests) && !c.watch.admit(c, laneOf(b[:n], c.keyed, c.requests == 0))
-		c.requests++
-	}
-	return n, err
+	return c.gatherer.Read(b)
 }
 
 // waited is how long a request has lain in the socket. The time in which its own connection was busy does not count: a client that sends

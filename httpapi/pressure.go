@@ -11,10 +11,20 @@ import (
 // overloadRetry is when those should ask again who are not served.
 const overloadRetry = time.Second
 
-// turnAway refuses a request that is not to be served: its connection holds a spare place, or it has waited too long (watch). True when it
-// did. Nothing is known of the caller then, nothing is charged, and no limits are told.
+// turnAway refuses a request that is not to be served: its connection holds a spare place, or it has waited too long for its turn, which
+// may be here. True when it did. Nothing is charged then, and no limits are told.
+//
+// Only a request that is there as a whole is shown to the watch: one that comes byte by byte costs no work, and takes no seat.
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, c *slottedTCP) bool {
-	if !c.stale && !c.slot.spare || isHealthTarget(ctx.Request.Header.RequestURI()) {
+	target := ctx.Request.Header.RequestURI()
+	stale := false
+	if c.watch != nil && c.watch.looksAt(c.requests) {
+		// A key that was good on this connection is believed, and once a key that nobody has looked at.
+		keyed := c.keyed || c.requests == 0 && len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0
+		stale = !c.watch.admit(c, laneOf(target, keyed))
+	}
+	c.requests++
+	if !stale && !c.slot.spare || isHealthTarget(target) {
 		return false
 	}
 	message := "The request has waited too long for its turn."

@@ -29,16 +29,11 @@ func (l lane) patience() time.Duration {
 	}
 }
 
-// laneOf reads the beginning of a request as it came: method, target, and whether it names a key. known says that the connection's last
-// request had a key that was good, fresh that it is the connection's first: then it is believed once.
-func laneOf(head []byte, known, fresh bool) lane {
-	_, rest, _ := bytes.Cut(head, []byte(" "))
-	target, lines, _ := bytes.Cut(rest, []byte(" "))
+// laneOf is the lane of a request by its target, and by whether its caller has a key.
+func laneOf(target []byte, keyed bool) lane {
 	if isHealthTarget(target) {
 		return laneHealth
 	}
-	// Clients write the name in this way, or in small letters.
-	keyed := known || fresh && bytes.Contains(lines, []byte("uthorization: "))
 	costly := bytes.HasPrefix(target, []byte("/v1/rates/history")) || bytes.HasPrefix(target, []byte("/v1/convert"))
 	switch {
 	case costly && keyed:

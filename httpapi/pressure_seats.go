@@ -69,7 +69,11 @@ func (s *seats) victim(l lane, now time.Time) *slottedTCP {
 func (s *seats) idle(now time.Time) bool {
 	used := 0
 	for _, c := range s.held {
-		if c.seat.busy || now.Sub(c.seat.touched) < seatEmpty {
+		most := seatEmpty
+		if c.seat.busy {
+			most = seatSlow // it waits for a disk, or for a client that does not take its answer
+		}
+		if now.Sub(c.seat.touched) < most {
 			used++
 		}
 	}

@@ -30,6 +30,10 @@ const (
 	// asideLook is how often a request that waits looks whether the overload is over; after asideLooks it is refused in any case.
 	asideLook  = 2 * time.Second
 	asideLooks = 15
+
+	// drainEvery is how often everybody who has a seat does without yielding once. As long as somebody yields the scheduler has work, and
+	// does not ask the network who else has come: newcomers and questions about health would wait for its watchdog, tens of milliseconds.
+	drainEvery = 10 * time.Millisecond
 )
 
 // watch keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
@@ -109,6 +113,8 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 // rest is called before a connection waits for its next request: unless that is there already, somebody else gets the seat.
 func (w *watch) rest(c *slottedTCP) {
 	now := w.clock()
+	round := now.UnixNano() / int64(drainEvery)
+	c.drains, c.drained = round != c.drained, round
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !c.seat.held {
@@ -140,6 +146,17 @@ func (w *watch) seatNext(now time.Time) {
 	}
 	w.seats.take(next.conn, next.lane, now)
 	next.turn <- true
+}
+
+// fill gives seats to those who wait, as far as there are some that nobody uses.
+func (w *watch) fill(now time.Time) {
+	for next := w.waiting.youngest(now); next != nil; next = w.waiting.youngest(now) {
+		if !w.seats.take(next.conn, next.lane, now) {
+			w.waiting.add(next)
+			return
+		}
+		next.turn <- true
+	}
 }
 
 // count counts a request, and judges the window that it ends.
@@ -181,6 +198,7 @@ func (w *watch) judge(over bool) {
 
 // judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
 func (w *watch) judgeSeats(now time.Time) {
+	w.fill(now)
 	most := 1 + (w.prompt+w.late)/shedEach
 	if w.seats.idle(now) {
 		most = shedIdle

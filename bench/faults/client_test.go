@@ -66,7 +66,7 @@ type answer struct {
 	code   string // error.code, "" in a good answer
 	header http.Header
 	body   []byte
-	sent   *atomic.Bool // the request left at least once: see do
+	sent   *atomic.Int32 // how often the request left: see do
 }
 
 // good tells an acknowledgement.
@@ -74,9 +74,9 @@ func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
 
 // do sends one request: key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an error the whole
 // answer has come; with one the request may have been carried out or not, but see unsent. Danger: the library sends a GET again
-// by itself when the connection of an earlier request breaks under it; sent speaks of all times.
+// by itself when the connection of an earlier request breaks under it; sent counts all times.
 func (c *caller) do(method, url, key string, value any) (answer, error) {
-	got := answer{sent: &atomic.Bool{}}
+	got := answer{sent: &atomic.Int32{}}
 	var body io.Reader
 	if value != nil {
 		text, err := json.Marshal(value)
@@ -85,7 +85,7 @@ func (c *caller) do(method, url, key string, value any) (answer, error) {
 		}
 		body = bytes.NewReader(text)
 	}
-	trace := httptrace.ClientTrace{WroteHeaders: func() { got.sent.Store(true) }}
+	trace := httptrace.ClientTrace{WroteHeaders: func() { got.sent.Add(1) }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.Background(), &trace), method, url, body)
 	if err != nil {
 		return got, err
@@ -116,7 +116,10 @@ func (c *caller) do(method, url, key string, value any) (answer, error) {
 }
 
 // unsent tells that a request without an answer never left: nobody listened any more.
-func (a *answer) unsent() bool { return a.status == 0 && !a.sent.Load() }
+func (a *answer) unsent() bool { return a.status == 0 && a.sent.Load() == 0 }
+
+// again is how often a request left before the time that was answered: each may have been carried out.
+func (a *answer) again() int { return max(0, int(a.sent.Load())-1) }
 
 // trouble is why an answer is not what was wanted, with the error of do if there was one.
 func (a *answer) trouble(what string, err error) error {

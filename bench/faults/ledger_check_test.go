@@ -14,6 +14,8 @@ import (
 const (
 	// checkers is how many goroutines ask after a start.
 	checkers = 4
+	// listedMost is how many keys an account lists at most.
+	listedMost = 50
 	// oldKeysTried is how many of the keys that were not touched lately are tried after each start; all of them at the end.
 	oldKeysTried = 16
 )
@@ -162,7 +164,11 @@ func (l *ledger) checkKeys(c *caller, url string, tn *tenant) {
 		}
 		l.compare(tn, key, now.Status)
 	}
-	for id := range known {
+	for id, key := range known {
+		if len(list.Data) >= listedMost && key.asked {
+			key.revoked = true // K5: the oldest revoked keys leave the list
+			continue
+		}
 		l.wrong(lost, "%s: key %s is lost", tn.email, id)
 	}
 	if active > 2 {

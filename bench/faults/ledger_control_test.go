@@ -21,8 +21,8 @@ func said(status, remaining int, code, body string) *answer {
 	header.Set("X-RateLimit-Reset", "1")
 	header.Set("RateLimit-Policy", `"day";q=1000;w=86400, "minute";q=60;w=60`)
 	header.Set("RateLimit", fmt.Sprintf(`"day";r=%d;t=100, "minute";r=59;t=60`, remaining))
-	sent := &atomic.Bool{}
-	sent.Store(true)
+	sent := &atomic.Int32{}
+	sent.Store(1)
 	return &answer{status: status, code: code, header: header, body: []byte(body), sent: sent}
 }
 

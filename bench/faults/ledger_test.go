@@ -222,6 +222,7 @@ func (l *ledger) told(k *ticket, got *answer, err error) {
 	tn := k.tenant
 	if !k.revoked {
 		tn.open--
+		tn.maybe += got.again()
 	}
 	switch {
 	case got.unsent():
