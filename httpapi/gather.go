@@ -23,6 +23,7 @@ type gatherer struct {
 	buffer          int    // size of the server's buffer: of its first read
 	received, taken int    // bytes handed to the server since it had used up all, and those of its requests
 	ending          uint16 // the last two bytes that it was handed
+	first           bool   // the request came behind no other
 	alone           bool   // the request has nothing behind it, and no answer before it waits
 	body            []byte // to be sent behind what is written next
 	yields          bool
@@ -63,7 +64,8 @@ func (g *gatherer) Read(b []byte) (int, error) {
 // too small, and then never comes out. By one byte it is too large after a request line that ends in a bare LF: then the one byte behind
 // the request would be the end of a CR LF, but it follows one.
 func (g *gatherer) begin(length int) {
-	g.alone = g.taken == 0 && g.received == length && g.ending == lineEnd
+	g.first = g.taken == 0
+	g.alone = g.first && g.received == length && g.ending == lineEnd
 	g.taken += length
 	g.wire.begin(g.alone)
 }

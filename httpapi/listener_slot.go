@@ -79,9 +79,12 @@ func (c *slottedTCP) Read(b []byte) (int, error) {
 	return c.gatherer.Read(b)
 }
 
-// waited is how long a request has lain in the socket. The time in which its own connection was busy does not count: a client that sends
+// waited is how long a request has lain in the socket; of one that came behind another nobody knows. The time in which its own connection was busy does not count: a client that sends
 // the next request before it has its answer waits for itself. The server sets a deadline when it has an answer ready to be written.
 func (c *slottedTCP) waited() time.Duration {
+	if !c.first {
+		return 0
+	}
 	if c.age == nil {
 		if c.age = newSocketAge(c.tcp); c.age == nil {
 			return 0
