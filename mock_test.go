@@ -15,7 +15,14 @@ import (
 // startMock is a mock with free ports, and where its buttons are.
 func startMock(t *testing.T, args ...string) (mock *program, buttons string) {
 	t.Helper()
-	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir()}, append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)...).listening()
+	return startMockIn(t, t.TempDir(), args...)
+}
+
+// startMockIn is startMock with temporary files in a place of its own.
+func startMockIn(t *testing.T, temp string, args ...string) (mock *program, buttons string) {
+	t.Helper()
+	args = append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)
+	p := startWith(t, "now", []string{"TMPDIR=" + temp}, args...).listening()
 	p.await("buttons on ")
 	found := regexp.MustCompile(`buttons on (http://\S+)`).FindStringSubmatch(p.output())
 	if found == nil {
@@ -43,7 +50,8 @@ func press(t *testing.T, url, body string) string {
 func TestMock(t *testing.T) {
 	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	p, buttons := startMock(t)
+	temp := t.TempDir()
+	p, buttons := startMockIn(t, temp)
 	const best = "/v1/rates/best?currency=USD&operation=buy"
 	inProcess, err := srv.Client.Get(srv.URL + best)
 	if err != nil {
@@ -68,7 +76,7 @@ func TestMock(t *testing.T) {
 	if code := p.signal(os.Interrupt); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

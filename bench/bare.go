@@ -15,7 +15,7 @@ import (
 // Settings of the bare server are those of the node's, under the same names (httpapi/server.go): a test holds them together.
 const (
 	readTimeoutDefault      = 5 * time.Second
-	writeTimeoutDefault     = 10 * time.Second
+	writeTimeoutDefault     = 5 * time.Second
 	idleTimeoutDefault      = 60 * time.Second
 	headerBytesMaxDefault   = 8 << 10
 	bodyBytesMaxDefault     = 4 << 10
