@@ -27,7 +27,6 @@ type gatherer struct {
 	alone           bool   // the request has nothing behind it, and no answer before it waits
 	body            []byte // to be sent behind what is written next
 	yields          bool
-	drains          bool // but not behind the next answer
 	parts           [2][]byte
 	vector          net.Buffers
 }
@@ -82,10 +81,9 @@ func (g *gatherer) Write(b []byte) (n int, err error) {
 		// Whoever took nothing of an answer in all the time there was will not take the rest: without this the kernel would keep it.
 		_ = g.tcp.SetLinger(0)
 	}
-	if g.yields && !g.drains {
+	if g.yields {
 		runtime.Gosched()
 	}
-	g.drains = false
 	return n, err
 }
 

@@ -67,7 +67,6 @@ type slottedTCP struct {
 	seat     seat
 	age      *socketAge
 	requests uint32 // that came as a whole
-	drained  int64  // when it last did not yield, counted in drainEvery
 	keyed    bool   // the last request had a key that was good
 }
 

@@ -30,10 +30,6 @@ const (
 	// asideLook is how often a request that waits looks whether the overload is over; after asideLooks it is refused in any case.
 	asideLook  = 2 * time.Second
 	asideLooks = 15
-
-	// drainEvery is how often everybody who has a seat does without yielding once. As long as somebody yields the scheduler has work, and
-	// does not ask the network who else has come: newcomers and questions about health would wait for its watchdog, tens of milliseconds.
-	drainEvery = 10 * time.Millisecond
 )
 
 // watch keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
@@ -113,8 +109,6 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 // rest is called before a connection waits for its next request: unless that is there already, somebody else gets the seat.
 func (w *watch) rest(c *slottedTCP) {
 	now := w.clock()
-	round := now.UnixNano() / int64(drainEvery)
-	c.drains, c.drained = round != c.drained, round
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !c.seat.held {
