@@ -10,7 +10,9 @@ const (
 	// work while the callers send their next requests, and few enough that what belongs to them stays in the processors' caches.
 	seatsMax = 64
 	// seatTurns is how many requests a connection is served before another one has its seat that waits.
-	seatTurns = 256
+	seatTurns = 512
+	// seatLook is after how many of them it is looked whether the next one has come: that takes a system call.
+	seatLook = 32
 	// seatIdle is how long a seat may stand idle, and seatSlow how long a request may hold it that waits for a disk, before a newcomer
 	// takes it.
 	seatIdle = time.Millisecond

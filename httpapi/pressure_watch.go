@@ -115,7 +115,8 @@ func (w *watch) rest(c *slottedTCP) {
 		return
 	}
 	c.seat.busy, c.seat.touched = false, now
-	if c.seat.turns++; !w.waiting.any(now) || c.seat.turns < seatTurns && c.age.pending() {
+	c.seat.turns++
+	if c.seat.turns < seatTurns && (c.seat.turns%seatLook != 0 || c.age.pending()) || !w.waiting.any(now) {
 		return
 	}
 	w.seats.leave(c)
