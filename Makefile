@@ -43,7 +43,7 @@ build: ## build ./tasard
 	$(GO) build -trimpath -o tasard .
 
 .PHONY: test
-test: lint vet race whole ## all that a change must pass: lint, vet, every test with -race, whole sweeps
+test: lint race whole ## all that a change must pass: lint (vet is part of it), every test with -race, whole sweeps
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint with .golangci.yml

@@ -73,6 +73,16 @@
 // that it does not flap. A mail server that is reached and refuses, and sources, are known to be well only after their next try.
 // The management socket has /readyz too, with causes, and /metrics has tasard_condition{name, state}.
 //
+// # More than it can do
+//
+// Three lines of defence, each cheaper than the next. The listener (listener_share.go, listener_spare.go) has a cap of connections, and a
+// share of it for each address; beyond the cap some spare places are left, in which health is answered and everybody else is refused.
+// The watch (pressure_watch.go) asks the kernel of a sample of requests how long they have lain unread. When most were late twice in a row,
+// seats are given out (pressure_seats.go): so few connections are served that what belongs to them stays in the processor's caches, by lane
+// (pressure_lane.go: keys before no keys, history and conversions last) and the youngest first; the others wait and are not read further.
+// Who has waited too long gets 503 with Retry-After, at a rate that leaves the work to be done.
+// Health waits for nobody, but for the scheduler: while somebody can always run it looks at the network every ten or twenty milliseconds.
+//
 // # Why it is fast
 //
 // A page is immutable and shared by all who ask the same question, so what it becomes is kept with it (engine.Page.Memo). A
