@@ -41,8 +41,9 @@ func run(t *testing.T, args ...string) ran {
 	t.Helper()
 	limit, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	path := program(t) // it may have to be built: that is no part of a start
 	began := time.Now()
-	cmd := exec.CommandContext(limit, program(t), args...)
+	cmd := exec.CommandContext(limit, path, args...)
 	output, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
