@@ -28,11 +28,9 @@ const (
 	overloadOnset = 2 * time.Second
 	overloadP99   = 250 * time.Millisecond
 	overloadMiB   = 512
-	// healthMax is goal O2's. While all of half a processor is asked for three times it is not met: the scheduler asks the network who has come
-	// only when nobody else can run, or when its watchdog does, each ten milliseconds or twenty, a part at a time. healthLoaded is what it
-	// must not grow to, keyedShare what callers with a key should have.
+	// Goal O2's are missed today (README): the scheduler asks the network who has come only when nobody else can run, or when its watchdog
+	// does, each ten milliseconds or twenty, a part at a time.
 	healthMax    = 50 * time.Millisecond
-	healthLoaded = time.Second
 	keyedShare   = 0.99
 	goodputShare = 0.9
 	afterRatio   = 1.2
@@ -188,19 +186,12 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
 		groups := o.lanes(t)
 		for _, g := range groups[:2] {
-			slowest := time.Duration(g.found.latency.Max())
-			if g.found.served != g.found.intended || slowest > healthLoaded {
-				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthLoaded, &g.found)
-			}
-			if slowest > healthMax {
-				figure(t, "NOT MET: %s within %v, the goal is %v", g.name, slowest, healthMax)
+			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
+				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
 			}
 		}
 		keyed, anonymous, costly := groups[2], groups[3], groups[4]
-		if keyed.share() < keyedShare {
-			figure(t, "NOT MET: served with a key %.3f, wanted %.2f", keyed.share(), keyedShare)
-		}
-		if anonymous.share() >= keyed.share()/2 || costly.share() > anonymous.share()/2 {
+		if keyed.share() < keyedShare || anonymous.share() >= keyed.share() || costly.share() > anonymous.share()/2 {
 			t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.share(), anonymous.share(), costly.share())
 		}
 		for _, g := range groups[2:] {
@@ -210,7 +201,7 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	t.Run("control", func(t *testing.T) {
 		o := startOverloaded(t, noAge(t), f, 0)
 		groups := o.lanes(t)
-		if keyed, anonymous, costly := groups[2], groups[3], groups[4]; anonymous.share() < keyed.share()/2 && costly.share() < anonymous.share()/2 {
+		if keyed, costly := groups[2], groups[4]; keyed.share() >= keyedShare && costly.share() < groups[3].share()/2 {
 			t.Errorf("without seats the order is the same: this test proves nothing")
 		}
 	})

@@ -19,11 +19,9 @@ const (
 	slowSpan    = 30 * time.Second // goal O3 says sixty seconds; each client is opened anew when it was closed
 	slowClosed  = 6 * time.Second
 	slowP99     = 20 * time.Millisecond
-	// slowMiB is goal O3's; a node needs some 20 KiB of buffers and 9 KiB of stack for each request that does not end, and the collector's
-	// share beside, so it is not met (README); slowMiBMost is what it must not grow to.
-	slowMiB     = 300
-	slowMiBMost = 400
-	goodRate    = 200
+	// slowMiB is missed today (README): a request that does not end holds some 20 KiB of buffers and 9 KiB of stack.
+	slowMiB  = 300
+	goodRate = 200
 	// slowBeat is how often a slow client sends another byte; they do so in so many parts of it, not all at once.
 	slowBeat  = time.Second
 	slowParts = 50
@@ -163,11 +161,8 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
 			slow.longest[slowRead].Round(time.Millisecond), &good.found, time.Duration(good.found.latency.Max()).Round(time.Microsecond), peak)
-		if good.found.served != good.found.intended || good.found.quantile(99) > slowP99 || peak > slowMiBMost {
-			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiBMost)
-		}
-		if peak > slowMiB {
-			figure(t, "NOT MET: %d MiB, the goal is %d", peak, slowMiB)
+		if good.found.served != good.found.intended || good.found.quantile(99) > slowP99 || peak > slowMiB {
+			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
 		}
 		for kind := range slowKinds {
 			if slow.closed[kind] < slowClients/int(slowKinds) || slow.longest[kind] > slowClosed+2*slowBeat {
