@@ -185,21 +185,21 @@ func (k *keeper) take(c *cut) { k.cuts <- c }
 func (k *keeper) run() {
 	defer k.done.Done()
 	for c := range k.cuts {
-		written, err := k.keep(c)
-		k.to.send(&snapshotted{sequence: c.sequence, written: written, err: err, ledger: c.ledgerBytes()})
+		k.to.send(k.keep(c))
 	}
 }
 
-func (k *keeper) keep(c *cut) (written int64, err error) {
-	if err := c.err.Load(); err != nil {
-		return 0, err
+// keep writes a whole cut. Into one that failed owners may still be writing: it is not looked at.
+func (k *keeper) keep(c *cut) *snapshotted {
+	if why := c.err.Load(); why != nil {
+		return &snapshotted{sequence: c.sequence, err: why}
 	}
-	err = k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error {
-		counting := &countingWriter{to: w}
-		defer func() { written = counting.written }()
-		return writeSnapshot(counting, c.boards, c.writeLedger)
+	counting := countingWriter{}
+	err := k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error {
+		counting = countingWriter{to: w}
+		return writeSnapshot(&counting, c.boards, c.writeLedger)
 	})
-	return written, err
+	return &snapshotted{sequence: c.sequence, ledger: c.ledgerBytes(), written: counting.written, err: err}
 }
 
 // countingWriter counts what goes through it.

@@ -178,3 +178,24 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestFailedCutIsLeftAlone: the owner that panics gives up its share of a cut while others still write theirs;
+// the race detector sees a keeper that looks.
+func TestFailedCutIsLeftAlone(t *testing.T) {
+	c := &cut{sequence: 7, ledgers: [][]dormant{make([]dormant, 1)}, done: func(*cut) {}}
+	c.missing.Store(2)
+	c.fail(errStopped)
+	writer := make(chan struct{})
+	go func() {
+		defer close(writer)
+		(&portion{cut: c}).hand(engine.NewAccount(1))
+	}()
+	journal := &memoryJournal{}
+	if m := newKeeper(journal).keep(c); m.err != error(errStopped) || m.sequence != 7 || m.ledger != 0 {
+		t.Errorf("of a failed cut %+v came", m)
+	}
+	<-writer
+	if journal.snapshot != nil {
+		t.Error("a failed cut was written")
+	}
+}
