@@ -32,7 +32,7 @@ type folder struct {
 func layout() map[string]folder {
 	return map[string]folder{
 		".": {ours: []string{"engine", "wal", "actors", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
-			"collectors/simulated",
+			"collectors/simulated", "httpapi/contract", "httpapi/pages", "httpapi/pages/account", "httpapi/pages/docs", "httpapi/client", "httpapi/mcp",
 			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
 		"engine":          {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
 		"wal":             {never: []string{"net", "net/http"}},
@@ -41,14 +41,20 @@ func layout() map[string]folder {
 		"httpapi":         {ours: []string{"engine"}},
 		"httpapi/apitest": {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
 		// A test package that others run: it knows the contract, and nothing of this node.
-		"httpapi/apitest/conformance": {},
+		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},
+		"httpapi/contract":            {},
+		"httpapi/pages":               {ours: []string{"engine"}, never: []string{"os", "net"}},
+		"httpapi/pages/account":       {ours: []string{"engine", "httpapi/pages"}, never: []string{"os", "net"}},
+		"httpapi/pages/docs":          {ours: []string{"httpapi/pages"}, never: []string{"os", "net"}},
+		"httpapi/client":              {never: []string{"os"}},
+		"httpapi/mcp":                 {ours: []string{"httpapi/client"}},
 		"collectors":                  {ours: []string{"engine", "collectors/source"}, never: []string{"net", "net/http", "os"}},
 
 		"collectors/source":    {ours: []string{"engine", "collectors/workbook"}, never: []string{"net/http", "net"}},
 		"collectors/fetch":     {ours: []string{"collectors/source"}},
 		"collectors/workbook":  {never: []string{"net/http", "net", "os"}},
 		"collectors/simulated": {ours: []string{"engine", "collectors/source"}},
-		"bench":                {ours: []string{"engine", "httpapi/apitest"}},
+		"bench":                {ours: []string{"engine", "httpapi/apitest", "httpapi/client"}},
 		"bench/faults":         {}, // tests alone
 	}
 }

@@ -254,7 +254,7 @@ func (p *process) startFront(n *node, listener net.Listener, o frontOptions, hea
 			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
 			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
-			Health: health,
+			Health: health, Site: p.newSite(),
 			Limits: o.limits(log),
 		}),
 		url:   "http://" + listener.Addr().String(),

@@ -191,7 +191,7 @@ func TestFailedCutIsLeftAlone(t *testing.T) {
 		(&portion{cut: c}).hand(engine.NewAccount(1))
 	}()
 	journal := &memoryJournal{}
-	if m := newKeeper(journal).keep(c); m.err != error(errStopped) || m.sequence != 7 || m.ledger != 0 {
+	if m := newKeeper(journal).keep(c); !errors.Is(m.err, errStopped) || m.sequence != 7 || m.ledger != 0 {
 		t.Errorf("of a failed cut %+v came", m)
 	}
 	<-writer

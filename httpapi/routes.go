@@ -70,6 +70,10 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 	}
 	// Without a context the router keeps no path parameter, which would be a copy on the heap.
 	handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil)
+	if handler == nil && s.hasPage(path) {
+		s.answerPage(ctx)
+		return
+	}
 	if handler == nil || !oneSegment(path) {
 		s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 		return

@@ -53,6 +53,8 @@ type Config struct {
 	Limits Limits
 	// Health tells how the rest of the node is, for /readyz. Nil: the server knows of nothing but itself.
 	Health engine.Health
+	// Site answers paths that no operation has: pages, documents. Nil: there is nothing there.
+	Site Site
 	// Harness is for a server inside a test. Nil in every node.
 	Harness *Harness
 }
@@ -131,6 +133,7 @@ type Server struct {
 	proxies      proxies
 	health       engine.Health // nil: nobody tells
 	strain       *strain
+	site         Site // nil: none
 
 	http      *fasthttp.Server
 	router    *router.Router
@@ -174,7 +177,7 @@ func New(c Config) *Server {
 		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
-		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, strain: &strain{clock: c.Clock},
+		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, strain: &strain{clock: c.Clock},
 		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}

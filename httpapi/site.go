@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Site is what stands beside the operations: pages for people, the contract as a document. It is asked for paths that no operation has.
+// It never touches a gate: limits are its own.
+//
+// A request that it gets owns its memory. RemoteAddr is the client's address as limits see it (L8), with port 0, and X-Request-Id the id
+// that the answer will carry. The body has at most Limits.BodyBytesMax bytes. What it answers goes out whole, with the headers that it sets, and these
+// besides: X-Request-Id, X-Content-Type-Options and, while it is announced, the end of anonymous access (K7). A body of text that takes more than 1 KiB
+// is compressed for those who take gzip, unless Content-Encoding is set.
+type Site interface {
+	http.Handler
+	// Has tells whether something is at a path; where nothing is the server answers 404 as everywhere (Q7).
+	Has(path string) bool
+}
+
+// hasPage tells whether the site answers a path. What is under /v1/ is the contract's alone.
+func (s *Server) hasPage(path []byte) bool {
+	return s.site != nil && !bytes.HasPrefix(path, []byte("/v1/")) && s.site.Has(string(path))
+}
+
+// answerPage asks the site.
+func (s *Server) answerPage(ctx *fasthttp.RequestCtx) {
+	id := s.requestID()
+	request, err := s.pageRequest(ctx, id)
+	if err != nil { // the guard takes what net/http does not
+		ctx.SetConnectionClose()
+		s.refuse(ctx, engine.CodeMalformedRequest, "The request can't be read.")
+		s.log.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
+		return
+	}
+	answer := pageAnswer{header: http.Header{}}
+	s.site.ServeHTTP(&answer, request)
+	s.beginPage(ctx, id, &answer)
+	body := answer.body.Bytes()
+	if ctx.IsHead() {
+		ctx.Response.SkipBody = true
+	}
+	if s.packsPage(ctx, &answer) {
+		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, gzipCoding)
+		p := s.packers.Get().(*packer)
+		body = p.appendGzip(nil, body)
+		s.packers.Put(p)
+	}
+	ctx.Response.SetBodyRaw(body)
+}
+
+// pageRequest is the request in memory of its own: the library uses its buffers again.
+func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
+	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
+	if err != nil {
+		return nil, err
+	}
+	body := bytes.Clone(ctx.Request.Body())
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.ContentLength, request.TransferEncoding = int64(len(body)), nil
+	request.Header.Set(headerRequestID, id)
+	request.RemoteAddr = netip.AddrPortFrom(s.clientAddress(ctx), 0).String()
+	return request, nil
+}
+
+// beginPage makes the head of a page.
+func (s *Server) beginPage(ctx *fasthttp.RequestCtx, id string, answer *pageAnswer) {
+	header := &ctx.Response.Header
+	header.SetNoDefaultContentType(true)
+	ctx.SetStatusCode(answer.code())
+	for name, values := range answer.header {
+		for _, value := range values {
+			header.Add(name, value)
+		}
+	}
+	header.SetCanonical(s.names.requestID, bytesOf(id))
+	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	if n := s.notice(); n != nil {
+		header.SetCanonical(s.names.deprecation, n.deprecation)
+		header.SetCanonical(s.names.sunset, n.sunset)
+		if len(s.noticeLink) > 0 {
+			header.AddBytesKV(s.names.link, s.noticeLink)
+		}
+	}
+	if s.harness != nil {
+		s.date(header)
+	}
+}
+
+// packsPage tells whether a page goes out compressed, and says that it might.
+func (s *Server) packsPage(ctx *fasthttp.RequestCtx, answer *pageAnswer) bool {
+	if answer.body.Len() < gzipBytesMin || answer.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(answer.header.Get(fasthttp.HeaderContentType)) {
+		return false
+	}
+	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	return acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
+}
+
+// isText tells what is worth compressing: pictures and fonts are compressed already.
+func isText(contentType string) bool {
+	for _, kind := range []string{"text/", "application/json", "application/yaml", "application/linkset+json", "application/javascript", "image/svg+xml", "application/manifest+json"} {
+		if len(contentType) >= len(kind) && contentType[:len(kind)] == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// pageAnswer gathers what the site answers.
+type pageAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is http.ResponseWriter.
+func (a *pageAnswer) Header() http.Header { return a.header }
+
+// WriteHeader is http.ResponseWriter.
+func (a *pageAnswer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write is http.ResponseWriter.
+func (a *pageAnswer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
+
+func (a *pageAnswer) code() int {
+	if a.status == 0 {
+		return http.StatusOK
+	}
+	return a.status
+}

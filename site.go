@@ -1,0 +1,33 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+)
+
+// site is everything that is served beside the operations: the contract as documents, pages for people.
+type site struct{ mux *http.ServeMux }
+
+// newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
+// paths match exactly (Q8), and the mux would send callers on.
+func (p *process) newSite() *site {
+	return &site{http.NewServeMux()}
+}
+
+// ServeHTTP is http.Handler.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Has is httpapi.Site.
+func (s *site) Has(target string) bool {
+	at, err := url.ParseRequestURI(target)
+	if err != nil || path.Clean(at.Path) != at.Path {
+		return false
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: at}); pattern != "" {
+			return true
+		}
+	}
+	return false
+}
