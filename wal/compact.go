@@ -71,7 +71,7 @@ func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 		if err := l.usable(); err != nil {
 			return err // an append failed meanwhile; the unfinished file is removed at the next Open
 		}
-		err = l.publish(snapshot{sequence: seq, path: path, bytes: size})
+		err = l.publish(snapshot{sequence: seq, path: path, bytes: size, at: l.o.Clock().Round(0).UTC()})
 	}
 	if err != nil {
 		return l.poison(fmt.Errorf("write snapshot at %d: %w", seq, err))

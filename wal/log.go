@@ -39,6 +39,7 @@ type Log struct {
 	pins      []uint64 // sequences of snapshots that are being copied, with all that follows them
 	cause     error    // the first failed disk operation
 	closed    bool
+	done      Stats // what was appended since Open; sizes are not kept there
 }
 
 // Recovery says what Open found.
@@ -127,7 +128,10 @@ func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
 	}
-	if err := l.store.Sync(); err != nil {
+	began := l.o.Clock()
+	err := l.store.Sync()
+	l.noteSync(began)
+	if err != nil {
 		return err
 	}
 	spot := l.place()
@@ -145,6 +149,9 @@ func (l *Log) commit(end position) error {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, l.next.frame), start: l.next})
 	}
 	l.segments[len(l.segments)-1].bytes = spot.bytes
+	l.done.Batches++
+	l.done.Records += end.sequence - l.next.sequence
+	l.done.Bytes += uint64(spot.entry)
 	if spot.full {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, end.frame), start: end})
 	}
@@ -155,6 +162,7 @@ func (l *Log) commit(end position) error {
 // spot is where the library put a frame.
 type spot struct {
 	left  bool  // it left the tail segment, which was already too large, for a new one
+	entry int64 // bytes of the frame in its segment
 	bytes int64 // of the segment that got the frame
 	full  bool  // it began an empty segment behind the frame
 }
@@ -164,7 +172,7 @@ type spot struct {
 func (l *Log) place() spot {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.o.SegmentBytes)
-	s := spot{left: tail > size, bytes: tail + entry}
+	s := spot{left: tail > size, entry: entry, bytes: tail + entry}
 	if s.left {
 		s.bytes = entry
 	}

@@ -16,7 +16,7 @@ type Options struct {
 	// ReserveBytes is the free disk space below which Append and WriteSnapshot answer ErrNoSpace
 	// without writing. 0 is 64 MiB, negative switches the check off: then a full disk poisons the log.
 	ReserveBytes int64
-	// Clock gives the time in the names of files that are kept aside. Required.
+	// Clock gives the time in the names of files that are kept aside, and how long the disk takes (Stats). Required.
 	Clock func() time.Time
 	// Logger gets what Open found and what was put aside. nil discards.
 	Logger *slog.Logger

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"time"
 )
 
 const (
@@ -23,6 +24,7 @@ type snapshot struct {
 	sequence uint64
 	path     string
 	bytes    int64        // of the file
+	at       time.Time    // when the file was finished
 	damage   *DamageError // nil when the file is whole
 }
 
@@ -188,6 +190,9 @@ func readSnapshots(files []numbered) ([]snapshot, error) {
 		s := snapshot{sequence: file.number, path: file.path, damage: damage}
 		if damage == nil {
 			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
+			if info, err := f.Stat(); err == nil { // else nobody knows
+				s.at = info.ModTime().UTC()
+			}
 			if err := f.Close(); err != nil {
 				return found, fmt.Errorf("close snapshot: %w", err)
 			}
