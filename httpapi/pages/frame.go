@@ -1,0 +1,284 @@
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// Policy is the Content-Security-Policy of a document that names none: everything comes from this service, nothing is inline.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+const (
+	rendersPerSecondMax = 100 // of all pages: a tenth of one processor
+	gzipBytesMin        = 1024
+)
+
+// Frame is what all pages have in common: layout, languages, assets, limits, and what was rendered already. Safe for concurrent use
+// once every asset is added.
+type Frame struct {
+	config     Config
+	words      map[Language]words
+	assets     map[string]asset  // by hashed name
+	assetPaths map[string]string // by plain name
+	limiter    *limiter
+	pace       pace
+	kept       kept
+	failure    *Body
+	packers    sync.Pool // of *gzip.Writer, a megabyte each
+}
+
+func newFrame(config Config) *Frame {
+	f := &Frame{
+		config: config, words: map[Language]words{}, assets: map[string]asset{}, assetPaths: map[string]string{},
+		limiter: newLimiter(config.PerMinute, config.Seed),
+	}
+	f.packers.New = func() any { return gzip.NewWriter(nil) }
+	files := sub(frameFiles, "frame")
+	for _, language := range Languages() {
+		texts, err := readWords(files, language)
+		if err != nil {
+			panic("pages: the embedded texts are damaged: " + err.Error())
+		}
+		f.words[language] = texts
+	}
+	f.addOwnAssets()
+	f.failure = f.Body(files, "error")
+	return f
+}
+
+// sub is a folder of embedded files, which is there.
+func sub(files fs.FS, folder string) fs.FS {
+	inner, err := fs.Sub(files, folder)
+	if err != nil {
+		panic("pages: no embedded folder " + folder + ": " + err.Error())
+	}
+	return inner
+}
+
+func (f *Frame) addOwnAssets() {
+	for name, kind := range map[string]string{
+		"style.css": "text/css; charset=utf-8", "favicon.svg": "image/svg+xml", "convert.js": "text/javascript; charset=utf-8",
+	} {
+		content, err := assetFiles.ReadFile("assets/" + name)
+		if err != nil {
+			panic("pages: no embedded asset " + name + ": " + err.Error())
+		}
+		f.AddAsset(name, kind, content)
+	}
+}
+
+func (f *Frame) register(mux *http.ServeMux) {
+	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
+}
+
+// Document is one page, to be put into the frame.
+type Document struct {
+	Body        *Body
+	Data        any    // what the body's template gets
+	Title       string // of the browser's tab, in the language of the request
+	Description string // for search engines, "" = none
+	Status      int    // 0 = 200
+	Query       string // what the other language's link keeps of the query, encoded
+	Section     string // the entry of the menu that it belongs to: "/", "/institutions", "/docs", "/account", "/terms"
+	NoIndex     bool   // search engines pass it by
+	Scripts     []string
+	Styles      []string // both: names of assets, beside the frame's own
+	Policy      string   // Content-Security-Policy, "" = Policy
+}
+
+// rendered is a page as it goes out. It is immutable.
+type rendered struct {
+	status int
+	policy string
+	etag   string
+	body   []byte
+	once   sync.Once
+	packed []byte // by once, nil when the page is too small for it
+}
+
+// Write renders a document and answers it, never to be stored: for what is made for one visitor alone.
+func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
+	page, err := f.render(r, doc)
+	if err != nil {
+		f.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	f.sendPage(w, r, page)
+}
+
+// WriteKept answers a page that is the same for everybody who asks for it in this language, with this query, which the caller has
+// normalised: it must not have more forms than somebody may fairly ask for. The page is made when nobody asked for it within the second,
+// or until the instant that make gives if that is later. Addresses and cookies must not go into it.
+func (f *Frame) WriteKept(w http.ResponseWriter, r *Request, query string, make func() (*Document, time.Time, error)) {
+	key := keptKey{r.Language, r.suggests(), r.Page, query}
+	page, err := f.kept.take(key, r.Now, func() (*rendered, time.Time, error) {
+		if !f.pace.allow(r.Now, rendersPerSecondMax) {
+			return nil, time.Time{}, errBusy
+		}
+		doc, until, err := make()
+		if err != nil {
+			return nil, until, err
+		}
+		if second := r.Now.Truncate(time.Second).Add(time.Second); until.Before(second) {
+			until = second
+		}
+		page, err := f.render(r, doc)
+		return page, until, err
+	})
+	if err != nil {
+		f.Fail(w, r, err)
+		return
+	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-cache") // kept, but asked for again with the tag
+	header.Set("ETag", page.etag)
+	header.Add("Vary", "Accept-Language")
+	f.sendPage(w, r, page)
+}
+
+// menuEntry is a link of the navigation.
+type menuEntry struct {
+	Page, Key string
+	Current   bool
+}
+
+// alternate is the page in a language.
+type alternate struct {
+	Language Language
+	URL      string
+}
+
+// view is what the layout gets.
+type view struct {
+	*Document
+	Language      Language
+	Suggest, Demo bool
+	OtherPath     string
+	Canonical     string
+	Alternates    []alternate
+	Menu          []menuEntry
+	Scripts       []string
+	Styles        []string
+}
+
+func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
+	v := view{Document: doc, Language: r.Language, Suggest: r.suggests(), Demo: f.config.Demo}
+	query := ""
+	if doc.Query != "" {
+		query = "?" + doc.Query
+	}
+	v.OtherPath = r.Language.Other().Path(r.Page) + query
+	v.Canonical = f.config.PublicURL + r.Language.Path(r.Page)
+	for _, language := range Languages() {
+		v.Alternates = append(v.Alternates, alternate{language, f.config.PublicURL + language.Path(r.Page)})
+	}
+	for _, entry := range []menuEntry{{Page: "/", Key: "nav.home"}, {Page: "/institutions", Key: "nav.institutions"}, {Page: "/docs", Key: "nav.docs"}, {Page: "/account", Key: "nav.account"}} {
+		entry.Current = entry.Page == doc.Section
+		v.Menu = append(v.Menu, entry)
+	}
+	var err error
+	if v.Scripts, err = f.assetsOf(doc.Scripts); err != nil {
+		return nil, err
+	}
+	if v.Styles, err = f.assetsOf(doc.Styles); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := doc.Body.templates[r.Language].ExecuteTemplate(&text, "layout", v); err != nil {
+		return nil, fmt.Errorf("render %s: %w", r.Page, err)
+	}
+	digest := sha256.Sum256(text.Bytes())
+	return &rendered{
+		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
+		etag: `W/"` + base64.RawURLEncoding.EncodeToString(digest[:16]) + `"`,
+	}, nil
+}
+
+func (f *Frame) assetsOf(names []string) ([]string, error) {
+	var paths []string
+	for _, name := range names {
+		path, err := f.Asset(name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// sendPage answers what was rendered; 304 to somebody who has it.
+func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Language", string(r.Language))
+	header.Set("Content-Security-Policy", page.policy)
+	if tag := header.Get("ETag"); tag != "" && page.status == http.StatusOK && r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := page.body
+	if takesGzip(r.Header) {
+		page.once.Do(func() { page.packed = f.pack(page.body) })
+		if page.packed != nil {
+			header.Set("Content-Encoding", "gzip")
+			header.Add("Vary", "Accept-Encoding")
+			body = page.packed
+		}
+	}
+	w.WriteHeader(page.status)
+	f.send(w, r, body)
+}
+
+// pack is nil for what is too small to be worth it.
+func (f *Frame) pack(body []byte) []byte {
+	if len(body) < gzipBytesMin {
+		return nil
+	}
+	var packed bytes.Buffer
+	writer := f.packers.Get().(*gzip.Writer)
+	defer f.packers.Put(writer)
+	writer.Reset(&packed)
+	if _, err := writer.Write(body); err != nil {
+		return nil
+	}
+	if err := writer.Close(); err != nil {
+		return nil
+	}
+	return packed.Bytes()
+}
+
+// send writes a body. Who went away is no error of ours.
+func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
+	if _, err := w.Write(body); err != nil {
+		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
+	}
+}
+
+// seconds is a waiting time for Retry-After: whole seconds, rounded up, at least one.
+func seconds(wait time.Duration) string {
+	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
+}
+
+// pathWith is the address of a page with a query.
+func pathWith(page string, query url.Values) string {
+	if encoded := query.Encode(); encoded != "" {
+		return page + "?" + encoded
+	}
+	return page
+}

@@ -1,0 +1,87 @@
+package pages_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+// noon is 12:00 in Santo Domingo on a Saturday.
+func noon() time.Time { return time.Date(2026, time.November, 21, 16, 0, 0, 0, time.UTC) }
+
+// framed serves one page of another package's kind at /extra.
+func framed(t *testing.T, c pages.Config, handler func(*pages.Frame, *pages.Body) pages.Handler) http.Handler {
+	t.Helper()
+	if c.Catalogue == nil {
+		c.Catalogue = engine.DefaultCatalogue()
+	}
+	if c.Clock == nil {
+		c.Clock = noon
+	}
+	p := pages.New(c)
+	body := p.Frame().Body(fstest.MapFS{
+		"extra.html":    {Data: []byte(`<h1>{{t "hello" .}}</h1><a href="{{href "/terms"}}">x</a> {{template "part" .}}`)},
+		"_part.html":    {Data: []byte(`{{define "part"}}<p>{{.}}</p>{{end}}`)},
+		"words.es.json": {Data: []byte(`{"hello": "Hola, %s"}`)},
+		"words.en.json": {Data: []byte(`{"hello": "Hello, %s"}`)},
+	}, "extra")
+	mux := http.NewServeMux()
+	p.Register(mux)
+	p.Frame().Handle(mux, http.MethodGet, "/extra", handler(p.Frame(), body))
+	return mux
+}
+
+// get asks for a path, with headers in pairs.
+func get(t *testing.T, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+	r.RemoteAddr = "192.0.2.1:0"
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Address" {
+			r.RemoteAddr = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func mustContain(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+func TestFrame_LanguagesOfAnotherPackage(t *testing.T) {
+	h := framed(t, pages.Config{PublicURL: "https://tasas.example.do/", Demo: true}, func(f *pages.Frame, b *pages.Body) pages.Handler {
+		return func(w http.ResponseWriter, r *pages.Request) {
+			f.WriteKept(w, r, "", func() (*pages.Document, time.Time, error) {
+				return &pages.Document{Body: b, Data: "<Ana>", Title: "Extra", Query: "a=1&b=2"}, time.Time{}, nil
+			})
+		}
+	})
+	spanish := get(t, h, "/extra")
+	mustContain(t, spanish.Body.String(), `<html lang="es">`, "<h1>Hola, &lt;Ana&gt;</h1>", `<a href="/terms">`, "<p>&lt;Ana&gt;</p>",
+		`href="/en/extra?a=1&amp;b=2"`, "todas las tasas de este sitio son simuladas",
+		`<link rel="canonical" href="https://tasas.example.do/extra">`, `hreflang="en" href="https://tasas.example.do/en/extra"`)
+	english := get(t, h, "/en/extra")
+	mustContain(t, english.Body.String(), `<html lang="en">`, "<h1>Hello, &lt;Ana&gt;</h1>", `<a href="/en/terms">`, `href="/extra?a=1&amp;b=2"`, "every rate on this site is simulated")
+	if strings.Contains(spanish.Body.String(), `class="suggest"`) {
+		t.Error("the other language is suggested to somebody who did not ask for it")
+	}
+	mustContain(t, get(t, h, "/extra", "Accept-Language", "en-US,en;q=0.9,es;q=0.8").Body.String(), `class="suggest"`, `<html lang="es">`)
+	if strings.Contains(get(t, h, "/extra", "Accept-Language", "es-DO,en;q=0.9").Body.String(), `class="suggest"`) {
+		t.Error("English is suggested to somebody who reads Spanish")
+	}
+}

@@ -1,0 +1,48 @@
+package pages
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Config says what pages are made of. Service, Catalogue and Clock are required.
+type Config struct {
+	Service   engine.Service
+	Catalogue *engine.Catalogue
+	Clock     func() time.Time
+	// PublicURL is the address under which people reach the service, https://tasas.example.do, without a path. It stands in links that must be
+	// absolute (canonical, other languages, sitemap) and in what is shown to be copied. Empty: links are relative and there is no sitemap.
+	PublicURL string
+	Logger    *slog.Logger // nil: nothing is logged
+	Demo      bool         // the rates are made up, and every page says so
+	Seed      uint64       // drawn by chance, so that nobody can tell which addresses share a row of the limiter
+	PerMinute int          // requests of one address, 0 = PerMinuteDefault
+}
+
+// Pages are the frame and the public pages. Safe for concurrent use.
+type Pages struct {
+	frame *Frame
+}
+
+// New makes the pages. It panics when an embedded file is damaged.
+func New(config Config) *Pages {
+	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
+	config.PerMinute = cmp.Or(config.PerMinute, PerMinuteDefault)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Pages{frame: newFrame(config)}
+}
+
+// Frame is what other packages put their pages into.
+func (p *Pages) Frame() *Frame { return p.frame }
+
+// Register adds the assets and the public pages to a mux.
+func (p *Pages) Register(mux *http.ServeMux) {
+	p.frame.register(mux)
+}

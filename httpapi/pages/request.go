@@ -1,0 +1,151 @@
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// errBusy is for a page that nobody asked for lately, while too many others are made.
+var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many pages are asked for", RetryAfter: time.Second}
+
+// Request is what a page is asked with.
+type Request struct {
+	*http.Request
+	Language Language
+	Page     string     // the path of the Spanish page: /docs for /en/docs. As it was sent, escapes and all
+	Address  netip.Addr // the client's, as limits see it
+	ID       string     // that of the answer's X-Request-Id
+	Now      time.Time
+}
+
+// suggests tells whether the visitor would rather read the other language: only a plain path asks, /en is a choice.
+func (r *Request) suggests() bool {
+	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
+}
+
+// Handler answers a request, usually by Write, WriteKept, NotFound or Fail of the frame.
+type Handler func(w http.ResponseWriter, r *Request)
+
+// Handle serves a page, named by its Spanish path, in both languages: /docs and /en/docs. The path may have wildcards, as
+// http.ServeMux has them, and no slash at its end. The address's limit is kept before the handler is called, and the headers of
+// all pages are set: those that protect, and Link to the contract and its documentation.
+func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
+	for _, language := range Languages() {
+		at := language.Path(path)
+		if at == "/" {
+			at = "/{$}"
+		}
+		f.handle(mux, method, at, handler)
+	}
+}
+
+// handle serves one path.
+func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
+	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, hr *http.Request) {
+		r := f.request(hr)
+		protect(w.Header())
+		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
+			w.Header().Set("Retry-After", seconds(wait))
+			f.refuse(w, r, http.StatusTooManyRequests)
+			return
+		}
+		handler(w, r)
+	})
+}
+
+func (f *Frame) request(hr *http.Request) *Request {
+	r := &Request{Request: hr, ID: hr.Header.Get("X-Request-Id"), Now: f.config.Clock()}
+	r.Language, r.Page = splitPath(hr.URL.EscapedPath())
+	if from, err := netip.ParseAddrPort(hr.RemoteAddr); err == nil {
+		r.Address = from.Addr()
+	}
+	return r
+}
+
+// protect sets the headers of all pages and assets.
+func protect(header http.Header) {
+	header.Set("Content-Security-Policy", Policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "strict-origin-when-cross-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	header.Add("Link", `</openapi.json>; rel="service-desc"; type="application/json"`)
+	header.Add("Link", `</docs>; rel="service-doc"; type="text/html"`)
+}
+
+// NotFound answers 404 as a page.
+func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.refuse(w, r, http.StatusNotFound) }
+
+// BadRequest answers 400 as a page, for a request that no form of ours sends. What a visitor typed wrong belongs beside its field.
+func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) { f.refuse(w, r, http.StatusBadRequest) }
+
+// Fail answers an error as a page: the engine's by their codes, everything else with 500. Causes go to the log, under the request's id.
+func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
+	status := http.StatusInternalServerError
+	var named *engine.Error
+	if errors.As(err, &named) {
+		switch named.Code {
+		case engine.CodeNotFound, engine.CodeInstitutionNotFound:
+			status = http.StatusNotFound
+		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
+			status = http.StatusServiceUnavailable
+			w.Header().Set("Retry-After", seconds(named.RetryAfter))
+		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
+			status = http.StatusTooManyRequests
+			w.Header().Set("Retry-After", seconds(named.RetryAfter))
+		}
+	}
+	if status == http.StatusInternalServerError {
+		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)
+	}
+	f.refuse(w, r, status)
+}
+
+// failure is what the page of an error gets.
+type failure struct {
+	Status    int
+	RequestID string // where it helps: 500
+}
+
+// refuse answers an error's page. The page of a refusal is the same for everybody and kept, so that refusing costs little.
+func (f *Frame) refuse(w http.ResponseWriter, r *Request, status int) {
+	data := failure{Status: status}
+	if status == http.StatusInternalServerError {
+		data.RequestID = r.ID
+	}
+	plain := *r
+	plain.Page = "/" // what the links of the page lead to: where it was asked for there is nothing
+	page, err := f.failurePage(&plain, data)
+	if err != nil {
+		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Del("ETag")
+	w.Header().Set("Cache-Control", "no-store")
+	f.sendPage(w, r, page)
+}
+
+const failureKept = time.Hour
+
+func (f *Frame) failurePage(r *Request, data failure) (*rendered, error) {
+	render := func() (*rendered, time.Time, error) {
+		title, err := f.words[r.Language].text("error." + strconv.Itoa(data.Status) + ".title")
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		page, err := f.render(r, &Document{Body: f.failure, Data: data, Title: title, Status: data.Status, NoIndex: true})
+		return page, r.Now.Add(failureKept), err
+	}
+	if data.RequestID != "" {
+		page, _, err := render()
+		return page, err
+	}
+	return f.kept.take(keptKey{r.Language, r.suggests(), "", strconv.Itoa(data.Status)}, r.Now, render)
+}
