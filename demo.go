@@ -50,7 +50,7 @@ type wishedFault struct {
 
 func (p *process) newDemo() *cobra.Command {
 	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault}
-	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice}
+	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, demo: true}
 	o.accounts = defaultAccounts()
 	o.accounts.limits, o.accounts.mail, o.accounts.keyPrefix = false, mailLog, engine.KeyPrefixTest
 	cmd := &cobra.Command{

@@ -193,8 +193,10 @@ type frontOptions struct {
 	feeNotice         string
 	proxies           []netip.Prefix
 	accountURL        string
-	conns             int // at once; 0 = what the server takes by itself
-	connsPerAddress   int // 0 = any number
+	publicURL         string // "" = not known
+	demo              bool   // every rate is made up
+	conns             int    // at once; 0 = what the server takes by itself
+	connsPerAddress   int    // 0 = any number
 }
 
 // connsDefault and connsPerAddressDefault are for a node that anybody may reach.
@@ -249,15 +251,19 @@ func listen(address string) (net.Listener, error) {
 
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
 func (p *process) startFront(n *node, listener net.Listener, o frontOptions, health engine.Health, log *slog.Logger) *front {
+	url := "http://" + listener.Addr().String()
+	if o.demo {
+		o.publicURL = url
+	}
 	f := &front{
 		server: httpapi.New(httpapi.Config{
 			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
 			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
-			Health: health, Site: p.newSite(),
+			Health: health, Site: p.newSite(n, o, log),
 			Limits: o.limits(log),
 		}),
-		url:   "http://" + listener.Addr().String(),
+		url:   url,
 		ended: make(chan struct{}),
 	}
 	go func() {

@@ -72,6 +72,7 @@ quota of the day and of the minute; callers without a key are counted by address
 	flags.Var(switchValue(&o.front.strict), "strict", "refuse unknown query parameters")
 	flags.Var(switchValue(&o.front.corsAuthorization), "cors-authorization", "let browsers send the Authorization header")
 	flags.Var(sentenceValue(&o.front.feeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
+	flags.Var(originValue(&o.front.publicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
 	markSettings(flags)
 	return cmd
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
+
+	"github.com/tasard/tasard/httpapi/pages"
 )
 
 // site is everything that is served beside the operations: the contract as documents, pages for people.
@@ -11,8 +14,13 @@ type site struct{ mux *http.ServeMux }
 
 // newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
 // paths match exactly (Q8), and the mux would send callers on.
-func (p *process) newSite() *site {
-	return &site{http.NewServeMux()}
+func (p *process) newSite(n *node, o frontOptions, log *slog.Logger) *site {
+	s := &site{http.NewServeMux()}
+	public := pages.New(pages.Config{
+		Service: n.system, Catalogue: n.catalogue, Clock: p.clock, PublicURL: o.publicURL, Logger: log, Demo: o.demo, Seed: p.seed(),
+	})
+	public.Register(s.mux)
+	return s
 }
 
 // ServeHTTP is http.Handler.

@@ -261,6 +261,18 @@ func urlValue(into *string, bytesMax int) pflag.Value {
 	})
 }
 
+// originValue is the address of a site, without a path; "" is none.
+func originValue(into *string) pflag.Value {
+	return textValue(into, "URL", func(text string) error {
+		site, err := url.Parse(text)
+		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
+			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
+			return fmt.Errorf("%q is no address of a site, such as https://tasas.example.com (without a path)", text)
+		}
+		return nil
+	})
+}
+
 // prefixesValue is a list of networks. Each call adds to it, so that the flag may be repeated; one text may name several.
 func prefixesValue(into *[]netip.Prefix) pflag.Value {
 	parse := func(text string) ([]netip.Prefix, error) {
