@@ -124,14 +124,26 @@ func TestGolden_Limits(t *testing.T) { playGolden(t, "limits", limitCases()) }
 // playGolden holds cases against the files of a folder, which has no others.
 func playGolden(t *testing.T, folder string, cases []gatedCase) {
 	t.Helper()
+	files := map[string]func(t *testing.T) []byte{}
+	for _, c := range cases {
+		files[c.name] = func(t *testing.T) []byte {
+			_, a := c.run(t)
+			return c.text(a)
+		}
+	}
+	holdGolden(t, folder, files)
+}
+
+// holdGolden holds texts, by the names of their files, against the files of a folder, which has no others.
+func holdGolden(t *testing.T, folder string, files map[string]func(t *testing.T) []byte) {
+	t.Helper()
 	update := flag.Lookup("update").Value.String() == "true"
 	var names []string
-	for _, c := range cases {
-		path := filepath.Join("testdata", folder, c.name+".http")
+	for name, text := range files {
+		path := filepath.Join("testdata", folder, name+".http")
 		names = append(names, path)
-		t.Run(c.name, func(t *testing.T) {
-			_, a := c.run(t)
-			got := c.text(a)
+		t.Run(name, func(t *testing.T) {
+			got := text(t)
 			if update {
 				if err := os.WriteFile(path, got, 0o644); err != nil {
 					t.Fatal(err)
