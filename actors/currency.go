@@ -124,7 +124,7 @@ func (c *currencyActor) now() *engine.View {
 // that the change is done.
 func (c *currencyActor) publish(o outlook) {
 	c.board, c.view = o.board, o.view
-	c.fresh.set(o.until)
+	c.fresh.set(o.until, o.seen)
 	c.rankings.drop()
 	c.rates.drop()
 	c.history.drop()

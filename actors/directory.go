@@ -25,6 +25,7 @@ type outlook struct {
 	board *engine.Board
 	view  *engine.View // nil: not known
 	until time.Time    // when its last rate expires
+	seen  time.Time    // when a source was heard last
 }
 
 // latestBoard is where a currency leaves its newest board for the directory. However fast a currency

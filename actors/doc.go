@@ -122,6 +122,9 @@
 // an earlier one (engine.Account), so that a clock that goes back opens no window again. A snapshot that found no space is tried again
 // when there is some.
 //
+// Stats (stats.go) is for metrics: what waits in mailboxes, accounts, leases, how fresh currencies are, the log. It asks no actor either:
+// whoever does a thing counts it, and what costs nothing to count is all that is counted.
+//
 // # When something fails
 //
 //   - A panic while reading: that question gets an internal error; the actor keeps its state.

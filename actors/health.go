@@ -169,21 +169,28 @@ func (c *steadyClock) condition() engine.Condition {
 	return engine.Condition{Name: "clock", State: "clock_suspect", Since: d.since.Round(0).UTC(), Detail: detail}
 }
 
-// freshness is until when a currency has a rate that has not expired, in ns since 1970; 0 = it never had one.
+// freshness is until when a currency has a rate that has not expired, and when a source of it was heard last, in ns since 1970; 0 = it
+// never had one.
 type freshness struct {
 	currency string
 	until    atomic.Int64
+	checked  atomic.Int64
 }
 
 // set takes over what a new board says.
-func (f *freshness) set(until time.Time) {
-	switch {
-	case f == nil:
-	case until.IsZero():
-		f.until.Store(0)
-	default:
-		f.until.Store(until.UnixNano())
+func (f *freshness) set(until, checked time.Time) {
+	if f != nil {
+		f.until.Store(nanos(until))
+		f.checked.Store(nanos(checked))
 	}
+}
+
+// nanos is an instant as atomics keep it, 0 for none.
+func nanos(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano()
 }
 
 // ratesCondition is stale while all rates of some currency have expired.

@@ -87,6 +87,7 @@ type stage struct {
 	fail     func(error)
 	guardian *failStop // one for all: the library keeps each that it sees for ever
 	limit    int       // of each mailbox
+	boxes    [kinds]boxCounts
 
 	spawning sync.Mutex // the library's own book of guardians is not made for two at a time
 }
@@ -110,7 +111,7 @@ func (s *stage) spawn(name string, r resident) (*ref, error) {
 func (s *stage) spawnBusy(name string, r resident, facts int) (*ref, error) {
 	h := &host{resident: r, stage: s}
 	box := newMailbox(s.limit, s.relief, s.fail, h)
-	box.facts = facts
+	box.facts, box.counts = facts, &s.boxes[kindOf(r)]
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return h },
 		actor.WithMailbox(func() actor.Mailbox { return box }),

@@ -49,6 +49,7 @@ type mailbox struct {
 	fault    func(error)          // what must never happen did: stops the node
 	invoker  actor.MessageInvoker // of lifecycle messages
 	host     *host                // of letters: the way through the library costs as much again as most of them
+	counts   *boxCounts           // of all actors of the kind
 	finished chan struct{}        // closed after the actor has stopped and all its letters are settled
 
 	mu      sync.Mutex
@@ -97,7 +98,11 @@ func (m *mailbox) post(l letter) {
 	m.mu.Lock()
 	if refusal := m.refusal(asked); refusal != nil {
 		m.mu.Unlock()
-		if !asked && refusal == errOverflow {
+		switch {
+		case refusal != errOverflow:
+		case asked:
+			m.counts.refused.Add(1)
+		default:
 			m.fault(fmt.Errorf("a mailbox has no room for the fact %T", l))
 		}
 		l.settle(refusal)
@@ -150,6 +155,7 @@ func (m *mailbox) push(l letter) {
 	}
 	m.ring[(m.head+m.waiting)%len(m.ring)] = l
 	m.waiting++
+	m.counts.waiting.Add(1)
 }
 
 // PostSystemMessage is the library's: the start and the stop of the actor.
@@ -206,6 +212,7 @@ func (m *mailbox) pull() (l letter, message any, ok bool) {
 		m.ring[m.head] = nil
 		m.head = (m.head + 1) % len(m.ring)
 		m.waiting--
+		m.counts.waiting.Add(-1)
 		return l, nil, true
 	}
 	m.running = false
@@ -259,6 +266,7 @@ func (m *mailbox) pause(on bool) {
 func (m *mailbox) close() {
 	m.mu.Lock()
 	m.closed, m.running = true, false
+	m.counts.waiting.Add(-int64(m.waiting))
 	var left []letter
 	for ; m.waiting > 0; m.waiting-- {
 		left = append(left, m.ring[m.head])

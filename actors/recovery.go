@@ -101,8 +101,9 @@ func (s *System) populate(r *replayer) error {
 	for i, code := range s.codes {
 		owner := s.currency(i, r.books[code], clerkRef)
 		owner.fresh = &freshness{currency: code}
-		owner.fresh.set(owner.board.FreshUntil())
-		r.tenants.see(owner.board.SeenAt())
+		seen := owner.board.SeenAt()
+		owner.fresh.set(owner.board.FreshUntil(), seen)
+		r.tenants.see(seen)
 		s.fresh = append(s.fresh, owner.fresh)
 		if owner.self, err = s.stage.spawn("currency-"+code, owner); err != nil {
 			return err

@@ -23,6 +23,9 @@ type shardActor struct {
 	liveMax int           // in all shards together
 	living  *atomic.Int64 // of them
 
+	population *atomic.Int64 // accounts in all shards together
+	leases     *atomic.Uint64
+
 	idle map[uint64]dormant // accounts without an actor
 	live map[uint64]*living // accounts with one
 
@@ -273,6 +276,7 @@ func (s *shardActor) born(events []*engine.AccountCreated) {
 			panic(fmt.Errorf("take in a new account: %w", err))
 		}
 		s.idle[event.Account] = state
+		s.population.Add(1)
 	}
 }
 

@@ -111,6 +111,9 @@ func (s *shardActor) committed(m *committed) {
 	done := s.flight
 	s.flight = nil
 	for _, w := range done {
+		if _, leased := w.event.(*engine.Leased); leased && m.err == nil {
+			s.leases.Add(1)
+		}
 		s.outcome(w, m.err)
 	}
 	s.write()

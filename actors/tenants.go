@@ -17,7 +17,9 @@ type tenants struct {
 	seal       [32]byte // of login codes
 	keys       *keyIndex
 	transition atomic.Pointer[engine.Transition]
-	living     atomic.Int64 // accounts with an actor
+	living     atomic.Int64  // accounts with an actor
+	population atomic.Int64  // accounts
+	leases     atomic.Uint64 // that were made durable
 	asks       tenantInquiries
 
 	// Set by the replay before the phase is serving, never changed afterwards.
@@ -116,10 +118,11 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 
 func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, clerk *ref) error {
 	c := &t.config
+	t.population.Add(int64(len(accounts)))
 	shard := &shardActor{
 		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
-		liveMax: c.AccountsLiveMax, living: &t.living,
+		liveMax: c.AccountsLiveMax, living: &t.living, population: &t.population, leases: &t.leases,
 		idle: accounts, live: map[uint64]*living{}, outbox: &outbox{postman: t.postman},
 	}
 	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)

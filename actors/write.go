@@ -239,7 +239,7 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.View) (outco
 		outcome.loads = outcome.loads || publishes(event)
 	}
 	outcome.board = c.book.Board()
-	outcome.until = outcome.board.FreshUntil()
+	outcome.until, outcome.seen = outcome.board.FreshUntil(), outcome.board.SeenAt()
 	outcome.view = c.foresee(before)
 	return outcome
 }

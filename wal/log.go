@@ -151,7 +151,7 @@ func (l *Log) commit(end position) error {
 	l.segments[len(l.segments)-1].bytes = spot.bytes
 	l.done.Batches++
 	l.done.Records += end.sequence - l.next.sequence
-	l.done.Bytes += uint64(spot.entry)
+	l.done.Bytes += spot.entry
 	if spot.full {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, end.frame), start: end})
 	}

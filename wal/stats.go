@@ -16,8 +16,9 @@ type Stats struct {
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
-	Batches, Records, Bytes uint64 // appended, each made durable; Bytes are those of the segments
-	Syncs                   SyncTimes
+	Batches, Records uint64 // appended, each made durable
+	Bytes            int64  // that the segments grew by with them
+	Syncs            SyncTimes
 }
 
 // syncBounds is how many upper bounds SyncTimes has.

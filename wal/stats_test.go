@@ -31,7 +31,7 @@ func TestStats_WhatWasAppended(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	info, err := os.Stat(segmentPath(dir, 1))
-	if err != nil || int64(got.Bytes) != info.Size() || got.LogBytes != info.Size() {
+	if err != nil || got.Bytes != info.Size() || got.LogBytes != info.Size() {
 		t.Errorf("%d bytes appended, %d in the log, the file has %v, %v", got.Bytes, got.LogBytes, info.Size(), err)
 	}
 	want := SyncTimes{Sum: 100*time.Microsecond + 1 + 7*time.Millisecond + time.Minute}

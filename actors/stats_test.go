@@ -1,0 +1,204 @@
+package actors
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// mailboxOf is what waits for the actors of a kind.
+func mailboxOf(t *testing.T, s *System, kind string) MailboxStats {
+	t.Helper()
+	for _, m := range s.Stats().Mailboxes {
+		if m.Kind == kind {
+			return m
+		}
+	}
+	t.Fatalf("no kind %q in %+v", kind, s.Stats().Mailboxes)
+	return MailboxStats{}
+}
+
+// stall keeps a currency's actor at work until release is called.
+func stall(s *System, currency string) (release func()) {
+	entered, end := make(chan struct{}), make(chan struct{})
+	look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { close(entered); <-end }}
+	look.missing.Store(1)
+	s.currencies[currency].send(&share{cut: look})
+	<-entered
+	return func() { close(end) }
+}
+
+// TestStats_Mailboxes: letters that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
+// left when they were answered. What an idle actor takes at once never waited.
+func TestStats_Mailboxes(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}, MailboxMax: 3})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := mailboxOf(t, s, "currency"); got != (MailboxStats{Kind: "currency"}) {
+		t.Errorf("nothing waits: %+v", got)
+	}
+	releases := []func(){stall(s, "USD"), stall(s, "EUR")}
+	var asking sync.WaitGroup
+	ask := func(currency string) {
+		asking.Go(func() {
+			if _, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, currency := range []string{"USD", "USD", "USD", "EUR"} {
+		ask(currency)
+	}
+	for mailboxOf(t, s, "currency").Waiting < 4 {
+		runtime.Gosched()
+	}
+	for range 2 {
+		if _, err := s.Ranking(usdRanking()); !isCode(err, engine.CodeOverloaded) {
+			t.Errorf("a full mailbox: %v", err)
+		}
+	}
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{"currency", 4, 3, 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, release := range releases {
+		release()
+	}
+	asking.Wait()
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{"currency", 0, 0, 2}); got != want {
+		t.Errorf("all answered: %+v, want %+v", got, want)
+	}
+	if got := mailboxOf(t, s, "account"); got.Most != -1 {
+		t.Errorf("accounts are too many to look at: %+v", got)
+	}
+}
+
+// busyResident is at work until it is let go.
+type busyResident struct{ entered, end chan struct{} }
+
+func (b *busyResident) receive(l letter) {
+	close(b.entered)
+	<-b.end
+	l.settle(errStopped)
+}
+func (b *busyResident) vital(letter) bool   { return false }
+func (b *busyResident) abort(*engine.Error) {}
+
+// TestStats_WhatAStoppedActorLeaves does not wait for ever.
+func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}})
+	busy := &busyResident{make(chan struct{}), make(chan struct{})}
+	r, err := s.stage.spawn("busy", busy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	asking.Go(func() { r.send(once[usageQuery, engine.Verdict](usageQuery{})) })
+	<-busy.entered
+	left := once[usageQuery, engine.Verdict](usageQuery{})
+	r.send(left)
+	counts := &s.stage.boxes[kindAccount]
+	if got := counts.waiting.Load(); got != 1 {
+		t.Errorf("%d letters wait, want 1", got)
+	}
+	r.root.Stop(r.pid)
+	close(busy.end)
+	if _, err := left.await(); !isCode(err, engine.CodeDataUnavailable) {
+		t.Errorf("the actor stopped: %v", err)
+	}
+	asking.Wait()
+	<-r.mailbox.finished
+	if got := counts.waiting.Load(); got != 0 {
+		t.Errorf("%d letters wait for an actor that is gone", got)
+	}
+}
+
+// TestStats_Kinds: each actor is counted under its own name.
+func TestStats_Kinds(t *testing.T) {
+	for want, r := range map[string]resident{
+		"currency": &currencyActor{}, "directory": &directoryActor{}, "journal": &journalActor{}, "shard": &shardActor{},
+		"account": &accountActor{}, "registrar": &registrarActor{}, "strangers": &strangersActor{},
+	} {
+		if got := kindNames()[kindOf(r)]; got != want {
+			t.Errorf("%T is counted as %s", r, got)
+		}
+	}
+	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
+	counts := map[kind]int{}
+	for k, refs := range s.longLived() {
+		for _, r := range refs {
+			counts[kind(k)]++
+			if got := kindOf(r.mailbox.host.resident); got != kind(k) {
+				t.Errorf("an actor of kind %d is counted as %d", got, k)
+			}
+		}
+	}
+	if counts[kindCurrency] != len(s.codes) || counts[kindShard] != 3 || counts[kindStrangers] != strangerTables || counts[kindDirectory] != 1 ||
+		counts[kindJournal] != 1 || counts[kindRegistrar] != 1 || counts[kindAccount] != 0 {
+		t.Errorf("long-lived actors: %v", counts)
+	}
+}
+
+// TestStats_Accounts counts accounts, those at work, and leases that are on disk, over a restart.
+func TestStats_Accounts(t *testing.T) {
+	n := startNode(t, Config{AccountShards: 2})
+	if got := n.Stats(); !got.Serving || got.Accounts != 0 || got.Leases != 0 {
+		t.Errorf("nobody: %+v", got)
+	}
+	first := n.join(1, 1)
+	n.join(2, 1)
+	n.admitted(first.keys[0], 1)
+	if got := n.Stats(); got.Accounts != 2 || got.Living == 0 || got.Leases != 1 {
+		t.Errorf("two accounts, one of which asked once: %d, %d live, %d leases", got.Accounts, got.Living, got.Leases)
+	}
+	n.restart()
+	if got := n.Stats(); got.Accounts != 2 || got.Leases != 0 {
+		t.Errorf("after a restart: %d accounts, %d leases", got.Accounts, got.Leases)
+	}
+	n.ail(wal.ErrNoSpace)
+	if _, err := n.Admit(engine.Caller{Key: first.keys[0], HasKey: true}); err == nil {
+		t.Error("a lease that can't be kept was spent")
+	}
+	if got := n.Stats().Leases; got != 0 {
+		t.Errorf("%d leases that are not on disk", got)
+	}
+	n.ail(nil)
+}
+
+// TestStats_Currencies tells when each currency was heard of, and until when it is fresh, also after a start.
+func TestStats_Currencies(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, saying("a", noon.Add(-time.Hour), "USD", "57", "60", "popular"), saying("b", noon, "USD", "57", "60", "bhd"))
+	want := CurrencyStats{"USD", noon.UTC(), noon.Add(engine.LifetimeDefault).UTC()}
+	check := func(s *System) {
+		t.Helper()
+		for _, c := range s.Stats().Currencies {
+			if c.Currency == "USD" && c != want {
+				t.Errorf("%+v, want %+v", c, want)
+			}
+			if c.Currency == "EUR" && (!c.CheckedAt.IsZero() || !c.FreshUntil.IsZero()) {
+				t.Errorf("a currency without rates: %+v", c)
+			}
+		}
+	}
+	check(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats(); got.Serving || len(got.Currencies) > 0 || got.Logged {
+		t.Errorf("stopped, and without a log: %+v", got)
+	}
+	check(start(t, Config{Journal: journal}))
+}
+
+// TestStats_Log passes on what the local log tells.
+func TestStats_Log(t *testing.T) {
+	s := start(t, Config{Dir: t.TempDir()})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := s.Stats(); !got.Logged || got.Log.Batches != 1 || got.Log.Records == 0 || got.Log.LogBytes == 0 {
+		t.Errorf("%+v", got)
+	}
+}
