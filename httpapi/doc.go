@@ -6,6 +6,7 @@
 // Each step may end it; the order is decision L7.
 //
 //	listener.go       the connection is accepted, under a cap, whatever the machine is short of
+//	listener_secure.go  with Config.Certificate: TLS, below everything that looks at requests
 //	(the library)     reads it; what it cannot read: refuseUnread, 400, 408, 413 or 431, and the connection ends
 //	server.go         serve: a net under panics (500)
 //	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
@@ -140,4 +141,8 @@
 //   - H22: a bare LF behind a request line or an empty line before it, which RFC 9112 section 2.2 leaves to the server, and blanks behind
 //     a chunk size, for which section 7.1 has no room, are malformed_request: a proxy may take them for something else. A request that
 //     breaks off is malformed_request too, and the answers before it are sent.
+//   - H23: TLS is 1.2 or later, HTTP/1.1 alone, without a certificate of the client. Who speaks plain HTTP to it gets malformed_request in
+//     plain HTTP. Strict-Transport-Security stays out all the same (H16): the node does not know what else its name serves.
+//   - H24: once the server drains, every answer says Connection: close. Connections without a request are closed 250 ms after the end of
+//     accepting, so that a request on its way is still answered.
 package httpapi

@@ -19,6 +19,7 @@ type gatherer struct {
 	lazyDeadlines
 	wire wire
 	tcp  *net.TCPConn
+	tls  *secured // nil: what is sent is not encrypted
 
 	buffer          int    // size of the server's buffer: of its first read
 	received, taken int    // bytes handed to the server since it had used up all, and those of its requests
@@ -45,7 +46,7 @@ func (g *gatherer) Read(b []byte) (int, error) {
 	if len(b) >= g.buffer {
 		g.received, g.taken = 0, 0
 	}
-	n, err := g.lazyDeadlines.Read(b)
+	n, err := g.hand(b)
 	if n > 0 {
 		g.wire.received(b[:n], g.received == 0)
 	} else if err == io.EOF && g.wire.within() { //nolint:errorlint // a Read gives it bare, and is to pass it on so
@@ -57,6 +58,14 @@ func (g *gatherer) Read(b []byte) (int, error) {
 		g.ending = g.ending<<8 | uint16(c)
 	}
 	return n, err
+}
+
+// hand reads what the client has said.
+func (g *gatherer) hand(b []byte) (int, error) {
+	if g.tls != nil {
+		return g.tls.read(b)
+	}
+	return g.lazyDeadlines.Read(b)
 }
 
 // begin tells the length of the request that is about to be answered. It may be
@@ -72,12 +81,15 @@ func (g *gatherer) begin(length int) {
 // Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
 // and the connection has to be waited for. On one processor the others go first, and under load the next request is there then.
 func (g *gatherer) Write(b []byte) (n int, err error) {
-	if g.body == nil {
+	switch {
+	case g.tls != nil:
+		n, err = g.tls.write(b)
+	case g.body == nil:
 		n, err = g.lazyDeadlines.Write(b)
-	} else {
+	default:
 		n, err = g.writeBoth(b)
 	}
-	if err != nil && g.tcp != nil {
+	if err != nil && err != errUnheard && g.tcp != nil { //nolint:errorlint // it is given bare
 		// Whoever took nothing of an answer in all the time there was will not take the rest: without this the kernel would keep it.
 		_ = g.tcp.SetLinger(0)
 	}
@@ -107,7 +119,7 @@ func (g *gatherer) writeBoth(b []byte) (int, error) {
 
 // sendAside leaves the body of an answer to its connection, where that is right.
 func (a *asked) sendAside(ctx *fasthttp.RequestCtx) {
-	if a.conn != nil && a.conn.tcp != nil && a.conn.alone && ctx.IsGet() {
+	if a.conn != nil && a.conn.tcp != nil && a.conn.tls == nil && a.conn.alone && ctx.IsGet() {
 		a.conn.body = ctx.Response.Body()
 		ctx.Response.SkipBody = true
 	}

@@ -42,7 +42,8 @@ type strain struct {
 // refused notes that a request was answered overloaded.
 func (s *strain) refused() { s.refusing.Seen(s.clock()) }
 
-// Drain says that the server is about to be shut down: /readyz sends callers elsewhere. Shutdown does it too.
+// Drain says that the server is about to be shut down: /readyz sends callers elsewhere, and every answer ends its connection, so that the
+// next one is opened where a balancer leads. Shutdown does it too.
 func (s *Server) Drain() {
 	now := s.strain.clock()
 	s.strain.draining.CompareAndSwap(nil, &now)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -58,6 +59,8 @@ type Patience struct {
 	// Spare is how many newcomers are let in at the cap, to be refused one by one (spares); 0 means that they wait in the backlog.
 	Spare int
 	watch *watch // nil: no request is too old
+	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
+	TLS *tls.Config
 
 	strain *strain // hears of shortages; nil: nobody does
 }
@@ -95,6 +98,7 @@ func newPatient(ln net.Listener, p Patience) *patient {
 		spares:   spares{most: p.Spare},
 		strain:   p.strain,
 		watch:    p.watch,
+		tls:      p.TLS,
 	}
 }
 
@@ -111,6 +115,7 @@ type patient struct {
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
 	strain    *strain // nil: nobody wants to know
+	tls       *tls.Config
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -183,11 +188,12 @@ func (l *patient) place() (bool, error) {
 	return l.placeNow(), nil
 }
 
-// settle gives a connection its place, nil when its address has all that it may.
+// settle gives a connection its place, nil when its address has all that it may, or when it can't be encrypted.
 func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 	peer := peerAddress(conn.RemoteAddr())
 	sharer := l.shares.sharer(peer)
-	if !l.shares.take(sharer) {
+	tcp, isTCP := conn.(*net.TCPConn)
+	if l.tls != nil && !isTCP || !l.shares.take(sharer) {
 		if placed {
 			<-l.slots
 		}
@@ -195,12 +201,16 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 		return nil
 	}
 	var settled net.Conn
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if isTCP {
 		_ = tcp.SetWriteBuffer(sendBuffer)
-		settled = &slottedTCP{
+		whole := &slottedTCP{
 			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
 			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer, watch: l.watch,
 		}
+		if l.tls != nil {
+			whole.secure(l.tls)
+		}
+		settled = whole
 	} else {
 		settled = &slotted{lazyDeadlines: lazyDeadlines{Conn: conn}, slot: slot{of: l, sharer: sharer, spare: !placed}}
 	}

@@ -99,7 +99,12 @@ func (c *slottedTCP) waited() time.Duration {
 
 // Close is that of slotted.
 func (c *slottedTCP) Close() error {
-	err := c.Conn.Close()
+	var err error
+	if c.tls != nil {
+		err = c.tls.close()
+	} else {
+		err = c.Conn.Close()
+	}
 	c.slot.free(c)
 	if c.watch != nil && c.watch.seating.Load() {
 		c.watch.gone(c)

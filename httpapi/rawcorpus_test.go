@@ -194,13 +194,18 @@ func exchangeRaw(address string, c rawCase) ([]rawAnswer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
+	return exchangeOver(conn, c)
+}
+
+// exchangeOver is exchangeRaw on a connection, which it closes.
+func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	defer conn.Close()
 	timer := time.AfterFunc(rawPatience, func() { conn.Close() })
 	defer timer.Stop()
 	// Refused half-way, a write may fail; the answers tell.
 	_, _ = conn.Write(c.request)
 	if c.eof {
-		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.(interface{ CloseWrite() error }).CloseWrite()
 	}
 	br := bufio.NewReader(conn)
 	var answers []rawAnswer

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -55,6 +56,9 @@ type Config struct {
 	Health engine.Health
 	// Site answers paths that no operation has: pages, documents. Nil: there is nothing there.
 	Site Site
+	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each connection: it may change at any
+	// time. Nil: no TLS. Listeners must be of TCP then, and answers are copied once more than without.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Harness is for a server inside a test. Nil in every node.
 	Harness *Harness
 }
@@ -133,7 +137,8 @@ type Server struct {
 	proxies      proxies
 	health       engine.Health // nil: nobody tells
 	strain       *strain
-	site         Site // nil: none
+	site         Site        // nil: none
+	tls          *tls.Config // nil: none
 
 	http      *fasthttp.Server
 	router    *router.Router
@@ -157,7 +162,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	stopped   bool
-	listeners []net.Listener
+	listeners []*patient
 
 	watch *watch // nil: no request is too old
 }
@@ -177,7 +182,7 @@ func New(c Config) *Server {
 		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
-		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, strain: &strain{clock: c.Clock},
+		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: secureConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
 		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
@@ -232,7 +237,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
-		strain: s.strain, watch: s.watch,
+		strain: s.strain, watch: s.watch, TLS: s.tls,
 	})
 	s.mu.Lock()
 	if s.stopped {
@@ -244,8 +249,16 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.http.Serve(patient)
 }
 
+// lastCall is how long connections have after the end of accepting to send what is on its way: an answer to it ends each. One that is
+// closed while a request lies in it, not read yet, has failed a client. lastCallLook is how often it is looked whether any is left.
+const (
+	lastCall     = 250 * time.Millisecond
+	lastCallLook = 5 * time.Millisecond
+)
+
 // Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is open,
-// or with the context's error. A client that began a request holds it up until ReadTimeout.
+// or with the context's error. Every answer that it meets says that its connection ends; the idle ones are closed when there was none
+// for a moment (lastCall). A client that began a request holds it up until ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
@@ -258,7 +271,30 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.watch != nil {
 		s.watch.end()
 	}
+	s.callLast(ctx)
 	return s.http.ShutdownWithContext(ctx)
+}
+
+// open tells that there are connections. The library counts one too few once accepting has ended.
+func (s *Server) open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.listeners, func(l *patient) bool { return len(l.slots) > 0 })
+}
+
+// callLast waits until no connection is open, or for lastCall.
+func (s *Server) callLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastCall)
+	defer cancel()
+	look := time.NewTicker(lastCallLook)
+	defer look.Stop()
+	for s.open() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
 }
 
 // Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
@@ -283,6 +319,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.dispatch(ctx, a)
+	if s.strain.draining.Load() != nil {
+		ctx.SetConnectionClose()
+	}
 	s.asking.Put(a)
 }
 
