@@ -1,0 +1,267 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// golden is an answer of the node as its own tests keep it.
+type golden struct {
+	name, target string // method and URL of the request
+	response     *http.Response
+	body         []byte
+}
+
+// goldens are the answers of all folders whose names match.
+func goldens(t testing.TB, patterns ...string) []golden {
+	t.Helper()
+	var found []golden
+	for _, pattern := range patterns {
+		files, err := filepath.Glob("../testdata/" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no golden answers %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			found = append(found, readGolden(t, file))
+		}
+	}
+	return found
+}
+
+func readGolden(t testing.TB, file string) golden {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, _, _ := bytes.Cut(text, []byte("\n"))
+	at := bytes.Index(text, []byte("\nHTTP/1.1 "))
+	head, body, split := bytes.Cut(text[at+1:], []byte("\n\n"))
+	if at < 0 || !split {
+		t.Fatalf("%s: no answer in it", file)
+	}
+	lines := strings.Split(string(head), "\n")
+	g := golden{name: filepath.Base(file), target: strings.TrimPrefix(string(request), "# "), response: &http.Response{Header: http.Header{}}, body: bytes.TrimSpace(body)}
+	if g.response.StatusCode, err = strconv.Atoi(strings.Fields(lines[0])[1]); err != nil {
+		t.Fatalf("%s: %q: %v", file, lines[0], err)
+	}
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		g.response.Header.Add(name, value)
+	}
+	return g
+}
+
+// typeOf is what an operation is answered with.
+func typeOf(target string) checked {
+	method, path, _ := strings.Cut(target, " ")
+	path, _, _ = strings.Cut(path, "?")
+	switch {
+	case path == currenciesPath:
+		return new(list[Currency])
+	case path == institutionsPath:
+		return new(Page[Institution])
+	case strings.HasPrefix(path, institutionsPath+"/"):
+		return new(single[InstitutionDetail])
+	case path == ratesPath:
+		return new(Page[Rate])
+	case path == bestPath:
+		return new(Ranking)
+	case path == historyPath:
+		return new(Page[HistoryEntry])
+	case path == convertPath:
+		return new(Page[Conversion])
+	case path == codesPath:
+		return new(single[CodeSent])
+	case path == sessionsPath:
+		return new(single[Session])
+	case path == keysPath && method == http.MethodPost:
+		return new(single[NewKey])
+	case path == keysPath:
+		return new(list[Key])
+	case path == usagePath:
+		return new(single[Usage])
+	}
+	return nil
+}
+
+// same tells that two texts are the same JSON, numbers digit by digit.
+func same(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var values [2]any
+	for i, text := range [][]byte{a, b} {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values[i]); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
+// strictly decodes without passing over a field, and encodes again: not a field is lost, and none invented.
+func strictly(t *testing.T, g *golden, into any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(g.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		t.Fatalf("%s: %v", g.name, err)
+	}
+	again, err := json.Marshal(into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !same(t, g.body, again) {
+		t.Errorf("%s: the node says\n%s\nthe types keep\n%s", g.name, g.body, again)
+	}
+}
+
+// TestDecode_Golden: K8, the types have the fields of the contract, no more and no less.
+func TestDecode_Golden(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	for _, g := range goldens(t, "golden/*-200*.http", "limits/*-200.http", "accounts/*-ok*.http") {
+		if len(g.body) == 0 { // HEAD, 204
+			continue
+		}
+		into := typeOf(g.target)
+		if into == nil {
+			t.Fatalf("%s: nothing is known of %s", g.name, g.target)
+		}
+		seen[reflect.TypeOf(into)] = true
+		strictly(t, &g, into)
+		if err := decode(g.body, into); err != nil {
+			t.Errorf("%s: %v", g.name, err)
+		}
+	}
+	if len(seen) != 12 {
+		t.Errorf("%d types have a golden answer, want all 12: %v", len(seen), seen)
+	}
+}
+
+// TestDecode_GoldenErrors: E1, E2, L5, Q16, refusals are read as a whole.
+func TestDecode_GoldenErrors(t *testing.T) {
+	refusals := 0
+	for _, g := range goldens(t, "golden/*.http", "limits/*.http", "accounts/*.http") {
+		if g.response.StatusCode < 400 || len(g.body) == 0 {
+			continue
+		}
+		refusals++
+		var body errorBody
+		strictly(t, &g, &body)
+		e := readError(g.response, g.body)
+		if e.Status != g.response.StatusCode || e.Code == CodeNone || e.Message == "" || e.RequestID != body.Error.RequestID || len(e.Details) != len(body.Error.Details) {
+			t.Errorf("%s: read as %+v", g.name, e)
+		}
+		if limited := e.Status == 429 || e.Status == 503; limited != (e.RetryAfter > 0) {
+			t.Errorf("%s: RetryAfter is %s", g.name, e.RetryAfter)
+		}
+	}
+	if refusals < 100 {
+		t.Errorf("%d refusals are kept, want the lot of them", refusals)
+	}
+}
+
+// TestDecode_Heads: L3, L4, Q13, K7, what stands around the golden answers.
+func TestDecode_Heads(t *testing.T) {
+	limited, ending := 0, 0
+	for _, g := range goldens(t, "golden/*-200.http", "limits/*-200.http", "limits/*-429-*.http", "limits/pending-*.http") {
+		head := readHead(g.response)
+		if head.Limits != nil {
+			limited++
+			if head.Limits.Limit <= 0 || head.Limits.Reset.Year() != 2025 || (g.response.StatusCode == 429) != (head.Limits.Remaining == 0) {
+				t.Errorf("%s: limits %+v", g.name, head.Limits)
+			}
+		}
+		if !head.Sunset.IsZero() {
+			ending++
+		}
+		if g.response.StatusCode == 200 && head.MaxAge <= 0 {
+			t.Errorf("%s: %+v", g.name, head)
+		}
+	}
+	if limited == 0 || ending == 0 {
+		t.Errorf("%d answers with limits, %d with the end of anonymous access", limited, ending)
+	}
+}
+
+// TestDecode_Refuses: an answer with something wrong is none.
+func TestDecode_Refuses(t *testing.T) {
+	good := readGolden(t, "../testdata/golden/convert-200.http").body
+	for _, change := range []struct{ from, to, want string }{
+		{`"buy":"59.05"`, `"buy":59.05`, "decimal as text"},
+		{`"rate":"59.05"`, `"rate":null`, "decimal as text"},
+		{`"amountDop":"14792.03"`, `"amountDop":"14,792.03"`, "such as 59.30"},
+		{`"amountDop":"14792.03"`, `"amountDop":"1.479203e4"`, "such as 59.30"},
+		{`"amountDop":"14792.03"`, `"amountDop":"-1"`, "such as 59.30"},
+		{`"amountDop":"14792.03",`, ``, "without amount"},
+		{`"id":"capla:USD:cash:commercial",`, ``, "without id"},
+		{`"buy":"59.05",`, `"buy":null,`, "neither buy nor sell"},
+		{`"quoteCurrency":"DOP","buy"`, `"quoteCurrency":"USD","buy"`, "not in DOP"},
+		{`"quoteCurrency":"DOP"}}`, `"quoteCurrency":"USD"}}`, "no meta"},
+		{`"effectiveDate":null`, `"effectiveDate":"2025-02-29"`, "such as 2026-02-28"},
+		{`"expiresAt":"2025-11-22T14:00:00Z"`, `"expiresAt":"tomorrow"`, "not the JSON"},
+		{`,"meta":`, `,"other":`, "no meta"},
+		{`{"data":`, `{"items":`, "no data"},
+		{`]}]`, `]}`, ""},
+	} {
+		bad := bytes.Replace(good, []byte(change.from), []byte(change.to), 1)
+		if change.want == "" {
+			bad = bad[:len(bad)-1]
+		} else if bytes.Equal(bad, good) {
+			t.Fatalf("%s is not in the golden answer", change.from)
+		}
+		err := decode(bad, new(Page[Conversion]))
+		if err == nil || !strings.Contains(err.Error(), change.want) {
+			t.Errorf("%s → %s: %v", change.from, change.to, err)
+		}
+	}
+	if err := decode(good, new(Page[Conversion])); err != nil {
+		t.Errorf("the golden answer itself: %v", err)
+	}
+}
+
+// TestDecimal: the texts of the contract, compared by value.
+func TestDecimal(t *testing.T) {
+	for _, bad := range []Decimal{"", ".5", "5.", "1e3", "+1", "-1", "1/3", "0x1", "1_0", " 1", "1.123456789", "١"} {
+		if bad.Valid() || bad.Rat().Sign() != 0 {
+			t.Errorf("%q is taken for a decimal", bad)
+		}
+	}
+	if Decimal("59.3").Cmp("59.30") != 0 || Decimal("9.9").Cmp("10.0") >= 0 || Decimal("99999999999998990000.00").Rat().Num().String() != "99999999999998990000" {
+		t.Error("decimals are compared by something else than their value")
+	}
+}
+
+// FuzzDecode: nothing that a server sends ends the program, and what is taken is the same when it is read again.
+func FuzzDecode(f *testing.F) {
+	for _, g := range goldens(f, "golden/*-200.http", "accounts/*-ok.http", "golden/*-400*.http") {
+		f.Add(g.target, g.body)
+	}
+	f.Fuzz(func(t *testing.T, target string, body []byte) {
+		into := typeOf(target)
+		if e := readError(&http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}}, body); e.Error() == "" || e.Message == "" && e.Code == CodeNone {
+			t.Fatalf("an error without a word: %+v", e)
+		}
+		if into == nil || decode(body, into) != nil {
+			return
+		}
+		once, err := json.Marshal(into)
+		if err != nil {
+			t.Fatalf("what was read can't be written: %v: %q", err, body)
+		}
+		twice := typeOf(target)
+		if err := decode(once, twice); err != nil {
+			t.Fatalf("what was written can't be read: %v: %s", err, once)
+		}
+		if again, err := json.Marshal(twice); err != nil || !bytes.Equal(once, again) {
+			t.Fatalf("it changes from %s to %s: %v", once, again, err)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errBroken = errors.New("connection reset by peer")
+
+// TestRetry: L5, what is tried again, how often, and after what pause.
+func TestRetry(t *testing.T) {
+	good := says(http.StatusOK, noCurrencies)
+	fine := says(http.StatusOK, `{"data":{"token":"t","expiresAt":"2026-01-01T00:00:00Z"}}`)
+	read := func(c *Client) error { _, err := c.Currencies(t.Context()); return err }
+	signIn := func(c *Client) error { _, err := c.SignIn(t.Context(), "a@b.do", "12345678"); return err }
+	code := func(c *Client) error { _, err := c.RequestCode(t.Context(), "a@b.do"); return err }
+	revoke := func(c *Client) error { return c.RevokeKey(t.Context(), "s", "k1") }
+	type answers = []reply
+	for name, c := range map[string]struct {
+		ask     func(*Client) error
+		answers answers
+		waited  []time.Duration
+		want    string // "" = it ends well
+	}{
+		"a minute's limit":           {read, answers{refuses(429, CodeRateLimited, "7"), good}, []time.Duration{7 * time.Second}, ""},
+		"too many at once":           {read, answers{refuses(503, CodeOverloaded, "2"), refuses(503, CodeOverloaded, "3"), good}, []time.Duration{2 * time.Second, 3 * time.Second}, ""},
+		"the day is over":            {read, answers{refuses(429, CodeQuotaExceeded, "3600")}, nil, CodeQuotaExceeded},
+		"429 without a time":         {read, answers{refuses(429, CodeRateLimited, "")}, nil, CodeRateLimited},
+		"an absurd time":             {read, answers{refuses(429, CodeRateLimited, "99999999999999")}, nil, CodeRateLimited},
+		"an error":                   {read, answers{refuses(500, "internal_error", ""), good}, []time.Duration{pauseFirst / 2}, ""},
+		"no connection":              {read, answers{fails(errBroken), fails(errBroken), good}, []time.Duration{pauseFirst / 2, pauseFirst}, ""},
+		"a body that breaks off":     {read, answers{breaksOff(), good}, []time.Duration{pauseFirst / 2}, ""},
+		"a proxy without its node":   {read, answers{says(502, "<html>Bad Gateway"), good}, []time.Duration{pauseFirst / 2}, ""},
+		"it stays broken":            {read, answers{fails(errBroken)}, []time.Duration{pauseFirst / 2, pauseFirst, 2 * pauseFirst}, "connection reset"},
+		"a wrong parameter":          {read, answers{refuses(400, CodeInvalidParameters, "")}, nil, CodeInvalidParameters},
+		"no JSON":                    {read, answers{says(200, "<html>")}, nil, "not the JSON"},
+		"a POST that is refused":     {signIn, answers{refuses(503, CodeOverloaded, "1"), fine}, []time.Duration{time.Second}, ""},
+		"a POST that may have been":  {signIn, answers{fails(errBroken), fine}, nil, "may have been done"},
+		"a POST and an error":        {signIn, answers{refuses(500, "internal_error", ""), fine}, nil, "internal_error"},
+		"a POST that a proxy stops":  {signIn, answers{says(503, "busy", "Retry-After", "1"), fine}, nil, "busy"},
+		"a code that is on its way":  {code, answers{refuses(429, CodeCodeTooSoon, "1")}, nil, CodeCodeTooSoon},
+		"a key is revoked once more": {revoke, answers{fails(errBroken), says(204, "")}, []time.Duration{pauseFirst / 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{answers: c.answers}
+			err := c.ask(playing(t, s))
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if !slices.Equal(s.waited, c.waited) || len(s.asked) != len(c.waited)+1 {
+				t.Errorf("%d requests with the pauses %s, want %s", len(s.asked), s.waited, c.waited)
+			}
+		})
+	}
+}
+
+// breaksOff is an answer whose body ends before it should.
+func breaksOff() reply {
+	return reply{status: http.StatusOK, header: http.Header{}, body: io.MultiReader(strings.NewReader(`{"da`), brokenReader{})}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestRetry_Chance: pauses differ, and Retry-After is never cut short.
+func TestRetry_Chance(t *testing.T) {
+	s := &script{answers: []reply{refuses(503, CodeOverloaded, "4"), fails(errBroken), refuses(429, CodeRateLimited, "4"), says(200, noCurrencies)}}
+	c := playing(t, s)
+	c.config.Random = sames(0x5b)
+	if _, err := c.Currencies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, within := range [][2]time.Duration{{4*time.Second + 1, 5 * time.Second}, {pauseFirst + 1, 2 * pauseFirst}, {4 * time.Second, 4 * time.Second}} {
+		if s.waited[i] < within[0] || s.waited[i] > within[1] {
+			t.Errorf("pause %d is %s, want %s to %s", i, s.waited[i], within[0], within[1])
+		}
+	}
+}
+
+// TestRetry_Deadline: a wait that the deadline does not leave time for is not begun.
+func TestRetry_Deadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		s := &script{answers: []reply{refuses(429, CodeRateLimited, "9"), refuses(429, CodeRateLimited, "9")}}
+		c := playing(t, s)
+		c.config.Wait = sleep
+		began := time.Now() //nolint:forbidigo // the bubble's clock
+		_, err := c.Currencies(ctx)
+		var refused *Error
+		if !errors.As(err, &refused) || refused.RetryAfter != 9*time.Second || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Now().Sub(began); took != 9*time.Second || len(s.asked) != 2 { //nolint:forbidigo,staticcheck // the bubble's clock
+			t.Errorf("it took %s and %d requests: the second wait ends behind the deadline", took, len(s.asked))
+		}
+	})
+}
+
+// TestRetry_Cancel: who gives up is not kept waiting, and is told both why it failed and that he gave up.
+func TestRetry_Cancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &script{answers: []reply{refuses(429, CodeRateLimited, "30")}}
+		c := playing(t, s)
+		c.config.Wait = sleep
+		ended := make(chan error)
+		go func() {
+			_, err := c.Currencies(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		err := <-ended
+		var refused *Error
+		if !errors.Is(err, context.Canceled) || !errors.As(err, &refused) || len(s.asked) != 1 {
+			t.Errorf("%d requests: %v", len(s.asked), err)
+		}
+	})
+}

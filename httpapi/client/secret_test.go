@@ -1,0 +1,99 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestSecret_Header: §5, the key goes into one header, of data operations only.
+func TestSecret_Header(t *testing.T) {
+	s := &script{answers: []reply{says(200, noCurrencies), says(202, `{"data":{"expiresInSeconds":600,"resendAfterSeconds":60}}`)}}
+	c := playing(t, s)
+	if _, err := c.Currencies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RequestCode(t.Context(), "a@b.do"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.asked[0].Header.Get("Authorization"); got != "Bearer "+testKey {
+		t.Errorf("Authorization is %q", got)
+	}
+	if got := s.asked[1].Header.Get("Authorization"); got != "" {
+		t.Errorf("a request for a code shows %q", got)
+	}
+	for _, r := range s.asked {
+		if strings.Contains(r.URL.String(), testKey) || r.Header.Get("User-Agent") != UserAgentDefault {
+			t.Errorf("%s as %q", r.URL, r.Header.Get("User-Agent"))
+		}
+	}
+}
+
+// TestSecret_Redirect: a redirect is an error that says where to, and the key goes nowhere.
+func TestSecret_Redirect(t *testing.T) {
+	for _, status := range []int{301, 302, 307, 308} {
+		s := &script{answers: []reply{says(status, "", "Location", "https://elsewhere.test/v1/currencies?x=1")}}
+		_, err := playing(t, s).Currencies(t.Context())
+		var refused *Error
+		if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(err.Error(), "https://elsewhere.test;") || len(s.asked) != 1 {
+			t.Errorf("%d: %d requests, %v", status, len(s.asked), err)
+		}
+	}
+}
+
+// TestSecret_Errors: somebody between who answers with what he was sent finds it in no error.
+func TestSecret_Errors(t *testing.T) {
+	echo := `{"error":{"code":"` + testKey + `","message":"you sent ` + testKey + `","details":[{"path":[],"message":"` + testKey + `"}]}}`
+	for _, answer := range []reply{
+		says(400, echo), says(502, "bad: Bearer "+testKey), says(200, `{"data":"`+testKey+`"}`), says(400, "", "X-Request-Id", testKey),
+	} {
+		c := playing(t, &script{answers: []reply{answer}})
+		_, err := c.Currencies(t.Context())
+		if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), testKey) {
+			t.Errorf("the error is %v", err)
+		}
+		var refused *Error
+		if errors.As(err, &refused) && strings.Contains(fmt.Sprintf("%+v", *refused), testKey) {
+			t.Errorf("the error has it: %+v", *refused)
+		}
+	}
+}
+
+// TestSecret_Prints: what is printed by mistake is no key.
+func TestSecret_Prints(t *testing.T) {
+	c := playing(t, &script{})
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", c.config.Key, "config", c.config, "client", c)
+	text := fmt.Sprintf("%v %+v %#v %s | %v %+v %#v | %q", c, c, c, c, c.config, c.config, c.config.Key, c.config.Key) + log.String()
+	if strings.Contains(text, testKey) || !strings.Contains(text, hidden) {
+		t.Errorf("printed: %s", text)
+	}
+}
+
+// TestNew_Refuses: what can't work is told at once, and without what is secret in it.
+func TestNew_Refuses(t *testing.T) {
+	for want, config := range map[string]Config{
+		"want https://HOST":        {BaseURL: "rates.example"},
+		"can't be read":            {BaseURL: "https://u:geheim@[x"},
+		"user or a password":       {BaseURL: "https://u:geheim@rates.example"},
+		"https://rates.example":    {BaseURL: "https://rates.example/?key=1"},
+		"is it more than the key?": {BaseURL: "https://rates.example", Key: "abc\n"},
+	} {
+		c, err := New(config)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v, %v", config.BaseURL, c, err)
+		}
+	}
+}
+
+// TestBody_TooLong: what has no end is not read to it.
+func TestBody_TooLong(t *testing.T) {
+	s := &script{answers: []reply{says(200, noCurrencies+strings.Repeat(" ", 100))}}
+	c := playing(t, s)
+	c.config.BodyMax = 50
+	if _, err := c.Currencies(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 50 bytes") || len(s.asked) != 1 {
+		t.Errorf("%d requests: %v", len(s.asked), err)
+	}
+}
