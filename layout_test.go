@@ -83,6 +83,7 @@ func ownedLibraries() map[string][]string {
 		"github.com/prometheus/client_golang":     {"."},
 		"github.com/wneessen/go-mail":             {"actors/mail"},
 		"github.com/spf13/cobra":                  {"."},
+		"github.com/coreos/go-systemd/v22":        {"."}, // how a service manager is told
 		"github.com/spf13/pflag":                  {"."},
 		"github.com/BurntSushi/toml":              {"."},
 	}
@@ -104,6 +105,9 @@ func ownedTestLibraries() map[string][]string {
 		"golang.org/x/sys":                  {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
 		"golang.org/x/net":                  {"bench"},                  // reads the report's page
 		"github.com/xuri/excelize/v2":       {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
+		// The OpenAPI document: read as it was written, and an opinion on answers that is not ours.
+		"go.yaml.in/yaml/v3":                       {"httpapi/contract"},
+		"github.com/santhosh-tekuri/jsonschema/v6": {"httpapi/contract", "httpapi"},
 	}
 }
 

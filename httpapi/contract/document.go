@@ -1,0 +1,102 @@
+package contract
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// Values of headers.
+const (
+	methods = "GET, HEAD, OPTIONS"
+	// cached: the documents change with the program alone, and an hour is soon enough to learn of a new one.
+	cached = "public, max-age=3600"
+	// policy lets a browser that is tricked into showing a document as a page do nothing with it.
+	policy   = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	exposed  = "ETag, Link, X-Request-Id"
+	tagBytes = 16 // of the digest
+)
+
+// document is one document as it is sent.
+type document struct {
+	path, mediaType string
+	body            []byte
+	tag             string // weak: the body may go out compressed
+}
+
+func newDocument(path, mediaType string, body []byte) *document {
+	digest := sha256.Sum256(body)
+	return &document{path, mediaType, body, `W/"` + base64.RawURLEncoding.EncodeToString(digest[:tagBytes]) + `"`}
+}
+
+// ServeHTTP is http.Handler.
+func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	Announce(header)
+	header.Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Access-Control-Expose-Headers", exposed)
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		d.send(w, r)
+	case http.MethodOptions:
+		header.Set("Allow", methods)
+		header.Set("Access-Control-Allow-Methods", methods)
+		header.Set("Access-Control-Allow-Headers", "If-None-Match")
+		header.Set("Access-Control-Max-Age", "86400")
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		refuse(w, r)
+	}
+}
+
+// send answers with the document, or that the caller has it.
+func (d *document) send(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", cached)
+	header.Set("ETag", d.tag)
+	if has(r.Header.Values("If-None-Match"), d.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	header.Set("Content-Type", d.mediaType)
+	_, _ = w.Write(d.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
+}
+
+// has tells whether a caller names the tag (RFC 9110, section 13.1.2: compared weakly).
+func has(lines []string, tag string) bool {
+	for part := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		part = strings.TrimSpace(part)
+		if part == "*" || strings.TrimPrefix(part, "W/") == strings.TrimPrefix(tag, "W/") {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal is an error in the shape of the contract.
+type refusal struct {
+	Error struct {
+		Code      string `json:"code"`
+		Message   string `json:"message"`
+		RequestID string `json:"requestId,omitempty"`
+	} `json:"error"`
+}
+
+// refuse answers a method that documents don't know (Q6). The server has given the request its id.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	var body refusal
+	body.Error.Code, body.Error.RequestID = "method_not_allowed", r.Header.Get("X-Request-Id")
+	body.Error.Message = "This document knows the methods " + methods + "."
+	header := w.Header()
+	header.Set("Allow", methods)
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(http.StatusMethodNotAllowed)
+	_, _ = w.Write(encode(body)) // see send
+}

@@ -1,0 +1,179 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// served is a server of the documents alone.
+func served(t *testing.T, c Config) *http.ServeMux {
+	t.Helper()
+	mux := http.NewServeMux()
+	New(c).Register(mux)
+	return mux
+}
+
+func ask(mux *http.ServeMux, method, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+func paths() map[string]string {
+	return map[string]string{
+		"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/postman.json": "application/json",
+		"/llms.txt": "text/plain; charset=utf-8",
+		"/.well-known/api-catalog": `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`,
+	}
+}
+
+// TestDocuments: each at its path, for pages of every origin, cached for an hour, with links to the others.
+func TestDocuments(t *testing.T) {
+	mux := served(t, Config{})
+	for path, mediaType := range paths() {
+		get, head := ask(mux, "GET", path), ask(mux, "HEAD", path+"?x=1")
+		for _, w := range []*httptest.ResponseRecorder{get, head} {
+			h := w.Header()
+			if w.Code != 200 || h.Get("Content-Type") != mediaType || h.Get("Cache-Control") != "public, max-age=3600" ||
+				h.Get("Access-Control-Allow-Origin") != "*" || !strings.HasPrefix(h.Get("ETag"), `W/"`) || h.Get("Content-Security-Policy") == "" {
+				t.Errorf("%s: %d %v", path, w.Code, h)
+			}
+			links := strings.Join(h.Values("Link"), ", ")
+			for _, want := range []string{
+				`</openapi.json>; rel="service-desc"; type="application/json"`, `</docs>; rel="service-doc"; type="text/html"`,
+				`</.well-known/api-catalog>; rel="api-catalog"`,
+			} {
+				if strings.Count(links, want) != 1 {
+					t.Errorf("%s: %s is not once in %s", path, want, links)
+				}
+			}
+		}
+		if get.Body.Len() < 500 {
+			t.Errorf("%s has %d bytes", path, get.Body.Len())
+		}
+	}
+}
+
+// TestDocuments_Conditional: who has a document is not sent it again (Q12).
+func TestDocuments_Conditional(t *testing.T) {
+	mux := served(t, Config{})
+	tag := ask(mux, "GET", "/openapi.yaml").Header().Get("ETag")
+	for value, want := range map[string]int{
+		tag: 304, "*": 304, strings.TrimPrefix(tag, "W/"): 304, `"a", ` + tag: 304, `W/"a"`: 200, "": 200,
+	} {
+		w := ask(mux, "GET", "/openapi.yaml", "If-None-Match", value)
+		if w.Code != want || (want == 304) != (w.Body.Len() == 0) || w.Header().Get("ETag") != tag || w.Header().Get("Cache-Control") == "" {
+			t.Errorf("%q: %d, %d bytes, %v", value, w.Code, w.Body.Len(), w.Header())
+		}
+	}
+	if w := ask(mux, "GET", "/openapi.yaml", "If-None-Match", `"a"`, "If-None-Match", tag); w.Code != 304 {
+		t.Errorf("in two lines: %d", w.Code)
+	}
+}
+
+// TestDocuments_Q5Q6: OPTIONS tells what is allowed, other methods get the error of the contract.
+func TestDocuments_Q5Q6(t *testing.T) {
+	mux := served(t, Config{})
+	for path := range paths() {
+		w := ask(mux, "OPTIONS", path)
+		if h := w.Header(); w.Code != 204 || h.Get("Allow") != "GET, HEAD, OPTIONS" || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || w.Body.Len() > 0 {
+			t.Errorf("%s: %d %v", path, w.Code, h)
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH"} {
+			w := ask(mux, method, path, "X-Request-Id", "id7")
+			want := `{"error":{"code":"method_not_allowed","message":"This document knows the methods GET, HEAD, OPTIONS.","requestId":"id7"}}`
+			if h := w.Header(); w.Code != 405 || h.Get("Allow") != "GET, HEAD, OPTIONS" || h.Get("Cache-Control") != "no-store" || w.Body.String() != want {
+				t.Errorf("%s %s: %d %v %s", method, path, w.Code, h, w.Body)
+			}
+		}
+	}
+	for _, path := range []string{"/openapi.json/", "/openapi", "/.well-known/api-catalog/x", "/.well-known"} {
+		if w := ask(mux, "GET", path); w.Code != 404 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// TestAnnounce: an answer gets each link once.
+func TestAnnounce(t *testing.T) {
+	header := http.Header{"Link": {`</x>; rel="preload"`}}
+	Announce(header)
+	Announce(header)
+	if got := header.Values("Link"); len(got) != 3 || got[0] != `</x>; rel="preload"` {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCatalog_RFC9727: a link set that leads to what there is, with and without an address.
+func TestCatalog_RFC9727(t *testing.T) {
+	for base, c := range map[string]Config{"": {}, "https://tasas.example": {PublicURL: "https://tasas.example"}} {
+		mux := served(t, c)
+		var catalog struct {
+			Linkset []map[string]json.RawMessage
+		}
+		if err := json.Unmarshal(ask(mux, "GET", "/.well-known/api-catalog").Body.Bytes(), &catalog); err != nil || len(catalog.Linkset) != 2 {
+			t.Fatalf("%v: %+v", err, catalog)
+		}
+		var followed []string
+		for _, entry := range catalog.Linkset {
+			var anchor string
+			if err := json.Unmarshal(entry["anchor"], &anchor); err != nil || !strings.HasPrefix(anchor, base+"/") {
+				t.Errorf("anchor %q: %v", anchor, err)
+			}
+			delete(entry, "anchor")
+			for relation, value := range entry {
+				var targets []target
+				if err := json.Unmarshal(value, &targets); err != nil || len(targets) == 0 {
+					t.Errorf("%s: %v", relation, err)
+				}
+				for _, target := range targets {
+					path, found := strings.CutPrefix(target.Href, base)
+					if _, err := url.Parse(target.Href); err != nil || !found || !strings.HasPrefix(path, "/") {
+						t.Errorf("%s: %q: %v", relation, target.Href, err)
+					}
+					followed = append(followed, relation+" "+path)
+					if mediaType, ours := paths()[path]; ours && !strings.HasPrefix(mediaType, target.Type) {
+						t.Errorf("%s is %q, the catalog says %q", path, mediaType, target.Type)
+					}
+				}
+			}
+		}
+		slices.Sort(followed)
+		want := []string{
+			"item /v1", "service-desc /openapi.json", "service-desc /openapi.yaml", "service-doc /docs", "service-doc /llms.txt",
+			"service-meta /postman.json", "status /readyz",
+		}
+		if !slices.Equal(followed, want) {
+			t.Errorf("%q", followed)
+		}
+	}
+}
+
+// TestModels: the page has the form of llmstxt.org (one title, a quotation, lists of links), names every data operation, and leads to
+// what there is.
+func TestModels(t *testing.T) {
+	text := ask(served(t, Config{PublicURL: "https://tasas.example"}), "GET", "/llms.txt").Body.String()
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(lines[0], "# ") || lines[1] != "" || !strings.HasPrefix(lines[2], "> ") || strings.Count(text, "\n# ") > 0 {
+		t.Errorf("it begins with %q", lines[:3])
+	}
+	for _, path := range readOpenAPI().Paths {
+		if strings.HasPrefix(path.name, "/v1/") && !strings.HasPrefix(path.name, "/v1/account/") && !strings.Contains(text, "GET "+path.name) {
+			t.Errorf("%s is missing", path.name)
+		}
+	}
+	for path := range paths() {
+		if path != "/llms.txt" && !strings.Contains(text, "](https://tasas.example"+path+")") {
+			t.Errorf("there is no link to %s", path)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// collectionSchema names the format; Postman asks for it under this name.
+	collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
+	// baseDefault is where a node answers unless it is told otherwise: a collection can't be relative.
+	baseDefault = "http://127.0.0.1:8080"
+)
+
+// A collection of requests, in the format 2.1 of Postman.
+type (
+	collection struct {
+		Info     collectionInfo `json:"info"`
+		Item     []folder       `json:"item"`
+		Auth     auth           `json:"auth"`
+		Variable []variable     `json:"variable"`
+	}
+	collectionInfo struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Version     string `json:"version"`
+		Schema      string `json:"schema"`
+	}
+	folder struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Item        []item `json:"item"`
+	}
+	item struct {
+		Name     string   `json:"name"`
+		Request  request  `json:"request"`
+		Response []sample `json:"response"`
+	}
+	request struct {
+		Method      string    `json:"method"`
+		Header      []pair    `json:"header"`
+		URL         address   `json:"url"`
+		Auth        *auth     `json:"auth,omitempty"`
+		Body        *sentBody `json:"body,omitempty"`
+		Description string    `json:"description,omitempty"`
+	}
+	address struct {
+		Raw      string     `json:"raw"`
+		Host     []string   `json:"host"`
+		Path     []string   `json:"path"`
+		Query    []pair     `json:"query,omitempty"`
+		Variable []variable `json:"variable,omitempty"`
+	}
+	pair struct {
+		Key         string `json:"key"`
+		Value       string `json:"value"`
+		Description string `json:"description,omitempty"`
+		Disabled    bool   `json:"disabled,omitempty"`
+	}
+	variable struct {
+		Key         string `json:"key"`
+		Value       string `json:"value"`
+		Description string `json:"description,omitempty"`
+		Type        string `json:"type,omitempty"`
+	}
+	auth struct {
+		Type   string     `json:"type"`
+		Bearer []variable `json:"bearer,omitempty"`
+	}
+	sentBody struct {
+		Mode    string `json:"mode"`
+		Raw     string `json:"raw"`
+		Options struct {
+			Raw struct {
+				Language string `json:"language"`
+			} `json:"raw"`
+		} `json:"options"`
+	}
+	sample struct {
+		Name            string  `json:"name"`
+		OriginalRequest request `json:"originalRequest"`
+		Status          string  `json:"status"`
+		Code            int     `json:"code"`
+		Language        string  `json:"_postman_previewlanguage"`
+		Header          []pair  `json:"header"`
+		Body            string  `json:"body"`
+	}
+)
+
+// newCollection is the collection: a folder for each tag, a request for each operation, with the examples of good answers.
+func newCollection(base string) []byte {
+	document := readOpenAPI()
+	if base == "" {
+		base = baseDefault
+	}
+	all := collection{
+		Info: collectionInfo{document.Info.Title, document.Info.Description, document.Info.Version, collectionSchema},
+		Auth: bearer("apiKey"),
+		Variable: []variable{
+			{Key: "baseUrl", Value: base, Description: "Where the service is, without a slash at the end."},
+			{Key: "apiKey", Value: "", Description: "Your key. Keep it out of what you share."},
+			{Key: "sessionToken", Value: "", Description: "The token of POST /v1/account/sessions, good for 15 minutes."},
+		},
+	}
+	for _, tag := range document.Tags {
+		all.Item = append(all.Item, folder{tag.Name, tag.Description, document.items(tag.Name)})
+	}
+	return encode(all)
+}
+
+// items are the requests of a folder.
+func (d *openAPI) items(tag string) []item {
+	var items []item
+	for _, path := range d.Paths {
+		for _, method := range path.value {
+			if op := &method.value; slices.Contains(op.Tags, tag) {
+				sent := d.request(path.name, strings.ToUpper(method.name), op)
+				items = append(items, item{op.Summary, sent, samples(sent, op)})
+			}
+		}
+	}
+	return items
+}
+
+// request is an operation with the examples of its parameters. What need not be there is turned off.
+func (d *openAPI) request(path, method string, op *operation) request {
+	r := request{Method: method, Header: []pair{}, URL: address{Host: []string{"{{baseUrl}}"}}, Auth: d.auth(op), Description: op.Description}
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if name, found := strings.CutPrefix(part, "{"); found {
+			part = ":" + strings.TrimSuffix(name, "}")
+		}
+		r.URL.Path = append(r.URL.Path, part)
+	}
+	r.URL.Raw = "{{baseUrl}}/" + strings.Join(r.URL.Path, "/")
+	mark := "?"
+	for _, ref := range op.Parameters {
+		switch p := d.resolve(ref); p.In {
+		case "path":
+			r.URL.Variable = append(r.URL.Variable, variable{Key: p.Name, Value: text(p.Example), Description: p.Description})
+		case "query":
+			r.URL.Query = append(r.URL.Query, pair{p.Name, text(p.Example), p.Description, !p.Required})
+			if p.Required {
+				r.URL.Raw += mark + p.Name + "=" + text(p.Example)
+				mark = "&"
+			}
+		}
+	}
+	if op.RequestBody != nil {
+		r.Header = append(r.Header, pair{Key: "Content-Type", Value: typeJSON})
+		r.Body = &sentBody{Mode: "raw", Raw: indented(op.RequestBody.Content[typeJSON].Examples[0].value.Value)}
+		r.Body.Options.Raw.Language = "json"
+	}
+	return r
+}
+
+// auth is what a request is sent with; nil is the collection's, the key.
+func (d *openAPI) auth(op *operation) *auth {
+	schemes := d.schemes(op)
+	switch {
+	case len(schemes) == 0:
+		return &auth{Type: "noauth"}
+	case schemes[0] == "session":
+		session := bearer("sessionToken")
+		return &session
+	}
+	return nil
+}
+
+func bearer(name string) auth {
+	return auth{"bearer", []variable{{Key: "token", Value: "{{" + name + "}}", Type: "string"}}}
+}
+
+// samples are the good answers that the document shows.
+func samples(sent request, op *operation) []sample {
+	all := []sample{}
+	for _, answer := range op.Responses {
+		code, err := strconv.Atoi(answer.name)
+		if err != nil || code >= http.StatusMultipleChoices {
+			continue
+		}
+		for _, example := range answer.value.Content[typeJSON].Examples {
+			all = append(all, sample{
+				Name: example.value.Summary, OriginalRequest: sent, Status: http.StatusText(code), Code: code, Language: "json",
+				Header: []pair{{Key: "Content-Type", Value: "application/json; charset=utf-8"}}, Body: indented(example.value.Value),
+			})
+		}
+	}
+	return all
+}
+
+// text is an example as it stands in a URL.
+func text(example json.RawMessage) string {
+	var plain string
+	if json.Unmarshal(example, &plain) != nil {
+		return string(example) // a number
+	}
+	return plain
+}
+
+// indented is JSON for people.
+func indented(value json.RawMessage) string {
+	var out bytes.Buffer
+	if err := json.Indent(&out, value, "", "  "); err != nil {
+		panic("contract: an example of openapi.json: " + err.Error())
+	}
+	return out.String()
+}
