@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 
+	"github.com/tasard/tasard/httpapi/contract"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -20,11 +21,15 @@ func (p *process) newSite(n *node, o frontOptions, log *slog.Logger) *site {
 		Service: n.system, Catalogue: n.catalogue, Clock: p.clock, PublicURL: o.publicURL, Logger: log, Demo: o.demo, Seed: p.seed(),
 	})
 	public.Register(s.mux)
+	contract.New(contract.Config{PublicURL: o.publicURL}).Register(s.mux)
 	return s
 }
 
-// ServeHTTP is http.Handler.
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// ServeHTTP is http.Handler. Every answer leads to the contract.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	contract.Announce(w.Header())
+	s.mux.ServeHTTP(w, r)
+}
 
 // Has is httpapi.Site.
 func (s *site) Has(target string) bool {
