@@ -31,7 +31,7 @@ func ask(mux *http.ServeMux, method, path string, headers ...string) *httptest.R
 func paths() map[string]string {
 	return map[string]string{
 		"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/postman.json": "application/json",
-		"/llms.txt": "text/plain; charset=utf-8",
+		"/llms.txt":                "text/plain; charset=utf-8",
 		"/.well-known/api-catalog": `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`,
 	}
 }
