@@ -33,8 +33,9 @@ func newDocument(path, mediaType string, body []byte) *document {
 // ServeHTTP is http.Handler.
 func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	Announce(header)
-	header.Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
+	for _, link := range links() {
+		header.Add("Link", link)
+	}
 	header.Set("Access-Control-Allow-Origin", "*")
 	header.Set("Access-Control-Expose-Headers", exposed)
 	header.Set("Content-Security-Policy", policy)

@@ -1,24 +1,12 @@
 package contract
 
-import (
-	"net/http"
-	"slices"
-)
-
-// Links are the values of Link that lead from any answer to the contract (RFC 8631): the document for programs, the page for people.
-func Links() []string {
+// links are the values of Link that lead to the contract (RFC 8631): the document for programs, the page for people, the catalog. Pages
+// have the first two as well.
+func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
 		"<" + pathDocs + `>; rel="service-doc"; type="text/html"`,
-	}
-}
-
-// Announce puts Links on an answer that does not have them yet.
-func Announce(header http.Header) {
-	for _, link := range Links() {
-		if !slices.Contains(header.Values("Link"), link) {
-			header.Add("Link", link)
-		}
+		"<" + pathCatalog + `>; rel="api-catalog"`,
 	}
 }
 
