@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
-//go:embed frame
+//go:embed all:frame
 var frameFiles embed.FS
 
 // Body is the inner part of a page, a template in each language.
@@ -20,7 +18,7 @@ type Body struct {
 }
 
 // Body reads a body from a folder of embedded files: name.html for both languages, or name.es.html and name.en.html; beside it every
-// _*.html, which only defines templates that bodies call, and words.es.json and words.en.json, the texts that t gives. It panics
+// _*.html (embedded with all:), which only defines templates that bodies call, and words.es.json and words.en.json, the texts that t gives. It panics
 // when they can't be read: they are part of the program.
 //
 // A body begins with its one h1. Besides what html/template has it may call
@@ -34,6 +32,8 @@ type Body struct {
 //	machine TIME          for <time datetime>, in UTC
 //	ago NOW TIME          hace 2 horas
 //	language              es or en
+//	pair NOW TIME         both as one value, for a template of a part
+//	problem FIELD MAP     a field with the key of what is wrong with it; fields: those of a chart
 //	service               the address of the service, without a slash at its end
 func (f *Frame) Body(files fs.FS, name string) *Body {
 	body := &Body{map[Language]*template.Template{}}
@@ -85,6 +85,14 @@ func (f *Frame) functions(language Language, texts words) template.FuncMap {
 		"machine":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"language": func() string { return string(language) },
 		"service":  func() string { return f.config.PublicURL },
-		"quote":    func() string { return engine.QuoteCurrency },
+		"pair":     func(now, at time.Time) moment { return moment{now, at} },
+		"problem":  func(field string, problems map[string]string) problem { return problem{field, problems[field]} },
+		"fields":   func() []string { return []string{parameterCurrency, "channel", "days"} },
 	}
 }
+
+// moment is what the part "fresh" gets.
+type moment struct{ Now, At time.Time }
+
+// problem is what the part "problem" gets: a field, and the key of the text that says what is wrong with it, "" = nothing.
+type problem struct{ ID, Key string }

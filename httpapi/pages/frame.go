@@ -43,19 +43,12 @@ type Frame struct {
 }
 
 func newFrame(config Config) *Frame {
+	files := sub(frameFiles, "frame")
 	f := &Frame{
-		config: config, words: map[Language]words{}, assets: map[string]asset{}, assetPaths: map[string]string{},
+		config: config, words: mustWords(files), assets: map[string]asset{}, assetPaths: map[string]string{},
 		limiter: newLimiter(config.PerMinute, config.Seed),
 	}
 	f.packers.New = func() any { return gzip.NewWriter(nil) }
-	files := sub(frameFiles, "frame")
-	for _, language := range Languages() {
-		texts, err := readWords(files, language)
-		if err != nil {
-			panic("pages: the embedded texts are damaged: " + err.Error())
-		}
-		f.words[language] = texts
-	}
 	f.addOwnAssets()
 	f.failure = f.Body(files, "error")
 	return f

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"embed"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/tasard/tasard/engine"
 )
+
+//go:embed all:public
+var publicFiles embed.FS
 
 // Config says what pages are made of. Service, Catalogue and Clock are required.
 type Config struct {
@@ -26,7 +30,13 @@ type Config struct {
 
 // Pages are the frame and the public pages. Safe for concurrent use.
 type Pages struct {
-	frame *Frame
+	frame      *Frame
+	service    engine.Service
+	catalogue  *engine.Catalogue
+	chronicles chronicles
+	words      map[Language]words
+
+	homeBody, institutionsBody, institutionBody, termsBody *Body
 }
 
 // New makes the pages. It panics when an embedded file is damaged.
@@ -36,7 +46,13 @@ func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pages{frame: newFrame(config)}
+	frame, files := newFrame(config), sub(publicFiles, "public")
+	return &Pages{
+		frame: frame, service: config.Service, catalogue: config.Catalogue, chronicles: chronicles{service: config.Service},
+		words:    mustWords(files),
+		homeBody: frame.Body(files, "home"), institutionsBody: frame.Body(files, "institutions"),
+		institutionBody: frame.Body(files, "institution"), termsBody: frame.Body(files, "terms"),
+	}
 }
 
 // Frame is what other packages put their pages into.
@@ -44,5 +60,20 @@ func (p *Pages) Frame() *Frame { return p.frame }
 
 // Register adds the assets and the public pages to a mux.
 func (p *Pages) Register(mux *http.ServeMux) {
-	p.frame.register(mux)
+	f := p.frame
+	f.register(mux)
+	f.Handle(mux, http.MethodGet, "/", p.showHome)
+	f.Handle(mux, http.MethodGet, "/institutions", p.showInstitutions)
+	f.Handle(mux, http.MethodGet, "/institutions/{id}", p.showInstitution)
+	f.Handle(mux, http.MethodGet, "/terms", p.showTerms)
+	f.handle(mux, http.MethodGet, "/robots.txt", p.showRobots)
+	f.handle(mux, http.MethodGet, "/favicon.ico", p.showIcon)
+	if f.config.PublicURL != "" {
+		f.handle(mux, http.MethodGet, "/sitemap.xml", p.showSitemap)
+	}
+}
+
+// text is a text of the public pages.
+func (p *Pages) text(language Language, key string, values ...any) (string, error) {
+	return p.words[language].text(key, values...)
 }

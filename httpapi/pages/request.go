@@ -32,8 +32,8 @@ func (r *Request) suggests() bool {
 type Handler func(w http.ResponseWriter, r *Request)
 
 // Handle serves a page, named by its Spanish path, in both languages: /docs and /en/docs. The path may have wildcards, as
-// http.ServeMux has them, and no slash at its end. The address's limit is kept before the handler is called, and the headers of
-// all pages are set: those that protect, and Link to the contract and its documentation.
+// http.ServeMux has them, and no slash at its end. The address's limit is kept before the handler is called, and the headers that
+// protect are set. (Link to the contract and its documentation is the site's, for everything that it serves.)
 func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
 	for _, language := range Languages() {
 		at := language.Path(path)
@@ -75,8 +75,6 @@ func protect(header http.Header) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	header.Add("Link", `</openapi.json>; rel="service-desc"; type="application/json"`)
-	header.Add("Link", `</docs>; rel="service-doc"; type="text/html"`)
 }
 
 // NotFound answers 404 as a page.

@@ -29,6 +29,19 @@ func readWords(files fs.FS, language Language) (words, error) {
 	return texts, nil
 }
 
+// mustWords are the texts of a folder of embedded files in all languages.
+func mustWords(files fs.FS) map[Language]words {
+	all := map[Language]words{}
+	for _, language := range Languages() {
+		texts, err := readWords(files, language)
+		if err != nil {
+			panic("pages: the embedded texts are damaged: " + err.Error())
+		}
+		all[language] = texts
+	}
+	return all
+}
+
 // with are both, where more wins.
 func (w words) with(more words) words {
 	all := maps.Clone(w)

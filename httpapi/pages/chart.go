@@ -1,0 +1,199 @@
+package pages
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// A chart is drawn in whole units of a box that scales with the page: no binary fraction comes near a rate.
+const (
+	chartWidth   = 4000
+	chartHeight  = 2200
+	chartLeft    = 80
+	chartRight   = 3960
+	chartTop     = 160
+	chartBottom  = 1880
+	chartLabelY  = 2100 // of dates
+	chartTicks   = 4    // steps that are aimed at
+	chartGapDays = 7    // a line goes over as many days without a word: weekends and holidays
+)
+
+// reading is one value of a line.
+type reading struct {
+	date  engine.Date
+	value engine.Decimal
+}
+
+// line is a line to draw: the class that colours it, and its values by date.
+type line struct {
+	class, key string
+	readings   []reading
+}
+
+// chart is what the template draws.
+type chart struct {
+	Width, Height, Left, Right, LabelY int
+	Title                              string
+	Lines                              []drawnLine
+	Ticks                              []tick
+	Dates                              []dateTick
+}
+
+// drawnLine is a line as a path, and its newest value.
+type drawnLine struct {
+	Class, Key, Path string
+	Last             engine.Decimal
+	LastX, LastY     int
+}
+
+// tick is a line across, at a value.
+type tick struct {
+	Y, LabelY int
+	Label     string
+}
+
+// dateTick is a date under the chart.
+type dateTick struct {
+	X      int
+	Anchor string
+	Date   engine.Date
+}
+
+// scale leads values and dates into the box.
+type scale struct {
+	low, high int64
+	from, to  engine.Date
+}
+
+// newChart draws lines from one date to another. Nil when they hold nothing.
+func newChart(title string, from, to engine.Date, lines []line) *chart {
+	low, high := int64(math.MaxInt64), int64(-1)
+	for _, l := range lines {
+		for _, r := range l.readings {
+			low, high = min(low, r.value.Units()), max(high, r.value.Units())
+		}
+	}
+	if high < 0 {
+		return nil
+	}
+	step := niceStep(high - low)
+	low -= low % step
+	if rest := high % step; rest > 0 {
+		high += step - rest
+	}
+	if low == high {
+		low, high = max(0, low-step), high+step
+	}
+	s := scale{low, high, from, to}
+	c := &chart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, LabelY: chartLabelY, Title: title, Dates: s.dates()}
+	for value := low; value <= high; value += step {
+		c.Ticks = append(c.Ticks, tick{s.y(value), s.y(value) - 30, tickLabel(value, step)})
+	}
+	for _, l := range lines {
+		if len(l.readings) > 0 {
+			c.Lines = append(c.Lines, s.draw(l))
+		}
+	}
+	return c
+}
+
+// niceStep is 1, 2 or 5 times a power of ten, so that about chartTicks of them make the span. A span of nothing gets a step of 0.10.
+func niceStep(span int64) int64 {
+	if span == 0 {
+		return unitsPerDOP / 10
+	}
+	least := max(1, span/chartTicks)
+	for power := int64(1); power < math.MaxInt64/100; power *= 10 {
+		for _, step := range []int64{power, 2 * power, 5 * power} {
+			if step >= least {
+				return step
+			}
+		}
+	}
+	return span
+}
+
+// tickLabel is a value with as many places as its step needs, at least two.
+func tickLabel(value, step int64) string {
+	places, scale := 8, int64(unitsPerDOP)
+	for places > 2 && step%10 == 0 {
+		places, scale, step, value = places-1, scale/10, step/10, value/10
+	}
+	return fixed(value, scale, places)
+}
+
+func (s scale) y(value int64) int {
+	span, above := s.high-s.low, s.high-value
+	for span > math.MaxInt32 { // the height of the box times it must fit
+		span, above = span/10, above/10
+	}
+	return chartTop + int(above*(chartBottom-chartTop)/span)
+}
+
+func (s scale) x(date engine.Date) int {
+	if s.to <= s.from {
+		return chartRight
+	}
+	return chartLeft + int(date-s.from)*(chartRight-chartLeft)/int(s.to-s.from)
+}
+
+// dates are the ends and the middle.
+func (s scale) dates() []dateTick {
+	middle := s.from + (s.to-s.from)/2
+	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
+}
+
+func (s scale) draw(l line) drawnLine {
+	var path strings.Builder
+	var before engine.Date
+	d := drawnLine{Class: l.class, Key: l.key}
+	for _, r := range l.readings {
+		d.LastX, d.LastY, d.Last = s.x(r.date), s.y(r.value.Units()), r.value
+		command := "L"
+		if before == 0 || r.date-before > chartGapDays {
+			command = "M"
+		}
+		path.WriteString(command + strconv.Itoa(d.LastX) + " " + strconv.Itoa(d.LastY))
+		if command == "M" { // alone it would not be seen
+			path.WriteString("h1")
+		}
+		before = r.date
+	}
+	d.Path = path.String()
+	return d
+}
+
+// marketCharts are the two charts of a currency: what a caller pays, and what a caller gets.
+func marketCharts(points []point, from, to engine.Date) (venta, compra *chart) {
+	side := func(title string, of func(*point) *trio) *chart {
+		lines := []line{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
+		for i := range points {
+			t := of(&points[i])
+			for j, value := range []engine.Decimal{t.Reference, t.Median, t.Best} {
+				if !value.IsNull() {
+					lines[j].readings = append(lines[j].readings, reading{points[i].Date, value})
+				}
+			}
+		}
+		return newChart(title, from, to, lines)
+	}
+	return side("chart.venta", func(p *point) *trio { return &p.Venta }), side("chart.compra", func(p *point) *trio { return &p.Compra })
+}
+
+// quoteChart is the chart of one quote.
+func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
+	venta, compra := line{class: "venta", key: "side.venta"}, line{class: "compra", key: "side.compra"}
+	for i := range rows {
+		row := &rows[i]
+		if !row.Sell.IsNull() {
+			venta.readings = append(venta.readings, reading{row.Date, row.Sell})
+		}
+		if !row.Buy.IsNull() {
+			compra.readings = append(compra.readings, reading{row.Date, row.Buy})
+		}
+	}
+	return newChart("chart.quote", from, to, []line{venta, compra})
+}

@@ -1,0 +1,216 @@
+package pages
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	historyDaysMax   = engine.HistoryRangeDaysMax
+	pastKept         = 5 * time.Minute // how long days before today are believed: a backfill shows after that
+	chroniclesMax    = 128             // of currencies and of institutions' quotes, each about 50 KiB
+	historyPagesMax  = 20              // of one question: a day has far fewer rows, a year of one quote has two pages
+	medianPlaces     = 10_000          // a mean of two is rounded to 1/10000 DOP
+	unitsPerDOP      = 100_000_000     // engine.Decimal.Units
+	unitsOfMedianTwo = 2 * unitsPerDOP / medianPlaces
+)
+
+// trio is what one side of a currency was on one day: the best for the caller, the median and the reference. Null where nobody said it.
+type trio struct{ Best, Median, Reference engine.Decimal }
+
+// point is one day of a currency.
+type point struct {
+	Date         engine.Date
+	Venta        trio // what the caller pays: the best is the lowest
+	Compra       trio // what the caller gets: the best is the highest
+	Institutions int  // that had a commercial rate
+}
+
+// dayOf sums up the rows of one day.
+func dayOf(date engine.Date, rows []engine.HistoryEntry) point {
+	p := point{Date: date}
+	var asked, paid []engine.Decimal
+	last := ""
+	for i := range rows {
+		row := &rows[i]
+		if row.Kind == engine.Reference {
+			p.Venta.Reference = firstOf(p.Venta.Reference, row.Sell)
+			p.Compra.Reference = firstOf(p.Compra.Reference, row.Buy)
+			continue
+		}
+		if row.InstitutionID != last { // rows of a day are sorted by institution
+			last = row.InstitutionID
+			p.Institutions++
+		}
+		asked, paid = appendSide(asked, row.Sell), appendSide(paid, row.Buy)
+	}
+	compare := engine.Decimal.Compare
+	slices.SortStableFunc(asked, compare)
+	slices.SortStableFunc(paid, compare)
+	if len(asked) > 0 {
+		p.Venta.Best, p.Venta.Median = asked[0], median(asked)
+	}
+	if len(paid) > 0 {
+		p.Compra.Best, p.Compra.Median = paid[len(paid)-1], median(paid)
+	}
+	return p
+}
+
+func firstOf(a, b engine.Decimal) engine.Decimal {
+	if a.IsNull() {
+		return b
+	}
+	return a
+}
+
+func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
+	if side.IsNull() {
+		return sides
+	}
+	return append(sides, side)
+}
+
+// median is the middle of sorted values, as it was published; of an even number the exact mean of both in the middle, rounded half even to
+// four decimals.
+func median(sorted []engine.Decimal) engine.Decimal {
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	a, b := sorted[middle-1].Units(), sorted[middle].Units()
+	whole := a/unitsOfMedianTwo + b/unitsOfMedianTwo
+	rest := a%unitsOfMedianTwo + b%unitsOfMedianTwo
+	whole, rest = whole+rest/unitsOfMedianTwo, rest%unitsOfMedianTwo
+	if half := int64(unitsOfMedianTwo / 2); rest > half || rest == half && whole%2 == 1 {
+		whole++
+	}
+	mean, err := engine.ParseDecimal(fixed(whole, medianPlaces, 4))
+	if err != nil {
+		return engine.Decimal{} // beyond what a rate can be
+	}
+	return mean
+}
+
+// rowsOf walks all rows of a question, page by page.
+func rowsOf(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
+	q.Limit = engine.LimitMax
+	var rows []engine.HistoryEntry
+	for range historyPagesMax {
+		page, err := service.History(q)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page.Items...)
+		if page.Next == engine.NoNext {
+			break
+		}
+		q.Cursor = page.Next
+	}
+	return rows, nil
+}
+
+// chronicles keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its
+// owner; they are asked once in a while, and today anew each time.
+type chronicles struct {
+	service    engine.Service
+	mu         sync.Mutex
+	young, old map[engine.Filter]*chronicle
+}
+
+// chronicle is the past of a filter, up to the day before today.
+type chronicle struct {
+	mu     sync.Mutex
+	today  engine.Date
+	readAt time.Time
+	past   []point
+	rows   []engine.HistoryEntry
+}
+
+// of is the chronicle of a filter, an empty one when it is new. Two generations are kept, as in kept.
+func (c *chronicles) of(f engine.Filter) *chronicle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one, ok := c.young[f]; ok {
+		return one
+	}
+	one, ok := c.old[f]
+	if !ok {
+		one = &chronicle{}
+	}
+	if c.young == nil || len(c.young) >= chroniclesMax/2 {
+		c.old, c.young = c.young, map[engine.Filter]*chronicle{}
+	}
+	c.young[f] = one
+	return one
+}
+
+func (c *chronicle) holds(now time.Time) bool {
+	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastKept
+}
+
+// market is every day of a currency that has rows, of the last historyDaysMax days and today.
+func (c *chronicles) market(currency string, now time.Time) ([]point, error) {
+	one := c.of(engine.Filter{Currency: currency})
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	today := engine.DateOf(now)
+	if !one.holds(now) {
+		past := make([]point, 0, historyDaysMax)
+		for day := today.AddDays(-historyDaysMax); day < today; day++ {
+			p, err := c.day(currency, day)
+			if err != nil {
+				return nil, err
+			}
+			past = appendDay(past, p)
+		}
+		one.today, one.readAt, one.past = today, now, past
+	}
+	p, err := c.day(currency, today)
+	if err != nil {
+		return nil, err
+	}
+	return appendDay(slices.Clip(one.past), p), nil
+}
+
+func (c *chronicles) day(currency string, day engine.Date) (point, error) {
+	rows, err := rowsOf(c.service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency}, From: day, To: day})
+	return dayOf(day, rows), err
+}
+
+// appendDay leaves out a day on which nobody said anything.
+func appendDay(days []point, p point) []point {
+	if p == (point{Date: p.Date}) {
+		return days
+	}
+	return append(days, p)
+}
+
+// quote is every row of an institution in a currency, of the last historyDaysMax days and today, newest last.
+func (c *chronicles) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
+	one := c.of(f)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	today := engine.DateOf(now)
+	if !one.holds(now) {
+		rows, err := rowsOf(c.service, engine.HistoryQuery{Filter: f, From: today.AddDays(-historyDaysMax), To: today - 1})
+		if err != nil {
+			return nil, err
+		}
+		one.today, one.readAt, one.rows = today, now, rows
+	}
+	fresh, err := rowsOf(c.service, engine.HistoryQuery{Filter: f, From: today, To: today})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(one.rows, fresh), nil
+}
+
+// lastDays are the points from a day on.
+func lastDays(points []point, from engine.Date) []point {
+	at, _ := slices.BinarySearchFunc(points, from, func(p point, day engine.Date) int { return cmp.Compare(p.Date, day) })
+	return points[at:]
+}

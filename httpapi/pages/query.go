@@ -1,0 +1,138 @@
+package pages
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Defaults of the pages with rates.
+const (
+	currencyDefault   = "USD"
+	windowDefault     = 30
+	amountTypedMax    = 24 // of what was typed and is shown again; a well-formed amount with commas has 18
+	parameterCurrency = "currency"
+)
+
+// windows are the spans of charts, in days.
+func windows() []int { return []int{7, 30, 90, 365} }
+
+// question is what a page with rates was asked. Parameters that it does not know are passed over: links collect them.
+type question struct {
+	Currency  string
+	Operation engine.Operation
+	Channel   engine.Channel // "" = all
+	Days      int
+	Typed     string        // the amount as it was typed
+	Amount    engine.Amount // zero when there is none
+	// Problems are the keys of texts, by parameter: what was asked is answered as far as it makes sense.
+	Problems map[string]string
+}
+
+// readQuestion reads what is known of a query. A value that is none leaves the default, and a problem.
+func readQuestion(query url.Values, catalogue *engine.Catalogue) question {
+	q := question{Currency: currencyDefault, Operation: engine.Buy, Days: windowDefault, Problems: map[string]string{}}
+	if text := query.Get(parameterCurrency); text != "" {
+		if known, ok := catalogue.Currency(text); ok {
+			q.Currency = known.Code
+		} else {
+			q.Problems[parameterCurrency] = "problem.currency"
+		}
+	}
+	if text := query.Get("operation"); text != "" {
+		if operation, ok := engine.ParseOperation(text); ok {
+			q.Operation = operation
+		} else {
+			q.Problems["operation"] = "problem.operation"
+		}
+	}
+	if text := query.Get("channel"); text != "" {
+		if channel, ok := engine.ParseChannel(text); ok {
+			q.Channel = channel
+		} else {
+			q.Problems["channel"] = "problem.channel"
+		}
+	}
+	if text := query.Get("days"); text != "" {
+		if days, err := strconv.Atoi(text); err == nil && slices.Contains(windows(), days) {
+			q.Days = days
+		} else {
+			q.Problems["days"] = "problem.days"
+		}
+	}
+	q.readAmount(query.Get("amount"))
+	return q
+}
+
+// readAmount takes 1,234.50 as people write it; /v1/convert does not.
+func (q *question) readAmount(text string) {
+	runes := []rune(text)
+	q.Typed = string(runes[:min(len(runes), amountTypedMax)])
+	if text == "" {
+		return
+	}
+	amount, err := engine.ParseAmount(ungrouped(text))
+	if err != nil {
+		q.Problems["amount"] = "problem.amount"
+		return
+	}
+	q.Amount = amount
+}
+
+// query is the question in one form: what is as usual is left out. A wrong amount stays as it was typed, so that the other language
+// shows it too.
+func (q question) query() url.Values {
+	values := url.Values{}
+	set := func(name, value string, usual bool) {
+		if !usual {
+			values.Set(name, value)
+		}
+	}
+	set(parameterCurrency, q.Currency, q.Currency == currencyDefault)
+	set("operation", string(q.Operation), q.Operation == engine.Buy)
+	set("channel", string(q.Channel), q.Channel == "")
+	set("days", strconv.Itoa(q.Days), q.Days == windowDefault)
+	set("amount", q.Typed, q.Typed == "")
+	return values
+}
+
+// key names the page among those that are kept: the question, and what was wrong with it.
+func (q question) key() string {
+	values := q.query()
+	for name := range q.Problems {
+		values.Add("problem", name)
+	}
+	slices.Sort(values["problem"])
+	return values.Encode()
+}
+
+// choice is a link or an option that changes one thing of a question.
+type choice struct {
+	Value   string
+	Key     string // of its text, "" when Value or Text says it
+	Text    string
+	Path    string
+	Current bool
+}
+
+// choices are links to the same page with another value for one thing.
+func choices[T comparable](page string, q question, values []T, current T, set func(*question, T), describe func(*choice, T)) []choice {
+	var all []choice
+	for _, value := range values {
+		changed := q
+		set(&changed, value)
+		c := choice{Path: pathWith(page, changed.query()), Current: value == current}
+		describe(&c, value)
+		all = append(all, c)
+	}
+	return all
+}
+
+// spans are links to the spans of a chart.
+func spans(page string, q question) []choice {
+	return choices(page, q, windows(), q.Days,
+		func(q *question, days int) { q.Days = days },
+		func(c *choice, days int) { c.Value, c.Key = strconv.Itoa(days), "window."+strconv.Itoa(days) })
+}
