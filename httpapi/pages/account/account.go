@@ -1,0 +1,131 @@
+package account
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+//go:embed all:files
+var embedded embed.FS
+
+// Mail is how login codes reach people.
+type Mail uint8
+
+// The ways of letters.
+const (
+	// MailOff is a node that sends none: nobody can sign in, and the page says so.
+	MailOff Mail = iota
+	// MailSent is by a mail server.
+	MailSent
+	// MailPrinted is where the node runs, for development.
+	MailPrinted
+)
+
+// Gate is what is told of limits and of the end of anonymous access. engine.Gate is one.
+type Gate interface {
+	Enforced() bool
+	Transition() engine.Transition
+}
+
+// Config says what the pages are made of. All but Logger and PublicURL are required.
+type Config struct {
+	Frame    *pages.Frame
+	Accounts engine.Accounts
+	Gate     Gate
+	Mail     Mail
+	Clock    func() time.Time
+	Random   io.Reader // a source of secrets
+	// PublicURL is the address under which people reach the service. With https cookies never travel without it. Empty: what the
+	// browser asked for stands in the lines to be copied.
+	PublicURL string
+	Logger    *slog.Logger // nil: nothing is logged
+}
+
+// Pages are the account's pages. Safe for concurrent use.
+type Pages struct {
+	config     Config
+	forms      *forms
+	paths      []string // that cookies are for: of each language
+	secure     bool
+	publicHost string
+	bodies     bodies
+}
+
+// bodies are the templates.
+type bodies struct{ welcome, code, home, made *pages.Body }
+
+// Names of assets.
+const (
+	styleAsset  = "account.css"
+	scriptAsset = "account.js"
+)
+
+const rootPage = "/account"
+
+// New makes the pages and adds their assets to the frame.
+func New(config Config) (*Pages, error) {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
+	public, err := url.Parse(config.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("read the public address of the service: %w", err)
+	}
+	var key [32]byte
+	if _, err := io.ReadFull(config.Random, key[:]); err != nil {
+		return nil, fmt.Errorf("draw the key of forms: %w", err)
+	}
+	files, err := fs.Sub(embedded, "files")
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded files: %w", err)
+	}
+	for name, kind := range map[string]string{styleAsset: "text/css; charset=utf-8", scriptAsset: "text/javascript; charset=utf-8"} {
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("read the embedded files: %w", err)
+		}
+		config.Frame.AddAsset(name, kind, content)
+	}
+	p := &Pages{
+		config: config, forms: newForms(key, config.Clock), secure: public.Scheme == "https", publicHost: public.Host,
+		bodies: bodies{
+			welcome: config.Frame.Body(files, "welcome"), code: config.Frame.Body(files, "code"),
+			home: config.Frame.Body(files, "home"), made: config.Frame.Body(files, "made"),
+		},
+	}
+	for _, language := range pages.Languages() {
+		p.paths = append(p.paths, language.Path(rootPage))
+	}
+	return p, nil
+}
+
+// Register adds the pages to a mux.
+func (p *Pages) Register(mux *http.ServeMux) {
+	frame := p.config.Frame
+	frame.Handle(mux, http.MethodGet, rootPage, p.visited(p.show))
+	frame.Handle(mux, http.MethodGet, rootPage+"/code", p.visited(p.showCode))
+	for _, form := range []struct {
+		path   string
+		handle func(*visit)
+	}{
+		{"/codes", p.requestCode},
+		{"/sessions", p.openSession},
+		{"/keys", p.createKey},
+		{"/keys/{id}/revoke", p.revokeKey},
+		{"/signout", p.signOut},
+	} {
+		frame.Handle(mux, http.MethodPost, rootPage+form.path, p.posted(form.handle))
+		frame.Handle(mux, http.MethodGet, rootPage+form.path, p.visited(func(v *visit) { v.goTo(rootPage) }))
+	}
+}

@@ -1,0 +1,365 @@
+package account
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+const goodCode = "00712345"
+
+// dice is chance with a seed.
+type dice struct{ *rand.Rand }
+
+func (d dice) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(d.Uint32())
+	}
+	return len(p), nil
+}
+
+// world is the pages with accounts that follow K1 to K5 as simply as they can.
+type world struct {
+	t     *testing.T
+	mux   *http.ServeMux
+	pages *Pages
+	logs  *bytes.Buffer
+
+	mu        sync.Mutex
+	now       time.Time
+	fault     error // what every question gets
+	asked     []string
+	from      netip.Addr
+	issued    map[engine.Email]time.Time
+	sessions  map[engine.Digest]sessionOf
+	keys      map[engine.Email][]engine.KeyRecord
+	suspended bool
+	enforced  bool
+	announced engine.Transition
+	chance    io.Reader
+}
+
+type sessionOf struct {
+	email engine.Email
+	until time.Time
+}
+
+func newWorld(t *testing.T, change func(*Config)) *world {
+	t.Helper()
+	w := &world{
+		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
+		issued: map[engine.Email]time.Time{}, sessions: map[engine.Digest]sessionOf{}, keys: map[engine.Email][]engine.KeyRecord{}, enforced: true,
+		chance: dice{rand.New(rand.NewPCG(1, 2))},
+	}
+	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue()})
+	config := Config{
+		Frame: public.Frame(), Accounts: w, Gate: w, Mail: MailSent, Clock: w.clock, Random: dice{rand.New(rand.NewPCG(3, 4))}, Logger: logger,
+	}
+	if change != nil {
+		change(&config)
+	}
+	made, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pages = made
+	made.Register(w.mux)
+	return w
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// ask counts a question and gives the planted fault.
+func (w *world) ask(what string) error {
+	w.asked = append(w.asked, what)
+	return w.fault
+}
+
+func (w *world) Enforced() bool                { return w.enforced }
+func (w *world) Transition() engine.Transition { return w.announced }
+
+func (w *world) RequestCode(to engine.Email, from netip.Addr) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.from = from
+	if err := w.ask("code for " + to.String()); err != nil {
+		return err
+	}
+	if last, ok := w.issued[to]; ok && w.now.Sub(last) < engine.CodeResendAfter {
+		return &engine.Error{Code: engine.CodeRequestedTooSoon, RetryAfter: engine.CodeResendAfter - w.now.Sub(last)}
+	}
+	w.issued[to] = w.now
+	return nil
+}
+
+func (w *world) OpenSession(of engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.from = from
+	if err := w.ask("session for " + of.String() + " with " + code); err != nil {
+		return engine.Secret{}, time.Time{}, err
+	}
+	if at, ok := w.issued[of]; !ok || code != goodCode || w.now.Sub(at) >= engine.CodeLifetime {
+		return engine.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode}
+	}
+	delete(w.issued, of)
+	token, err := engine.NewSession(w.chance)
+	until := w.now.Add(engine.SessionLifetime)
+	w.sessions[token.Digest()] = sessionOf{of, until}
+	return token, until, err
+}
+
+// owner is whose session it is.
+func (w *world) owner(token engine.Digest) (engine.Email, error) {
+	s, ok := w.sessions[token]
+	if !ok || !w.now.Before(s.until) {
+		return engine.Email{}, &engine.Error{Code: engine.CodeInvalidSession}
+	}
+	return s.email, nil
+}
+
+func (w *world) CloseSession(token engine.Digest) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ask("sign-out"); err != nil {
+		return err
+	}
+	_, err := w.owner(token)
+	delete(w.sessions, token)
+	return err
+}
+
+func (w *world) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of, err := w.owner(token)
+	return append([]engine.KeyRecord(nil), w.keys[of]...), err
+}
+
+func (w *world) CreateKey(token engine.Digest, name string) (engine.KeyRecord, engine.Secret, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ask("key " + name); err != nil {
+		return engine.KeyRecord{}, engine.Secret{}, err
+	}
+	of, err := w.owner(token)
+	if err != nil {
+		return engine.KeyRecord{}, engine.Secret{}, err
+	}
+	active := 0
+	for _, key := range w.keys[of] {
+		if key.Active() {
+			active++
+		}
+	}
+	if active >= engine.KeysActiveMax {
+		return engine.KeyRecord{}, engine.Secret{}, &engine.Error{Code: engine.CodeKeyLimitReached}
+	}
+	secret, err := engine.NewKey(w.chance, engine.KeyPrefixTest)
+	key := engine.KeyRecord{ID: fmt.Sprintf("key_%d", len(w.keys[of])+1), Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: w.now}
+	w.keys[of] = append(w.keys[of], key)
+	return key, secret, err
+}
+
+func (w *world) RevokeKey(token engine.Digest, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ask("revoke " + id); err != nil {
+		return err
+	}
+	of, err := w.owner(token)
+	if err != nil {
+		return err
+	}
+	for i := range w.keys[of] {
+		if key := &w.keys[of][i]; key.ID == id {
+			if key.Active() {
+				key.RevokedAt = w.now
+			}
+			return nil
+		}
+	}
+	return &engine.Error{Code: engine.CodeNotFound}
+}
+
+func (w *world) Usage(token engine.Digest) (engine.Verdict, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.owner(token)
+	return engine.Verdict{
+		Day:    engine.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
+		Minute: engine.Window{Limit: 60, Remaining: 58, Reset: w.now.Add(31500 * time.Millisecond)},
+	}, err
+}
+
+func (w *world) KeyUsage(engine.Digest) (engine.Verdict, error) {
+	if w.suspended {
+		return engine.Verdict{}, &engine.Error{Code: engine.CodeAccountSuspended}
+	}
+	return engine.Verdict{}, nil
+}
+
+// browser keeps cookies as browsers do, and everything that it saw.
+type browser struct {
+	w       *world
+	root    string // /account or /en/account
+	headers map[string]string
+	jar     []*http.Cookie
+	page    *seen // the newest
+	all     []*seen
+}
+
+// seen is one answer.
+type seen struct {
+	method, path string
+	status       int
+	header       http.Header
+	body         string
+	at           time.Time
+}
+
+func (w *world) browser(language pages.Language) *browser {
+	return &browser{w: w, root: language.Path("/account"), headers: map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "https://tasas.example.do"}}
+}
+
+func (b *browser) get(path string) *seen { return b.send(http.MethodGet, path, nil) }
+
+func (b *browser) send(method, path string, form url.Values) *seen {
+	b.w.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	request.Host, request.RemoteAddr = "tasas.example.do", "192.0.2.7:0"
+	request.Header.Set("X-Request-Id", "a1b2c3d4e5f60718")
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for name, value := range b.headers {
+			request.Header.Set(name, value)
+		}
+	}
+	for _, c := range b.jar {
+		if request.URL.Path == c.Path || strings.HasPrefix(request.URL.Path, c.Path+"/") {
+			request.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		}
+	}
+	answer := httptest.NewRecorder()
+	b.w.mux.ServeHTTP(answer, request)
+	for _, c := range answer.Result().Cookies() {
+		b.keep(c)
+	}
+	b.page = &seen{method, path, answer.Code, answer.Header(), answer.Body.String(), b.w.clock()}
+	b.all = append(b.all, b.page)
+	return b.page
+}
+
+func (b *browser) keep(c *http.Cookie) {
+	for i, old := range b.jar {
+		if old.Name == c.Name && old.Path == c.Path {
+			b.jar = append(b.jar[:i:i], b.jar[i+1:]...)
+			break
+		}
+	}
+	if c.MaxAge > 0 {
+		b.jar = append(b.jar, c)
+	}
+}
+
+// cookie is the value of a cookie, "" when there is none.
+func (b *browser) cookie(name string) string {
+	for _, c := range b.jar {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+var formPattern = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
+var hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// form is what the page's form for a path sends, the typed fields beside the hidden ones.
+func (b *browser) form(path string, typed url.Values) url.Values {
+	b.w.t.Helper()
+	for _, found := range formPattern.FindAllStringSubmatch(b.page.body, -1) {
+		if found[1] != b.root+path {
+			continue
+		}
+		values := url.Values{}
+		for _, hidden := range hiddenPattern.FindAllStringSubmatch(found[0], -1) {
+			values.Set(hidden[1], hidden[2])
+		}
+		for name := range typed {
+			values.Set(name, typed.Get(name))
+		}
+		return values
+	}
+	b.w.t.Fatalf("no form for %s in\n%s", b.root+path, b.page.main())
+	return nil
+}
+
+// submit sends the page's form for a path.
+func (b *browser) submit(path string, typed ...string) *seen {
+	b.w.t.Helper()
+	values := url.Values{}
+	for i := 0; i < len(typed); i += 2 {
+		values.Set(typed[i], typed[i+1])
+	}
+	return b.send(http.MethodPost, b.root+path, b.form(path, values))
+}
+
+// follow gets where an answer sends the browser.
+func (b *browser) follow() *seen {
+	b.w.t.Helper()
+	if b.page.status != http.StatusSeeOther {
+		b.w.t.Fatalf("%s %s: %d, want 303\n%s", b.page.method, b.page.path, b.page.status, b.page.main())
+	}
+	return b.get(b.page.header.Get("Location"))
+}
+
+// signIn goes the way from an address to the keys.
+func (b *browser) signIn(email string) *browser {
+	b.w.t.Helper()
+	b.get(b.root)
+	b.submit("/codes", "email", email)
+	b.follow()
+	b.submit("/sessions", "code", goodCode, "email", email)
+	if b.follow(); b.page.status != http.StatusOK || !strings.Contains(b.page.body, `action="`+b.root+`/signout"`) {
+		b.w.t.Fatalf("not signed in: %d\n%s", b.page.status, b.page.main())
+	}
+	return b
+}
+
+var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>\n(.*)\n</main>`)
+
+// main is the page without its frame.
+func (s *seen) main() string {
+	if found := mainPattern.FindStringSubmatch(s.body); found != nil {
+		return found[1]
+	}
+	return s.body
+}
+
+var secretPattern = regexp.MustCompile(`tasard_test_[0-9A-Za-z]+`)

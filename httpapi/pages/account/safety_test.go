@@ -1,0 +1,367 @@
+package account
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+// TestSecrets_AreSeenOnce: a key is in the answer that made it and nowhere else: no later page, address, cookie or log. Sessions and
+// codes are in no page, address or log.
+func TestSecrets_AreSeenOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.browser(pages.Spanish).signIn("ana@example.do")
+	token := b.cookie(sessionCookie)
+	made := b.submit("/keys", "name", "servidor")
+	secret := secretPattern.FindString(made.body)
+	if made.status != http.StatusCreated || secret == "" || strings.Count(made.body, secret) != 2 {
+		t.Fatalf("%d, the key is %q in\n%s", made.status, secret, made.main())
+	}
+	b.get(b.root)
+	b.submit("/keys/key_1/revoke")
+	b.follow()
+	b.submit("/signout")
+	b.follow()
+	for _, page := range b.all {
+		text := page.path + page.body
+		for name, values := range page.header {
+			if name == "Set-Cookie" {
+				text += strings.ReplaceAll(strings.Join(values, " "), token, "")
+			} else {
+				text += strings.Join(values, " ")
+			}
+		}
+		for _, hidden := range []string{secret, token, goodCode} {
+			if strings.Contains(text, hidden) && (page != made || hidden != secret) {
+				t.Errorf("%s %s shows %s", page.method, page.path, hidden)
+			}
+		}
+		if page.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s: Cache-Control %q", page.method, page.path, page.header.Get("Cache-Control"))
+		}
+	}
+	for _, hidden := range []string{secret, token, goodCode, "ana@example.do"} {
+		if strings.Contains(w.logs.String(), hidden) {
+			t.Errorf("the log has %s:\n%s", hidden, w.logs)
+		}
+	}
+	for _, told := range []string{"POST /account/codes", "POST /account/sessions", "POST /account/keys", "POST /account/keys/{id}/revoke", "POST /account/signout", "network=192.0.2.0/24", "requestId=a1b2c3d4e5f60718"} {
+		if !strings.Contains(w.logs.String(), told) {
+			t.Errorf("the log lacks %s:\n%s", told, w.logs)
+		}
+	}
+}
+
+// TestKeyForm_IsGoodOnce: loading the page of a new key again, or a second click, makes no second key and shows none.
+func TestKeyForm_IsGoodOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.browser(pages.Spanish).signIn("ana@example.do")
+	form := b.form("/keys", nil)
+	var clicks sync.WaitGroup
+	statuses := make(chan int, 8)
+	for range cap(statuses) {
+		one := *b
+		one.all = nil
+		clicks.Go(func() { statuses <- one.send(http.MethodPost, "/account/keys", form).status })
+	}
+	clicks.Wait()
+	close(statuses)
+	counts := map[int]int{}
+	for status := range statuses {
+		counts[status]++
+	}
+	if counts[http.StatusCreated] != 1 || counts[http.StatusConflict] != 7 {
+		t.Errorf("statuses %v", counts)
+	}
+	again := b.send(http.MethodPost, "/account/keys", form)
+	hold(t, "fault-used.es", again)
+	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[must(engine.ParseEmail("ana@example.do"))]) != 1 {
+		t.Errorf("%d, keys %v", again.status, w.keys)
+	}
+	if fresh := b.submit("/keys"); fresh.status != http.StatusCreated {
+		t.Errorf("the form of the refusal: %d", fresh.status)
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// TestS11_CrossSite: what a page of another site can make a browser send does nothing.
+func TestS11_CrossSite(t *testing.T) {
+	const fetchSite, origin = "Sec-Fetch-Site", "Origin"
+	for name, c := range map[string]struct {
+		headers map[string]string
+		public  string
+		taken   bool
+	}{
+		"a program":                  {map[string]string{}, "", true},
+		"own page":                   {map[string]string{fetchSite: "same-origin", origin: "https://tasas.example.do"}, "", true},
+		"own page, hidden referrer":  {map[string]string{fetchSite: "same-origin", origin: "null"}, "", true},
+		"own page, old browser":      {map[string]string{origin: "https://Tasas.example.do"}, "", true},
+		"typed by hand":              {map[string]string{fetchSite: "none"}, "", true},
+		"behind a proxy":             {map[string]string{origin: "https://public.example.do"}, "https://public.example.do", true},
+		"foreign page":               {map[string]string{fetchSite: "cross-site", origin: "https://evil.example"}, "", false},
+		"foreign page, old browser":  {map[string]string{origin: "https://evil.example"}, "https://public.example.do", false},
+		"sister page":                {map[string]string{fetchSite: "same-site", origin: "https://blog.example.do"}, "", false},
+		"sister page, old browser":   {map[string]string{origin: "https://blog.example.do"}, "", false},
+		"another port":               {map[string]string{origin: "https://tasas.example.do:8443"}, "", false},
+		"a name that begins alike":   {map[string]string{origin: "https://tasas.example.do.evil.example"}, "", false},
+		"sandboxed page":             {map[string]string{origin: "null"}, "", false},
+		"foreign page that lies":     {map[string]string{fetchSite: "cross-site", origin: "https://tasas.example.do"}, "", false},
+		"what no browser would send": {map[string]string{fetchSite: "same-Origin"}, "", false},
+	} {
+		w := newWorld(t, func(config *Config) { config.PublicURL = c.public })
+		b := w.browser(pages.Spanish).signIn("ana@example.do")
+		b.headers, w.asked = c.headers, nil
+		got := b.submit("/keys")
+		if c.taken != (got.status == http.StatusCreated) || c.taken != (len(w.asked) == 1) || !c.taken && got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d, asked %q", name, got.status, w.asked)
+		}
+	}
+}
+
+// TestS11_Forms: a form is taken with its own token, of this browser and for this purpose, in a body of the right kind.
+func TestS11_Forms(t *testing.T) {
+	w := newWorld(t, nil)
+	eva := w.browser(pages.Spanish).signIn("eva@example.do")
+	foreign := eva.form("/keys", nil).Get(formField)
+	b := w.browser(pages.Spanish).signIn("ana@example.do")
+	own := b.form("/signout", nil).Get(formField)
+	for name, token := range map[string]string{
+		"none": "", "rubbish": "x", "zeros": strings.Repeat("A", 43), "foreign": foreign, "of another purpose": own,
+		"changed": b.form("/keys", nil).Get(formField)[:42] + "!",
+	} {
+		w.asked = nil
+		got := b.send(http.MethodPost, "/account/keys", url.Values{formField: {token}, "name": {"servidor"}})
+		if got.status != http.StatusForbidden || len(w.asked) > 0 || !strings.Contains(got.body, `value="servidor"`) {
+			t.Errorf("%s: %d, asked %q", name, got.status, w.asked)
+		}
+	}
+	late := b.form("/signout", nil)
+	w.pass(formLifetime)
+	w.sessions[engine.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{must(engine.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
+	if got := b.send(http.MethodPost, "/account/signout", late); got.status != http.StatusForbidden {
+		t.Errorf("an old form: %d", got.status)
+	}
+	good := b.form("/keys", nil)
+	b.headers["Content-Type"] = "text/plain"
+	if got := b.send(http.MethodPost, "/account/keys", good); got.status != http.StatusBadRequest {
+		t.Errorf("as text: %d", got.status)
+	}
+	delete(b.headers, "Content-Type")
+	if got := b.send(http.MethodPost, "/account/keys?"+good.Encode(), url.Values{}); got.status != http.StatusForbidden {
+		t.Errorf("in the URL: %d", got.status)
+	}
+	good.Set("name", strings.Repeat("x", formBytesMax))
+	if got := b.send(http.MethodPost, "/account/keys", good); got.status != http.StatusBadRequest {
+		t.Errorf("too long: %d", got.status)
+	}
+}
+
+// TestForms_WithoutCookies: a browser that keeps none is told so, and gets nothing done.
+func TestForms_WithoutCookies(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.browser(pages.Spanish)
+	b.get(b.root)
+	b.jar = nil
+	got := b.submit("/codes", "email", "ana@example.do")
+	if got.status != http.StatusForbidden || len(w.asked) > 0 || !strings.Contains(got.body, `value="ana@example.do"`) {
+		t.Errorf("%d, asked %q", got.status, w.asked)
+	}
+	hold(t, "fault-stale.es", got)
+	b.jar = nil
+	if got = b.send(http.MethodPost, "/account/sessions", url.Values{"email": {"ana@example.do"}, "code": {goodCode}}); got.status != http.StatusForbidden || len(w.asked) > 0 {
+		t.Errorf("%d, asked %q", got.status, w.asked)
+	}
+	for _, path := range []string{"/account/keys", "/account/keys/key_1/revoke"} {
+		if got = b.send(http.MethodPost, path, url.Values{}); got.status != http.StatusForbidden || len(w.asked) > 0 {
+			t.Errorf("%s without a session: %d, asked %q", path, got.status, w.asked)
+		}
+	}
+}
+
+// TestCookies: their attributes, with https and without, and that signing out takes them away.
+func TestCookies(t *testing.T) {
+	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-"} {
+		b := newWorld(t, func(c *Config) { c.PublicURL = public }).browser(pages.English)
+		b.signIn("ana@example.do")
+		set := map[string]int{} // what was set, by attributes
+		for _, page := range b.all {
+			for _, line := range page.header.Values("Set-Cookie") {
+				c := must(http.ParseSetCookie(line))
+				if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != (prefix != "") || c.Domain != "" {
+					t.Errorf("%q: %s", public, line)
+				}
+				set[strings.Join([]string{c.Name, c.Path, (time.Duration(c.MaxAge) * time.Second).String()}, " ")]++
+			}
+		}
+		for _, path := range []string{"/account", "/en/account"} {
+			for _, want := range []string{prefix + loginCookie + " " + path + " 1h0m0s", prefix + loginCookie + " " + path + " 11m0s", prefix + loginCookie + " " + path + " -1s", prefix + sessionCookie + " " + path + " 15m0s"} {
+				if set[want] != 1 {
+					t.Errorf("%q: %s was set %d times: %v", public, want, set[want], set)
+				}
+			}
+		}
+		if len(set) != 8 || len(b.jar) != 2 {
+			t.Errorf("%q: %v, kept %v", public, set, b.jar)
+		}
+		// The other language has the same session.
+		b.root = "/account"
+		if b.get(b.root); !strings.Contains(b.page.body, `action="/account/signout"`) {
+			t.Errorf("%q: no session in the other language", public)
+		}
+		b.submit("/signout")
+		if len(b.jar) != 0 {
+			t.Errorf("%q: kept %v", public, b.jar)
+		}
+	}
+}
+
+// TestCookies_TwoOfOneName: a sister site can plant a second session beside ours; neither counts then.
+func TestCookies_TwoOfOneName(t *testing.T) {
+	w := newWorld(t, nil)
+	eva := w.browser(pages.Spanish).signIn("eva@example.do")
+	b := w.browser(pages.Spanish).signIn("ana@example.do")
+	b.jar = append(eva.jar[:1:1], b.jar...)
+	if b.get(b.root); strings.Contains(b.page.body, "signout") {
+		t.Errorf("signed in with two sessions:\n%s", b.page.main())
+	}
+}
+
+// TestSession_Ends: after a quarter of an hour, or when somebody else closed it, the page asks for an address again.
+func TestSession_Ends(t *testing.T) {
+	for name, end := range map[string]func(b *browser){
+		"by time":   func(b *browser) { b.w.pass(engine.SessionLifetime) },
+		"elsewhere": func(b *browser) { clear(b.w.sessions) },
+	} {
+		b := newWorld(t, nil).browser(pages.Spanish).signIn("ana@example.do")
+		end(b)
+		b.get(b.root)
+		if b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
+			t.Errorf("%s: %d, kept %v\n%s", name, b.page.status, b.jar, b.page.main())
+		}
+		if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther {
+			t.Errorf("%s: the form of that page: %d", name, b.page.status)
+		}
+	}
+}
+
+// TestSignOut_WhenTheLogCannotBeWritten: the browser forgets the session all the same, and the operator is told.
+func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
+	b := newWorld(t, nil).browser(pages.Spanish).signIn("ana@example.do")
+	b.w.fault = planted()["read_only"]
+	b.submit("/signout")
+	if b.follow(); b.cookie(sessionCookie) != "" || !strings.Contains(b.w.logs.String(), "level=WARN") {
+		t.Errorf("kept %v\n%s", b.jar, b.w.logs)
+	}
+}
+
+// TestPaths: a form's path that is typed, or opened again, leads back; nothing that a link says gets onto the page.
+func TestPaths(t *testing.T) {
+	b := newWorld(t, nil).browser(pages.English)
+	for path, want := range map[string]string{
+		"/codes": "/en/account", "/sessions": "/en/account", "/keys": "/en/account", "/keys/key_1/revoke": "/en/account", "/signout": "/en/account", "/code": "/en/account",
+	} {
+		if got := b.get(b.root + path); got.status != http.StatusSeeOther || got.header.Get("Location") != want {
+			t.Errorf("%s: %d to %q", path, got.status, got.header.Get("Location"))
+		}
+	}
+	plain, noted := b.get(b.root).main(), b.get(b.root+"?done=out&x=planted").main()
+	if strings.Contains(noted, "planted") || noted == plain {
+		t.Errorf("the note:\n%s", noted)
+	}
+	for _, query := range []string{"?done=planted", "?email=planted@example.do", "?done="} {
+		if got := b.get(b.root + query).main(); strings.Contains(got, "planted") || strings.Contains(got, "notice good") {
+			t.Errorf("%s:\n%s", query, got)
+		}
+	}
+	b.signIn("ana@example.do")
+	if got := b.get(b.root + "/code"); got.status != http.StatusSeeOther {
+		t.Errorf("the code's page with a session: %d", got.status)
+	}
+}
+
+// TestForms_Room: only so many owners are remembered, and those that are too old make room.
+func TestForms_Room(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	f := newForms([32]byte{}, func() time.Time { return now })
+	of := func(n int) owner { return owner{byte(n), byte(n >> 8)} }
+	for n := range spentMax {
+		if got := f.spend(f.issue("key", of(n)), "key", of(n)); got != spentNow {
+			t.Fatalf("%d: %d", n, got)
+		}
+	}
+	token := f.issue("key", of(spentMax))
+	if got := f.spend(token, "key", of(spentMax)); got != noRoom {
+		t.Errorf("one more: %d", got)
+	}
+	if got := f.spend(f.issue("key", of(1)), "key", of(1)); got != spentNow {
+		t.Errorf("one that is remembered: %d", got)
+	}
+	now = now.Add(formLifetime)
+	if got := f.spend(f.issue("key", of(spentMax)), "key", of(spentMax)); got != spentNow || len(f.spent) != 1 {
+		t.Errorf("an hour later: %d, %d are remembered", got, len(f.spent))
+	}
+	if got := f.spend(token, "key", of(spentMax)); got != notSpent {
+		t.Errorf("an old token: %d", got)
+	}
+}
+
+// TestForms_OlderOnesGoWithIt: what was shown before a form was spent opens nothing more.
+func TestForms_OlderOnesGoWithIt(t *testing.T) {
+	f := newForms([32]byte{1}, func() time.Time { return time.Unix(1<<30, 0) })
+	older, newer := f.issue("key", owner{}), f.issue("key", owner{})
+	if f.spend(newer, "key", owner{}) != spentNow || f.spend(older, "key", owner{}) != spentBefore || f.spend(newer, "key", owner{}) != spentBefore {
+		t.Error("spent twice")
+	}
+	if other := newForms([32]byte{2}, f.clock); other.good(older, "key", owner{}) {
+		t.Error("a token of another process is good")
+	}
+}
+
+// TestReadLogin takes what text gives, and nothing else.
+func TestReadLogin(t *testing.T) {
+	number := strings.Repeat("0f", loginNumberBytes)
+	for _, l := range []login{{number: number}, {number, must(engine.ParseEmail("ana@example.do"))}} {
+		if got, ok := readLogin(l.text()); !ok || got != l {
+			t.Errorf("%q reads as %v, %v", l.text(), got, ok)
+		}
+	}
+	for _, text := range []string{"", ".", number, number[2:] + ".", "x" + number[1:] + ".", number + ".%", number + ".YQ", number + "." + "YUBiLmRvCg"} {
+		if got, ok := readLogin(text); ok {
+			t.Errorf("%q reads as %v", text, got)
+		}
+	}
+}
+
+// TestNew_Refuses what it can't work with.
+func TestNew_Refuses(t *testing.T) {
+	public := pages.New(pages.Config{Clock: func() time.Time { return time.Time{} }, Catalogue: engine.DefaultCatalogue()})
+	if _, err := New(Config{Frame: public.Frame(), Random: iotest.ErrReader(errors.New("planted"))}); err == nil || !strings.Contains(err.Error(), "planted") {
+		t.Errorf("no chance: %v", err)
+	}
+	if _, err := New(Config{Frame: public.Frame(), PublicURL: "http://[::1"}); err == nil {
+		t.Error("a bad address is taken")
+	}
+}
+
+// TestRandom_RunsOut: a page that can't draw a number is a 500, not a page with a guessable one.
+func TestRandom_RunsOut(t *testing.T) {
+	w := newWorld(t, nil)
+	w.pages.config.Random = iotest.ErrReader(errors.New("planted"))
+	if got := w.browser(pages.Spanish).get("/account"); got.status != http.StatusInternalServerError {
+		t.Errorf("%d", got.status)
+	}
+}

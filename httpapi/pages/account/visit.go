@@ -1,0 +1,157 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+const (
+	formBytesMax = 4 << 10
+	formField    = "form" // the token
+)
+
+// visit is one request with what its browser holds.
+type visit struct {
+	p *Pages
+	w http.ResponseWriter
+	r *pages.Request
+
+	login   login
+	known   bool // login was sent
+	session engine.Secret
+	inside  bool       // session was sent; whether it opens anything the accounts tell
+	sent    url.Values // what a form sent in its body
+}
+
+// visited hands a handler the request with its cookies.
+func (p *Pages) visited(handle func(*visit)) pages.Handler {
+	return func(w http.ResponseWriter, r *pages.Request) {
+		v := &visit{p: p, w: w, r: r}
+		v.login, v.known = readLogin(p.cookie(r.Request, loginCookie))
+		v.session, v.inside = p.session(r.Request)
+		w.Header().Set("Cache-Control", "no-store")
+		handle(v)
+	}
+}
+
+// posted is visited for forms: what no form of ours sends, and what a page of another site sends, is refused unread.
+func (p *Pages) posted(handle func(*visit)) pages.Handler {
+	return p.visited(func(v *visit) {
+		kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/x-www-form-urlencoded" || p.fromElsewhere(v.r.Request) {
+			p.config.Frame.BadRequest(v.w, v.r)
+			return
+		}
+		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, formBytesMax)
+		if err := v.r.ParseForm(); err != nil {
+			p.config.Frame.BadRequest(v.w, v.r)
+			return
+		}
+		v.sent = v.r.PostForm //nolint:forbidigo // what was read from this request's body; not http.PostForm, which sends one
+		handle(v)
+	})
+}
+
+// field is what was typed, without blanks around it. Only the body counts: nothing is taken from a URL.
+func (v *visit) field(name string) string { return strings.TrimSpace(v.sent.Get(name)) }
+
+// digits is field without the blanks and hyphens that people put into numbers.
+func (v *visit) digits(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || c == '-' {
+			return -1
+		}
+		return c
+	}, v.field(name))
+}
+
+// owner is whom the forms of this browser belong to: its session, or else the number that it has on its way to one.
+func (v *visit) owner() owner {
+	if v.inside {
+		return owner(v.session.Digest())
+	}
+	return sha256.Sum256([]byte(v.login.number))
+}
+
+// token makes the token of a form.
+func (v *visit) token(purpose string) string { return v.p.forms.issue(purpose, v.owner()) }
+
+// mayLogIn tells whether the form came with a good token of this browser.
+func (v *visit) mayLogIn(purpose string) bool {
+	return (v.known || v.inside) && v.p.forms.good(v.sent.Get(formField), purpose, v.owner())
+}
+
+// remember gives the browser a number for its forms, if it has none, and the address that it asked a code for, if one is given.
+func (v *visit) remember(email engine.Email) error {
+	if v.known && email.IsZero() {
+		return nil
+	}
+	if !v.known {
+		var number [loginNumberBytes]byte
+		if _, err := io.ReadFull(v.p.config.Random, number[:]); err != nil {
+			return fmt.Errorf("draw a number for a browser: %w", err)
+		}
+		v.login, v.known = login{number: hex.EncodeToString(number[:])}, true
+	}
+	lifetime := formLifetime
+	if !email.IsZero() {
+		v.login.email, lifetime = email, loginLifetime
+	}
+	v.p.setCookie(v.w, loginCookie, v.login.text(), lifetime)
+	return nil
+}
+
+// goTo ends a request with another page, named by its Spanish path, in the language of this one.
+func (v *visit) goTo(page string) {
+	v.w.Header().Set("Location", v.r.Language.Path(page))
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// write answers a page of the account.
+func (v *visit) write(body *pages.Body, status int, title titles, data any) {
+	v.p.config.Frame.Write(v.w, v.r, &pages.Document{
+		Body: body, Data: data, Title: title[v.r.Language], Status: status, Section: rootPage, NoIndex: true,
+		Styles: []string{styleAsset}, Scripts: []string{scriptAsset},
+	})
+}
+
+// titles are a page's title in each language.
+type titles map[pages.Language]string
+
+// log writes down what happened on the way to a key, never who or what it was asked with. Refusals for load or for a limit are left
+// out, as the API does.
+func (v *visit) log(operation string, status int, refused engine.Code) {
+	switch refused {
+	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable:
+		return
+	}
+	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
+		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
+		slog.String("code", string(refused)), slog.String("network", networkOf(v.r.Address)))
+}
+
+// networkOf is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one.
+func networkOf(addr netip.Addr) string {
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil || !addr.IsValid() {
+		return "unknown"
+	}
+	return network.String()
+}
