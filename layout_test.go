@@ -86,6 +86,8 @@ func ownedLibraries() map[string][]string {
 		"github.com/coreos/go-systemd/v22":        {"."}, // how a service manager is told
 		"github.com/spf13/pflag":                  {"."},
 		"github.com/BurntSushi/toml":              {"."},
+		"github.com/modelcontextprotocol/go-sdk":  {"httpapi/mcp"},
+		"github.com/google/jsonschema-go":         {"httpapi/mcp"}, // the SDK's schemas of parameters
 	}
 }
 
@@ -98,13 +100,14 @@ func testLibraries() []string {
 // folder speaks to. The program may not import them.
 func ownedTestLibraries() map[string][]string {
 	return map[string][]string{
-		"github.com/emersion/go-smtp":       {"actors/mail", "."},
-		"github.com/emersion/go-sasl":       {"actors/mail", "."},
-		"github.com/anishathalye/porcupine": {"actors", "bench/faults"},
-		"github.com/hanwen/go-fuse/v2":      {"bench/faults"},           // a file system that loses what was not synced
-		"golang.org/x/sys":                  {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
-		"golang.org/x/net":                  {"bench"},                  // reads the report's page
-		"github.com/xuri/excelize/v2":       {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
+		"github.com/emersion/go-smtp":            {"actors/mail", "."},
+		"github.com/emersion/go-sasl":            {"actors/mail", "."},
+		"github.com/modelcontextprotocol/go-sdk": {"."}, // a client for tasard mcp
+		"github.com/anishathalye/porcupine":      {"actors", "bench/faults"},
+		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
+		"golang.org/x/sys":                       {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
+		"golang.org/x/net":                       {"bench"},                  // reads the report's page
+		"github.com/xuri/excelize/v2":            {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
 		// The OpenAPI document: read as it was written, and an opinion on answers that is not ours.
 		"go.yaml.in/yaml/v3":                       {"httpapi/contract"},
 		"github.com/santhosh-tekuri/jsonschema/v6": {"httpapi/contract", "httpapi"},

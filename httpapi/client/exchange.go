@@ -33,11 +33,10 @@ func (c *Client) get(path string, query url.Values) *call {
 	return &call{method: http.MethodGet, path: path, query: query, secret: string(c.config.Key), repeatable: true}
 }
 
-// lostError is a call without an answer: the connection did not come about, or broke.
-type lostError struct{ err error }
+// ErrNoAnswer is in the errors of requests that were not answered: the connection did not come about, or broke.
+var ErrNoAnswer = errors.New("no answer")
 
-func (e *lostError) Error() string { return "no answer: " + e.err.Error() }
-func (e *lostError) Unwrap() error { return e.err }
+func noAnswer(err error) error { return fmt.Errorf("%w: %w", ErrNoAnswer, err) }
 
 // once sends a call one time, and returns the body of its answer.
 func (c *Client) once(ctx context.Context, q *call) ([]byte, error) {
@@ -51,12 +50,12 @@ func (c *Client) once(ctx context.Context, q *call) ([]byte, error) {
 		if errors.As(err, &sent) {
 			err = sent.Err
 		}
-		return nil, &lostError{err}
+		return nil, noAnswer(err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.config.BodyMax+1))
 	if err != nil {
-		return nil, &lostError{fmt.Errorf("the body breaks off after %d bytes: %w", len(body), err)}
+		return nil, noAnswer(fmt.Errorf("the body breaks off after %d bytes: %w", len(body), err))
 	}
 	c.last.Store(readHead(response))
 	if int64(len(body)) > c.config.BodyMax {

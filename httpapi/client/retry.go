@@ -39,7 +39,6 @@ func (c *Client) patiently(ctx context.Context, q *call) ([]byte, error) {
 // pause is how long to wait before one more try; false when there must be none.
 func (c *Client) pause(q *call, err error, tries int) (time.Duration, bool) {
 	var refused *Error
-	var lost *lostError
 	switch {
 	case errors.As(err, &refused) && refused.Code == CodeCodeTooSoon:
 		return 0, false // a code is on its way, and the next would void it (K2)
@@ -49,7 +48,7 @@ func (c *Client) pause(q *call, err error, tries int) (time.Duration, bool) {
 		return refused.RetryAfter, true
 	case errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable && refused.RetryAfter > 0:
 		return refused.RetryAfter + c.chance(refused.RetryAfter/4), true // it refuses many at once: not all come back at once
-	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError, errors.As(err, &lost):
+	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError, errors.Is(err, ErrNoAnswer):
 		most := min(pauseMost, pauseFirst<<min(tries, 10))
 		return most/2 + c.chance(most/2), q.repeatable
 	}
@@ -79,8 +78,7 @@ func endsWithin(ctx context.Context, wait time.Duration) bool {
 
 // explain tells who sent something that he can't take back what is unknown.
 func (q *call) explain(err error) error {
-	var lost *lostError
-	if q.repeatable || !errors.As(err, &lost) {
+	if q.repeatable || !errors.Is(err, ErrNoAnswer) {
 		return err
 	}
 	return fmt.Errorf("%w; it may have been done: look before you send it again", err)

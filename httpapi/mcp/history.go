@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tasard/tasard/httpapi/client"
+)
+
+const (
+	rowsUsual = 100
+	rowsMost  = 200 // a page of the node
+	rowsTold  = 10  // one by one in the text
+)
+
+// historyInput is what rate_history takes.
+type historyInput struct {
+	Currency    string         `json:"currency" jsonschema:"the foreign currency, three capital letters such as USD; list_currencies has all"`
+	From        string         `json:"from,omitempty" jsonschema:"first day, YYYY-MM-DD, at most 365 before the last; without it the six days before the last"`
+	To          string         `json:"to,omitempty" jsonschema:"last day, YYYY-MM-DD; today if it is not given"`
+	Institution string         `json:"institution,omitempty" jsonschema:"only this institution, by its id from list_institutions; a long range is too long without one"`
+	Channel     client.Channel `json:"channel,omitempty" jsonschema:"only this way of doing it"`
+	Kind        client.Kind    `json:"kind,omitempty" jsonschema:"only commercial rates, or only the official reference"`
+	Limit       int            `json:"limit,omitempty" jsonschema:"how many rows, the newest ones, 1 to 200; 100 if it is not given"`
+}
+
+// row is the last rate of a day.
+type row struct {
+	Date          string          `json:"date"`
+	InstitutionID string          `json:"institutionId"`
+	Channel       client.Channel  `json:"channel"`
+	Kind          client.Kind     `json:"kind"`
+	Compra        *client.Decimal `json:"compra" jsonschema:"what the institution paid for one unit"`
+	Venta         *client.Decimal `json:"venta" jsonschema:"what the institution asked for one unit"`
+}
+
+// days are the answer of rate_history.
+type days struct {
+	about
+	Currency string `json:"currency"`
+	Total    int    `json:"total" jsonschema:"how many rows the range has; when it is more than there are in rows, the oldest are left out"`
+	Rows     []row  `json:"rows" jsonschema:"oldest first"`
+}
+
+// query is the input as the client takes it.
+func (in *historyInput) query() (client.HistoryQuery, error) {
+	limit, err := pick(in.Limit, rowsUsual, rowsMost)
+	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
+	for text, into := range map[string]*client.Date{in.From: &q.From, in.To: &q.To} {
+		if text == "" || err != nil {
+			continue
+		}
+		*into, err = client.ReadDate(text)
+	}
+	return q, err
+}
+
+func (s *Server) history(ctx context.Context, in historyInput) (*days, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.client.History(ctx, q)
+	if err == nil && page.Meta.Total > q.Limit { // days come oldest first: the newest are at the end
+		q.Cursor = page.Meta.Total - q.Limit
+		page, err = s.client.History(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &days{about: s.about(&page.Meta), Currency: in.Currency, Total: page.Meta.Total, Rows: []row{}}
+	for i := range page.Data {
+		d := &page.Data[i]
+		found.Rows = append(found.Rows, row{d.Date.String(), d.InstitutionID, d.Channel, d.Kind, d.Buy, d.Sell})
+	}
+	return found, nil
+}
+
+// text is the days for people: each row where there are few, else what stands out.
+func (d *days) text() string {
+	var text strings.Builder
+	if len(d.Rows) == 0 {
+		fmt.Fprintf(&text, "No rates of %s in these days. list_currencies tells for which currencies there are rates, list_institutions who publishes them.\n", d.Currency)
+		return text.String() + d.lines()
+	}
+	fmt.Fprintf(&text, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
+	if d.Total > len(d.Rows) {
+		text.WriteString("The oldest are left out: ask for an institution, or for fewer days.\n")
+	}
+	if len(d.Rows) <= rowsTold {
+		for i := range d.Rows {
+			r := &d.Rows[i]
+			fmt.Fprintf(&text, "%s %s: compra %s, venta %s\n", r.Date, r.name(), told(r.Compra), told(r.Venta))
+		}
+		return text.String() + d.lines()
+	}
+	for _, kind := range []client.Kind{client.Commercial, client.Reference} {
+		d.extremes(&text, kind, "compra", func(r *row) *client.Decimal { return r.Compra })
+		d.extremes(&text, kind, "venta", func(r *row) *client.Decimal { return r.Venta })
+	}
+	return text.String() + d.lines()
+}
+
+// extremes tells the lowest and the highest value of a side. Rates of different kinds are not compared.
+func (d *days) extremes(text *strings.Builder, kind client.Kind, name string, side func(*row) *client.Decimal) {
+	var low, high *row
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		value := side(r)
+		if r.Kind != kind || value == nil {
+			continue
+		}
+		if low == nil || value.Cmp(*side(low)) < 0 {
+			low = r
+		}
+		if high == nil || value.Cmp(*side(high)) > 0 {
+			high = r
+		}
+	}
+	if low != nil {
+		fmt.Fprintf(text, "%s %s: lowest %s (%s, %s), highest %s (%s, %s)\n", kind, name, *side(low), low.name(), low.Date, *side(high), high.name(), high.Date)
+	}
+}
+
+// name is who published a row, and how.
+func (r *row) name() string {
+	if r.Channel == client.Unspecified {
+		return r.InstitutionID
+	}
+	return r.InstitutionID + " " + string(r.Channel)
+}
+
+// told is a side for people.
+func told(side *client.Decimal) string {
+	if side == nil {
+		return "none"
+	}
+	return string(*side)
+}

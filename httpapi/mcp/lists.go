@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tasard/tasard/httpapi/client"
+)
+
+// nothing is what a tool without parameters takes.
+type nothing struct{}
+
+// currencies are the answer of list_currencies.
+type currencies struct {
+	about
+	Currencies []client.Currency `json:"currencies" jsonschema:"quoteCount counts published rates, currentQuoteCount those that have not expired"`
+}
+
+func (s *Server) listCurrencies(ctx context.Context, _ nothing) (*currencies, error) {
+	list, err := s.client.Currencies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &currencies{s.about(nil), list}, nil
+}
+
+// text is the currencies for people, those without current rates last.
+func (c *currencies) text() string {
+	var with, without []string
+	for i := range c.Currencies {
+		one := &c.Currencies[i]
+		if one.CurrentQuoteCount > 0 {
+			with = append(with, fmt.Sprintf("%s %s (%d current rates)", one.Code, one.Name, one.CurrentQuoteCount))
+		} else {
+			without = append(without, one.Code)
+		}
+	}
+	text := "Currencies with current rates: " + enumerate(with) + ".\n"
+	if len(without) > 0 {
+		text += "Without: " + enumerate(without) + ".\n"
+	}
+	return text + c.Attribution + "\n"
+}
+
+// institutionsInput is what list_institutions takes.
+type institutionsInput struct {
+	Currency string `json:"currency,omitempty" jsonschema:"only institutions that publish this currency, three capital letters"`
+}
+
+// institutions are the answer of list_institutions.
+type institutions struct {
+	about
+	Institutions []institution `json:"institutions"`
+}
+
+// institution is one of them; what only its page needs is left out.
+type institution struct {
+	ID           string   `json:"id" jsonschema:"what the parameter institution of other tools takes"`
+	Name         string   `json:"name"`
+	Type         string   `json:"type" jsonschema:"bank, association, exchange, official or cooperative"`
+	Website      string   `json:"website,omitempty"`
+	Currencies   []string `json:"currencies"`
+	CurrentRates int      `json:"currentRates"`
+}
+
+func (s *Server) listInstitutions(ctx context.Context, in institutionsInput) (*institutions, error) {
+	found := &institutions{about: s.about(nil), Institutions: []institution{}}
+	for i, err := range s.client.AllInstitutions(ctx, client.InstitutionsQuery{Currency: in.Currency}) {
+		if err != nil {
+			return nil, err
+		}
+		found.Institutions = append(found.Institutions, institution{i.ID, i.Name, i.Type, i.Website, i.Currencies, i.CurrentQuoteCount})
+	}
+	return found, nil
+}
+
+// text is the institutions for people.
+func (i *institutions) text() string {
+	var names []string
+	for _, one := range i.Institutions {
+		names = append(names, fmt.Sprintf("%s = %s", one.ID, one.Name))
+	}
+	return fmt.Sprintf("%d institutions: %s.\n%s\n", len(names), enumerate(names), i.Attribution)
+}
+
+func enumerate(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tasard/tasard/httpapi/client"
+)
+
+// addTools puts the tools into the session.
+func (s *Server) addTools() error {
+	for _, add := range []func() error{
+		tool(s, "best_rate", "Best exchange rates",
+			"Where foreign currency is bought or sold best now: current commercial rates, the best for the user first. With an amount each says what that makes in pesos.", s.bestRate),
+		tool(s, "convert", "Convert an amount",
+			"What an amount of foreign currency makes in Dominican pesos at each institution, the best for the user first; with kind=reference at the official reference rate. Fees are not included.", s.convert),
+		tool(s, "rate_history", "History of exchange rates",
+			"Daily rates of a currency over up to 365 days, by institution: the last rate of each day. Without dates the last seven days.", s.history),
+		tool(s, "list_currencies", "Currencies",
+			"Which currencies there are, and how many rates are published and current for each.", s.listCurrencies),
+		tool(s, "list_institutions", "Institutions",
+			"Which institutions publish rates, with their ids, types and currencies.", s.listInstitutions),
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer is what a tool gives: structured content that can say itself in a few words.
+type answer interface{ text() string }
+
+// tool is a row of the table. The types of work are its schemas.
+func tool[In any, Out answer](s *Server, name, title, description string, work func(context.Context, In) (Out, error)) func() error {
+	return func() error {
+		input, err := jsonschema.For[In](nil)
+		if err != nil {
+			return fmt.Errorf("mcp: input of %s: %w", name, err)
+		}
+		constrain(input)
+		closed, harmless := false, false
+		sdk.AddTool(s.session, &sdk.Tool{
+			Name: name, Title: title, Description: description, InputSchema: input,
+			Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &harmless, OpenWorldHint: &closed},
+		}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
+			out, err := work(ctx, in)
+			if err != nil {
+				var none Out
+				return nil, none, s.explain(err)
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}, out, nil
+		})
+		return nil
+	}
+}
+
+// constrain says what parameters may be: each name means the same in all tools.
+func constrain(input *jsonschema.Schema) {
+	for name, rule := range map[string]jsonschema.Schema{
+		"currency":    {Pattern: `^[A-Z]{3}$`},
+		"institution": {Pattern: `^[a-z0-9-]+$`},
+		"amount":      {Pattern: `^[0-9]{1,12}([.][0-9]{1,2})?$`},
+		"from":        {Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`},
+		"to":          {Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`},
+		"operation":   {Enum: []any{client.Buy, client.Sell}},
+		"kind":        {Enum: []any{client.Commercial, client.Reference}},
+		"channel":     {Enum: []any{client.Unspecified, client.Branch, client.Digital, client.Cash, client.Transfer}},
+	} {
+		if property := input.Properties[name]; property != nil {
+			property.Pattern, property.Enum = rule.Pattern, rule.Enum
+		}
+	}
+}
+
+// about stands beside every answer.
+type about struct {
+	QuoteCurrency string `json:"quoteCurrency" jsonschema:"the currency of all rates and amounts but the foreign ones"`
+	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`
+	Attribution   string `json:"attribution" jsonschema:"to be shown with the rates"`
+	Notice        string `json:"notice" jsonschema:"to be shown with the rates"`
+}
+
+// notice is the fourth of the terms of use in short.
+const notice = "Rates are informational and may change."
+
+func (s *Server) about(meta *client.Meta) about {
+	a := about{QuoteCurrency: client.QuoteCurrency, Attribution: fmt.Sprintf("Source: %s, %s", Name, s.site), Notice: notice}
+	if meta != nil {
+		a.AsOf = local(meta.GeneratedAt)
+	}
+	return a
+}
+
+// lines are the last ones of a text.
+func (a *about) lines() string { return a.Notice + "\n" + a.Attribution + "\n" }
+
+// local is an instant as people in Santo Domingo write it. There is no summer time (T2), and no table of zones is needed.
+func local(at time.Time) string {
+	return at.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
+}
+
+// pick is a number within bounds: 0 is the usual one.
+func pick(given, usual, most int) (int, error) {
+	switch {
+	case given == 0:
+		return usual, nil
+	case given < 0 || given > most:
+		return 0, fmt.Errorf("limit is %d, want 1 to %d", given, most)
+	}
+	return given, nil
+}
