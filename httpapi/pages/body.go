@@ -34,6 +34,7 @@ type Body struct {
 //	language              es or en
 //	pair NOW TIME         both as one value, for a template of a part
 //	problem FIELD MAP     a field with the key of what is wrong with it; fields: those of a chart
+//	mentions TEXT PART    whether a text has a part
 //	service               the address of the service, without a slash at its end
 func (f *Frame) Body(files fs.FS, name string) *Body {
 	body := &Body{map[Language]*template.Template{}}
@@ -87,6 +88,7 @@ func (f *Frame) functions(language Language, texts words) template.FuncMap {
 		"service":  func() string { return f.config.PublicURL },
 		"pair":     func(now, at time.Time) moment { return moment{now, at} },
 		"problem":  func(field string, problems map[string]string) problem { return problem{field, problems[field]} },
+		"mentions": strings.Contains,
 		"fields":   func() []string { return []string{parameterCurrency, "channel", "days"} },
 	}
 }

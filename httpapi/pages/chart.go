@@ -12,7 +12,8 @@ import (
 const (
 	chartWidth   = 4000
 	chartHeight  = 2200
-	chartLeft    = 80
+	chartDigit   = 72 // the width of a digit of a label
+	chartMargin  = 130
 	chartRight   = 3960
 	chartTop     = 160
 	chartBottom  = 1880
@@ -35,11 +36,12 @@ type line struct {
 
 // chart is what the template draws.
 type chart struct {
-	Width, Height, Left, Right, LabelY int
-	Title                              string
-	Lines                              []drawnLine
-	Ticks                              []tick
-	Dates                              []dateTick
+	Width, Height, Left, Right int
+	LabelX, LabelY             int // of values, of dates
+	Title                      string
+	Lines                      []drawnLine
+	Ticks                      []tick
+	Dates                      []dateTick
 }
 
 // drawnLine is a line as a path, and its newest value.
@@ -65,6 +67,7 @@ type dateTick struct {
 // scale leads values and dates into the box.
 type scale struct {
 	low, high int64
+	left      int // where the lines begin: labels stand before it
 	from, to  engine.Date
 }
 
@@ -87,10 +90,13 @@ func newChart(title string, from, to engine.Date, lines []line) *chart {
 	if low == high {
 		low, high = max(0, low-step), high+step
 	}
-	s := scale{low, high, from, to}
-	c := &chart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, LabelY: chartLabelY, Title: title, Dates: s.dates()}
+	s := scale{low, high, chartMargin + chartDigit*len(tickLabel(high, step)), from, to}
+	c := &chart{
+		Width: chartWidth, Height: chartHeight, Left: s.left, Right: chartRight, LabelX: s.left - chartMargin/2, LabelY: chartLabelY,
+		Title: title, Dates: s.dates(),
+	}
 	for value := low; value <= high; value += step {
-		c.Ticks = append(c.Ticks, tick{s.y(value), s.y(value) - 30, tickLabel(value, step)})
+		c.Ticks = append(c.Ticks, tick{s.y(value), s.y(value) + chartDigit/2, tickLabel(value, step)})
 	}
 	for _, l := range lines {
 		if len(l.readings) > 0 {
@@ -137,7 +143,7 @@ func (s scale) x(date engine.Date) int {
 	if s.to <= s.from {
 		return chartRight
 	}
-	return chartLeft + int(date-s.from)*(chartRight-chartLeft)/int(s.to-s.from)
+	return s.left + int(date-s.from)*(chartRight-s.left)/int(s.to-s.from)
 }
 
 // dates are the ends and the middle.
