@@ -157,6 +157,8 @@ type post struct {
 	letters actors.Mailer // nil: they don't
 	smtp    *mail.Mailer  // to be closed; nil without a mail server
 	log     *slog.Logger
+
+	password engine.Secret // that of the mail server
 }
 
 // openPost opens what the options say. It connects to nothing: a mail server that is down keeps no node from starting.
@@ -170,22 +172,29 @@ func (p *process) openPost(o *accountOptions, logger *slog.Logger) (*post, error
 	case mailLog:
 		return &post{letters: mail.NewLog(p.stdout)}, nil // never where logs go: they are kept
 	}
-	config := mail.Config{
-		Addr: o.smtpAddr, TLS: mail.TLS(o.smtpTLS), User: o.smtpUser, From: o.mailFrom, CAFile: o.smtpCAFile,
-		Clock: p.clock, Random: p.random, Logger: logger, Probe: mailProbe,
-	}
-	if o.smtpPasswordFile != "" {
-		password, err := readSecret(o.smtpPasswordFile, p.variable(credentialsVariable))
-		if err != nil {
-			return nil, err
-		}
-		config.Password = password
+	config, err := p.mailConfig(o, logger)
+	if err != nil {
+		return nil, err
 	}
 	mailer, err := mail.Open(config)
 	if err != nil {
 		return nil, fail(exitBadData, "%w", err)
 	}
-	return &post{mailer, mailer, logger}, nil
+	return &post{mailer, mailer, logger, config.Password}, nil
+}
+
+// mailConfig is how to reach the mail server that the options name.
+func (p *process) mailConfig(o *accountOptions, logger *slog.Logger) (mail.Config, error) {
+	config := mail.Config{
+		Addr: o.smtpAddr, TLS: mail.TLS(o.smtpTLS), User: o.smtpUser, From: o.mailFrom, CAFile: o.smtpCAFile,
+		Clock: p.clock, Random: p.random, Logger: logger, Probe: mailProbe,
+	}
+	if o.smtpPasswordFile == "" {
+		return config, nil
+	}
+	password, err := readSecret(o.smtpPasswordFile, p.variable(credentialsVariable))
+	config.Password = password
+	return config, err
 }
 
 // close sends what waits, if that does not take long. Letters that are given up are no failure of the stop: whoever waits

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,8 +117,14 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("tasard/%s (%s)", version, comment)
 }
 
-// collection is a collector at work beside a node.
+// collection is what collects beside a node. It may be replaced while it works.
 type collection struct {
+	fresh func(*source.Set) *collecting
+	now   atomic.Pointer[collecting]
+}
+
+// collecting is a collector with the definitions that it goes by.
+type collecting struct {
 	set       *source.Set
 	collector *collectors.Collector // nil = this node collects nothing
 	client    *fetch.Client
@@ -129,7 +136,13 @@ type collection struct {
 
 // newCollection makes what collects for a node; it asks nobody before start.
 func (p *process) newCollection(n *node, set *source.Set, o *collectOptions, directory string, log *slog.Logger) *collection {
-	c := &collection{set: set, log: log, ended: make(chan struct{})}
+	c := &collection{fresh: func(set *source.Set) *collecting { return p.newCollecting(n, set, o, directory, log) }}
+	c.now.Store(c.fresh(set))
+	return c
+}
+
+func (p *process) newCollecting(n *node, set *source.Set, o *collectOptions, directory string, log *slog.Logger) *collecting {
+	c := &collecting{set: set, log: log, ended: make(chan struct{})}
 	if o.off {
 		return c
 	}
@@ -144,6 +157,23 @@ func (p *process) newCollection(n *node, set *source.Set, o *collectOptions, dir
 		HistoryDays: collectors.HistoryDaysLive,
 	})
 	return c
+}
+
+// present is what collects at the moment.
+func (c *collection) present() *collecting { return c.now.Load() }
+
+// start collects until stop. The node must be ready: what it has heard is not asked for again.
+func (c *collection) start(ctx context.Context) { c.present().start(ctx) }
+
+// stop ends what is under way and waits for it: nothing reaches the node afterwards.
+func (c *collection) stop() { c.present().stop() }
+
+// replace goes on with other definitions. What is under way is asked for again; how sources were until now is forgotten.
+// Whoever started the collection calls it.
+func (c *collection) replace(ctx context.Context, set *source.Set) {
+	c.stop()
+	c.now.Store(c.fresh(set))
+	c.start(ctx)
 }
 
 // doneBy tells what the log of a node has of each source: asked once, when collecting begins.
@@ -161,8 +191,7 @@ func doneBy(n *node, log *slog.Logger) func(string) time.Time {
 	}
 }
 
-// start collects until stop. The node must be ready: what it has heard is not asked for again.
-func (c *collection) start(ctx context.Context) {
+func (c *collecting) start(ctx context.Context) {
 	if c.collector == nil {
 		c.log.Info("nothing is collected (--no-collect)")
 		return
@@ -176,8 +205,7 @@ func (c *collection) start(ctx context.Context) {
 	}()
 }
 
-// stop ends what is under way and waits for it: nothing reaches the node afterwards.
-func (c *collection) stop() {
+func (c *collecting) stop() {
 	if c.cancel != nil {
 		c.cancel()
 		<-c.ended

@@ -51,7 +51,10 @@ func (p *process) run(ctx context.Context) int {
 	stdout := &output{to: p.stdout}
 	p.stdout = stdout
 	root := p.newRoot()
-	err := unknownCommand(root, p.args)
+	var err error
+	if !completes(p.args) {
+		err = unknownCommand(root, p.args)
+	}
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
@@ -159,7 +162,8 @@ file. Unknown ones are errors.
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newCompletion(), p.newMan(), p.newVersion())
+	completeAll(root)
 	return root
 }
 

@@ -40,4 +40,11 @@
 //     source's definition, but for the bounds, which such a file can't say.
 //   - O12: how sources are is told at the management socket alone: /sources for
 //     tasard sources list, /metrics for Prometheus.
+//   - O13: SIGHUP reads again what can change under a running node: certificate, password of the mail server, how sources are asked and read.
+//     All of it or nothing. What rates say of their sources, and which institutions there are, is read at a start: it is in answers that
+//     are kept, and in the log.
+//   - O14: a stop begins with a word to everybody: the service manager, /readyz, each answer. --drain-delay is how long that is all; then
+//     nobody is accepted any more.
+//   - O15: the watchdog of a service manager hears from a node whose actors answer. A slow disk or failing sources are told elsewhere: a
+//     restart would not cure them.
 package main

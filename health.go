@@ -37,10 +37,10 @@ func (p *post) condition() engine.Condition {
 
 // condition tells whether the sources give what they should.
 func (c *collection) condition() engine.Condition {
-	if c.collector == nil {
-		return engine.Well("sources")
+	if collector := c.present().collector; collector != nil {
+		return collector.Condition()
 	}
-	return c.collector.Condition()
+	return engine.Well("sources")
 }
 
 // What the management listener answers about the node.

@@ -72,7 +72,9 @@ func (m *management) sourceRoutes(mux *http.ServeMux) {
 }
 
 // health is how every source is, by id; nothing when the node collects nothing.
-func (c *collection) health() []collectors.Health {
+func (c *collection) health() []collectors.Health { return c.present().health() }
+
+func (c *collecting) health() []collectors.Health {
 	if c.collector == nil {
 		return nil
 	}
@@ -81,9 +83,10 @@ func (c *collection) health() []collectors.Health {
 
 // describe is every source of the node with its health.
 func (c *collection) describe() shownSources {
-	shown := describeSources(c.set)
-	shown.Collecting = c.collector != nil
-	health := c.health()
+	now := c.present()
+	shown := describeSources(now.set)
+	shown.Collecting = now.collector != nil
+	health := now.health()
 	for i := range health { // both are sorted by id, and have the same definitions
 		shown.Sources[i].State, shown.Sources[i].Health = health[i].State, describeHealth(&health[i])
 	}

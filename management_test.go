@@ -85,8 +85,15 @@ func (n *stillNode) Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error)
 
 func managementOf(node managed) *management {
 	return &management{
-		node: node, catalogue: engine.DefaultCatalogue(), sources: &collection{set: source.DefaultSet()}, allowance: engine.DefaultAllowance(), mail: mailSMTP, clock: clockFrom(realNow), log: slog.New(slog.DiscardHandler),
+		node: node, catalogue: engine.DefaultCatalogue(), sources: idleCollection(), allowance: engine.DefaultAllowance(), mail: mailSMTP, clock: clockFrom(realNow), log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// idleCollection collects nothing.
+func idleCollection() *collection {
+	c := &collection{}
+	c.now.Store(&collecting{set: source.DefaultSet()})
+	return c
 }
 
 // askManagement is a request of JSON to the listener.

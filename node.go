@@ -197,6 +197,8 @@ type frontOptions struct {
 	demo              bool   // every rate is made up
 	conns             int    // at once; 0 = what the server takes by itself
 	connsPerAddress   int    // 0 = any number
+	tls               tlsOptions
+	drainDelay        time.Duration // between the first word that the node stops and the end of accepting
 }
 
 // connsDefault and connsPerAddressDefault are for a node that anybody may reach.
@@ -250,8 +252,8 @@ func listen(address string) (net.Listener, error) {
 }
 
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
-func (p *process) startFront(n *node, listener net.Listener, o frontOptions, health engine.Health, log *slog.Logger) *front {
-	url := "http://" + listener.Addr().String()
+func (p *process) startFront(n *node, listener net.Listener, o frontOptions, c *certificate, health engine.Health, log *slog.Logger) *front {
+	url := c.scheme() + listener.Addr().String()
 	if o.demo {
 		o.publicURL = url
 	}
@@ -261,7 +263,7 @@ func (p *process) startFront(n *node, listener net.Listener, o frontOptions, hea
 			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
 			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
 			Health: health, Site: p.newSite(n, o, log),
-			Limits: o.limits(log),
+			Limits: o.limits(log), Certificate: c.certify(),
 		}),
 		url:   url,
 		ended: make(chan struct{}),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ import (
 const (
 	listenDefault = "127.0.0.1:8080"
 	feeNoticeMax  = 300 // characters
+	drainDelayMax = 10 * time.Minute
 	noMailNote    = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
@@ -52,7 +55,13 @@ any data it ends with code 66, or 74 when reading broke off.
 
 Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
 quota of the day and of the minute; callers without a key are counted by address. Behind a proxy, name it with
---trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.`,
+--trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.
+
+With --tls-cert and --tls-key it answers over HTTPS (TLS 1.2 and later, HTTP/1.1) and nothing else. SIGHUP reads again the
+certificate and its key, the password for the mail server and the definitions of --sources: all of them, or none when one is
+bad, and the log says what has changed or what is wrong. Asked to stop with --drain-delay, it first answers on for that long:
+/readyz says 503 and every answer ends its connection. A service manager is told through NOTIFY_SOCKET (Type=notify-reload,
+WatchdogSec).`,
 		Example: `  tasard serve --data ./data --collect-contact ana@example.com
   tasard serve --data ./data --import observations.csv --no-collect
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
@@ -62,7 +71,10 @@ quota of the day and of the minute; callers without a key are counted by address
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
 	addListen(cmd, &o.front)
+	addTLS(cmd, &o.front.tls)
 	addConnections(cmd, &o.front)
+	cmd.Flags().Var(spanValue(&o.front.drainDelay, 0, drainDelayMax), "drain-delay",
+		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
 	addNode(cmd, &o.node)
 	addLog(cmd, &o.log)
 	addAccounts(cmd, &o.accounts)
@@ -84,6 +96,8 @@ func addListen(cmd *cobra.Command, o *frontOptions) {
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
 // touched.
 func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
+	wanted, release := hangUps()
+	defer release()
 	log := p.logger(o.log)
 	known, err := openKnown(o.node)
 	if err != nil {
@@ -109,7 +123,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	if o.accounts.way() == mailOff {
 		log.Info(noMailNote)
 	}
-	err = p.runNode(ctx, s, file, log)
+	err = p.runNode(ctx, s, &runOptions{o, file, wanted}, log)
 	log.Info("stopping")
 	if err = errors.Join(err, s.stop(ctx)); err == nil {
 		log.Info("stopped")
@@ -117,8 +131,15 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	return err
 }
 
+// runOptions are what a node does once it is ready.
+type runOptions struct {
+	*serveOptions
+	file   *input           // to take in, nil = none
+	wanted <-chan os.Signal // to read the files again
+}
+
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
-func (p *process) runNode(ctx context.Context, s *service, file *input, log *slog.Logger) error {
+func (p *process) runNode(ctx context.Context, s *service, o *runOptions, log *slog.Logger) error {
 	if ready, err := s.ready(ctx); !ready {
 		return err
 	}
@@ -134,13 +155,14 @@ func (p *process) runNode(ctx context.Context, s *service, file *input, log *slo
 		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
 	s.collection.start(ctx)
-	if file != nil {
-		if err := p.takeInBeside(ctx, s, file, log); err != nil {
+	s.notifier.ready(s.status())
+	if o.file != nil {
+		if err := p.takeInBeside(ctx, s, o.file, log); err != nil {
 			return err
 		}
 	}
-	_, err := await[struct{}](ctx, s, nil)
-	return err
+	again := reload{o.serveOptions, p.variable(credentialsVariable), s, s.notifier, log}
+	return again.serve(ctx, o.wanted)
 }
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.

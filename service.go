@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/tasard/tasard/actors"
 )
@@ -16,6 +20,10 @@ type service struct {
 	management *management
 	post       *post
 	collection *collection
+
+	certificate *certificate // nil: plain HTTP
+	drainDelay  time.Duration
+	notifier    *notifier // nil: there is no service manager
 }
 
 // serviceOptions say what a service is made of.
@@ -29,6 +37,11 @@ type serviceOptions struct {
 // startService starts all parts on a listener, which it closes when it fails. What needs nothing of the data directory is
 // checked before that is touched.
 func (p *process) startService(ctx context.Context, o *serviceOptions, known known, listener net.Listener, log *slog.Logger) (s *service, err error) {
+	certificate, err := openCertificate(o.front.tls, p.variable(credentialsVariable))
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	certificate.warn(log, p.clock())
 	post, err := p.openPost(&o.accounts, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -55,10 +68,12 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	}
 	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL
 	health := &health{node.system, post, collection}
-	front := p.startFront(node, listener, o.front, health, log)
+	front := p.startFront(node, listener, o.front, certificate, health, log)
 	management.health = &wholeHealth{health, front.server}
 	management.start(socket)
-	return &service{node, front, management, post, collection}, nil
+	return &service{
+		node, front, management, post, collection, certificate, o.front.drainDelay, p.newNotifier(node, log),
+	}, nil
 }
 
 // await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
@@ -96,9 +111,31 @@ func (s *service) ready(ctx context.Context) (bool, error) {
 // stop ends the service in order: what is being collected, requests in flight, the operator's too, then the system, then
 // letters that wait.
 func (s *service) stop(ctx context.Context) error {
+	s.notifier.tell(daemon.SdNotifyStopping)
 	s.front.server.Drain()
+	s.linger()
 	s.collection.stop()
 	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close())
 	s.post.close(ctx)
+	s.notifier.end()
 	return err
+}
+
+// linger answers on, for as long as balancers need to see that the node drains. A node that has stopped by itself has nothing to wait for.
+func (s *service) linger() {
+	if s.drainDelay == 0 {
+		return
+	}
+	timer := time.NewTimer(s.drainDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.node.system.Done():
+	case <-s.front.ended:
+	}
+}
+
+// status is one line about the node for the service manager.
+func (s *service) status() string {
+	return fmt.Sprintf("%s rates, %s", grouped(s.node.rates()), s.front.url)
 }

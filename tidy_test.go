@@ -55,6 +55,7 @@ func goroutineFiles() map[string]string {
 		"management_backup.go":         "none runs on: management.backup stops the timer",
 		"mock.go":                      "mockControl.stop: the control server's accept loop",
 		"node.go":                      "front.stop: the server's accept loop",
+		"notify.go":                    "notifier.end, in service.stop",
 		"serve.go":                     "takeInBeside: waits for the import",
 	}
 }

@@ -72,6 +72,9 @@ func Open(config Config) (*Mailer, error) {
 	return m, nil
 }
 
+// SetPassword is the password of the logins from now on. It means nothing without a User.
+func (m *Mailer) SetPassword(password engine.Secret) { m.server.password.Store(&password) }
+
 // Send takes a letter and returns at once. The error is ErrLetter, or an *engine.Error with CodeOverloaded when the queue is
 // full or the mailer closed. What happens to the letter afterwards is in Stats and the log.
 func (m *Mailer) Send(letter engine.Letter) error {

@@ -9,15 +9,19 @@ import (
 	"net"
 	"net/textproto"
 	"slices"
+	"sync/atomic"
 
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // server is the way to the mail server.
 type server struct {
-	config Config
-	sender *gomail.Client // never connects: it puts a letter through a connection of ours
+	config   Config
+	password atomic.Pointer[engine.Secret] // of the next login
+	sender   *gomail.Client                // never connects: it puts a letter through a connection of ours
 }
 
 func newServer(config Config) (*server, error) {
@@ -25,7 +29,9 @@ func newServer(config Config) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the mail client: %w", err)
 	}
-	return &server{config: config, sender: sender}, nil
+	s := &server{config: config, sender: sender}
+	s.password.Store(&config.Password)
+	return s, nil
 }
 
 // session is one connection to the server, ready for letters.
@@ -118,6 +124,7 @@ func (s *session) establish(ctx context.Context) *failure {
 		}
 	}
 	if config.User != "" {
+		config.Password = *s.password.Load()
 		if err := client.Auth(&login{config: config}); err != nil {
 			return explain(ctx, stageLogin, err)
 		}
