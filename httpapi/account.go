@@ -67,6 +67,7 @@ func accountOperations() []accountOperation {
 type accountPath struct {
 	operations []accountOperation
 	allow      string
+	row        row // where its requests are counted
 }
 
 // addAccountRoutes registers each path once, under GET, like those of the data operations.
@@ -75,9 +76,12 @@ func (s *Server) addAccountRoutes(r *router.Router) {
 	for _, op := range accountOperations() {
 		path := paths[op.pattern]
 		if path == nil {
-			path = &accountPath{}
+			path = &accountPath{row: s.tally.rows[op.pattern]}
 			paths[op.pattern] = path
-			r.GET(op.pattern, func(ctx *fasthttp.RequestCtx) { s.answerAccount(ctx, path) })
+			r.GET(op.pattern, func(ctx *fasthttp.RequestCtx) {
+				askedOf(ctx).row = path.row
+				s.answerAccount(ctx, path)
+			})
 		}
 		path.operations = append(path.operations, op)
 	}

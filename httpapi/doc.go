@@ -84,6 +84,14 @@
 // Who has waited too long gets 503 with Retry-After, at a rate that leaves the work to be done.
 // Health waits for nobody, but for the scheduler: while somebody can always run it looks at the network every ten or twenty milliseconds.
 //
+// # What is counted
+//
+// Every answer by route, method and status, and how long it took from the whole request to the ready answer (tally.go); errors by code, what
+// the gate said, refusals for load by lane, connections. Stats (stats.go) adds it up, in plain numbers: whoever has a format for them turns
+// them into that. All names come from closed lists, so that no caller can make new ones. An answer costs two additions, one more with a
+// gate, and no look at the clock: the library reads it before and behind the handler anyway. Each connection counts in a shard of the
+// tables. Config.Access is told of single answers (access.go), with the request id, and without path, query, key and address.
+//
 // # Why it is fast
 //
 // A page is immutable and shared by all who ask the same question, so what it becomes is kept with it (engine.Page.Memo). A
@@ -105,6 +113,7 @@
 //	an error code          its status in errors.go
 //	a header               headers.go; then "go test -run Golden -update", and read the diff
 //	a limit of connections Limits in server.go
+//	what is counted        tally.go, and its public form in stats.go
 //	what a test needs      harness.go: Date by the clock, planted errors, one connection at a time (apitest)
 //
 // # Decisions

@@ -104,6 +104,7 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
+	s.tally.countCode(code)
 	s.begin(ctx)
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
@@ -155,5 +156,9 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 		s.refuse(ctx, engine.CodeRequestTimeout, timeoutMessage)
 	default:
 		s.refuse(ctx, engine.CodeMalformedRequest, unreadMessage)
+	}
+	s.tally.countUnread(ctx)
+	if s.access != nil {
+		s.logAccess(ctx, &asked{})
 	}
 }

@@ -58,14 +58,17 @@ type asked struct {
 	hash    uint64 // of the request target, for a new plan
 	query   query  // as it was read without a plan
 	grant   engine.Grant
-	limited bool // the answer says where its caller stands: grant
-	headed  bool // the head is written, limits included
+	limited bool   // the answer says where its caller stands: grant
+	headed  bool   // the head is written, limits included
+	row     row    // where it is counted
+	id      string // of the request, where the head is written in one piece
 }
 
 // writeHead writes the head of a 200 or, without a body, of a 304. coding is "" or gzip.
 func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxAge int, coding string) {
 	var room [headRoom]byte
-	lines := appendLine(room[:0], headerRequestID, bytesOf(s.requestID()))
+	a.id = s.requestID()
+	lines := appendLine(room[:0], headerRequestID, bytesOf(a.id))
 	lines = append(lines, s.maxAges[maxAge]...)
 	lines = appendLine(lines, fasthttp.HeaderETag, etag)
 	if coding != "" {

@@ -101,14 +101,16 @@ func opens() bool {
 // addHealthRoutes registers the paths like those of the data operations.
 func (s *Server) addHealthRoutes(r *router.Router) {
 	for _, path := range []string{livePath, liveOtherPath} {
-		r.GET(path, s.probed(s.live))
+		r.GET(path, s.probed(path, s.live))
 	}
-	r.GET(readyPath, s.probed(s.ready))
+	r.GET(readyPath, s.probed(readyPath, s.ready))
 }
 
 // probed is a handler for the methods of health. What stands behind the path is ignored.
-func (s *Server) probed(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Server) probed(path string, answer fasthttp.RequestHandler) fasthttp.RequestHandler {
+	row := s.tally.rows[path]
 	return func(ctx *fasthttp.RequestCtx) {
+		askedOf(ctx).row = row
 		s.begin(ctx)
 		if !ctx.IsGet() && !ctx.IsHead() {
 			ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsHealth)

@@ -29,10 +29,13 @@ func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		return
 	}
 	var err error
-	if a.grant, err = s.gate.Admit(s.caller(ctx, &a.framing)); err != nil {
+	caller := s.caller(ctx, &a.framing)
+	if a.grant, err = s.gate.Admit(caller); err != nil {
+		s.tally.countAdmission(a, caller.HasKey, codeOf(err))
 		s.refuseCaller(ctx, err)
 		return
 	}
+	s.tally.countAdmission(a, a.grant.Account != 0, a.grant.Violated)
 	if a.conn != nil {
 		a.conn.keyed = a.grant.Account != 0 && a.grant.Admitted
 	}

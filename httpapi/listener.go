@@ -62,7 +62,8 @@ type Patience struct {
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
 
-	strain *strain // hears of shortages; nil: nobody does
+	strain *strain    // hears of shortages; nil: nobody does
+	conns  *connTally // counts; nil: nobody wants to know
 }
 
 // Patient wraps ln so that a shortage doesn't end the server: Accept retries,
@@ -88,8 +89,12 @@ func newPatient(ln net.Listener, p Patience) *patient {
 	if p.After == nil {
 		p.After = func(d time.Duration) <-chan time.Time { return time.NewTimer(d).C }
 	}
+	if p.conns == nil {
+		p.conns = new(connTally)
+	}
 	return &patient{
 		Listener: ln,
+		conns:    p.conns,
 		log:      p.Log,
 		after:    p.After,
 		slots:    make(chan struct{}, p.MaxConns),
@@ -115,6 +120,7 @@ type patient struct {
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
 	strain    *strain // nil: nobody wants to know
+	conns     *connTally
 	tls       *tls.Config
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -197,9 +203,11 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 		if placed {
 			<-l.slots
 		}
+		l.conns.crowded.Add(1)
 		_ = conn.Close() // nothing was read or written
 		return nil
 	}
+	l.conns.open.Add(1)
 	var settled net.Conn
 	if isTCP {
 		_ = tcp.SetWriteBuffer(sendBuffer)
@@ -217,6 +225,7 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 	if placed {
 		return settled
 	}
+	l.conns.spare.Add(1)
 	if oldest := l.spares.take(settled); oldest != nil {
 		_ = oldest.Close() // its worker notices
 	}
@@ -231,6 +240,7 @@ func (l *patient) acceptPatiently() (net.Conn, error) {
 		conn, err := l.Listener.Accept()
 		if err == nil {
 			l.noteConn()
+			l.conns.accepted.Add(1)
 			return conn, nil
 		}
 		short := isShortage(err)
@@ -238,6 +248,9 @@ func (l *patient) acceptPatiently() (net.Conn, error) {
 			return nil, err
 		}
 		l.noteError(err)
+		if short {
+			l.conns.short.Add(1)
+		}
 		if short && l.strain != nil {
 			l.strain.short.Seen(l.strain.clock())
 		}

@@ -39,6 +39,7 @@ func (s *slot) free(c net.Conn) {
 		<-s.of.slots
 		s.of.noteRoom()
 	}
+	s.of.conns.open.Add(-1)
 	s.of.shares.give(s.sharer)
 }
 
@@ -68,6 +69,10 @@ type slottedTCP struct {
 	age      *socketAge
 	requests uint32 // that came as a whole
 	keyed    bool   // the last request had a key that was good
+
+	shard *tallyShard // where its requests are counted
+	times *durations  // where it is counted how long the present answer takes; nil: it was counted
+	soon  time.Time   // the write deadline that this answer would have if it took no time
 }
 
 // Read is net.Conn's. While seats are given out, who has nothing more to do may have to give up the seat.
@@ -95,6 +100,15 @@ func (c *slottedTCP) waited() time.Duration {
 		age = min(age, c.watch.clock().Sub(answered))
 	}
 	return age
+}
+
+// SetWriteDeadline is net.Conn's. The server sets it when it has an answer ready to be written, and has read the clock for it.
+func (c *slottedTCP) SetWriteDeadline(t time.Time) error {
+	if c.times != nil {
+		c.times.add(t.Sub(c.soon))
+		c.times = nil
+	}
+	return c.gatherer.SetWriteDeadline(t)
 }
 
 // Close is that of slotted.

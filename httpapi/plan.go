@@ -12,6 +12,7 @@ import (
 type plan struct {
 	target string
 	route  *route
+	row    row // where its requests are counted
 	query  query
 	today  engine.Date // the day on which it means this: a range of dates may end today
 }
@@ -52,5 +53,5 @@ func (p *plans) keep(target []byte, hash uint64, r *route, a *asked) {
 	if len(target) > planTargetMax || slot.last.Swap(hash) != hash {
 		return
 	}
-	slot.plan.Store(&plan{string(target), r, a.query, a.now.today})
+	slot.plan.Store(&plan{string(target), r, a.row, a.query, a.now.today})
 }

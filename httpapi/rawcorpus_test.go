@@ -260,7 +260,7 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 func watched(conn net.Conn) net.Conn {
 	slots := make(chan struct{}, 1)
 	slots <- struct{}{}
-	return &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}}, slot: slot{of: &patient{slots: slots, shares: newShares(0, 1, nil)}}}
+	return &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}}, slot: slot{of: &patient{slots: slots, shares: newShares(0, 1, nil), conns: new(connTally)}}}
 }
 
 // isHead: the first answer to a HEAD has no body. No case has HEAD further on.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -20,6 +21,9 @@ type route struct {
 	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
 	fromCatalogue bool
 }
+
+// name is the pattern without what only the router understands.
+func (r *route) name() string { return strings.Replace(r.pattern, ":*}", "}", 1) }
 
 // routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its parameters.
 func routes() []route {
@@ -40,7 +44,12 @@ func routes() []route {
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
 	for _, route := range routes() {
-		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) { s.answer(ctx, &route, ctx.UserValue(askedValue).(*asked)) })
+		row := s.tally.rows[route.name()]
+		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) {
+			a := askedOf(ctx)
+			a.row = row
+			s.answer(ctx, &route, a)
+		})
 	}
 	if s.accounts != nil {
 		s.addAccountRoutes(r)
@@ -58,19 +67,23 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 	if a.conn != nil && s.turnAway(ctx, a.conn) {
 		return
 	}
+	a.row = rowNone
 	target := ctx.Request.Header.RequestURI()
 	if a.plan, a.hash = s.plans.find(target); a.plan != nil {
+		a.row = a.plan.row
 		s.answer(ctx, a.plan.route, a)
 		return
 	}
 	path, _ := splitTarget(target)
 	if string(path) == "*" {
+		a.row = rowAsterisk
 		s.answerOptions(ctx)
 		return
 	}
 	// Without a context the router keeps no path parameter, which would be a copy on the heap.
 	handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil)
 	if handler == nil && s.hasPage(path) {
+		a.row = rowSite
 		s.answerPage(ctx)
 		return
 	}
@@ -81,6 +94,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 	ctx.SetUserValue(askedValue, a)
 	handler(ctx)
 }
+
+// askedOf is what dispatch handed to a route through the router.
+func askedOf(ctx *fasthttp.RequestCtx) *asked { return ctx.UserValue(askedValue).(*asked) }
 
 // oneSegment tells whether the id in an institution's path is one segment, and there. The router's own pattern for that would
 // copy the id; the one for the rest of a path does not.

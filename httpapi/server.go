@@ -59,6 +59,10 @@ type Config struct {
 	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each connection: it may change at any
 	// time. Nil: no TLS. Listeners must be of TCP then, and answers are copied once more than without.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Access is told of every answer whose status is AccessFrom or more, on the connection's own goroutine: the caller waits for it. Nil:
+	// nobody wants to know, and nothing is spent on it.
+	Access     func(Access)
+	AccessFrom int
 	// Harness is for a server inside a test. Nil in every node.
 	Harness *Harness
 }
@@ -137,6 +141,9 @@ type Server struct {
 	proxies      proxies
 	health       engine.Health // nil: nobody tells
 	strain       *strain
+	tally        *tally
+	access       func(Access) // nil: nobody wants to know
+	accessFrom   int
 	site         Site        // nil: none
 	tls          *tls.Config // nil: none
 
@@ -183,6 +190,7 @@ func New(c Config) *Server {
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
 		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: secureConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
+		tally: newTally(c.Limits.withDefaults().WriteTimeout), access: c.Access, accessFrom: c.AccessFrom,
 		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
@@ -237,7 +245,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
-		strain: s.strain, watch: s.watch, TLS: s.tls,
+		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns,
 	})
 	s.mu.Lock()
 	if s.stopped {
@@ -302,15 +310,14 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
 // serve is the outermost handler: it survives panics, refuses malformed requests and finds the route.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.refusePanic(ctx, cause)
-		}
-	}()
 	a := s.asking.Get().(*asked)
 	*a = asked{}
+	defer s.conclude(ctx, a)
 	if conn, ok := ctx.Conn().(*slottedTCP); ok {
 		conn.begin(requestLength(ctx))
+		if conn.shard == nil {
+			conn.shard = s.tally.shard()
+		}
 		a.conn = conn
 	}
 	if reason := malformed(ctx, &a.framing); reason != "" {
@@ -321,6 +328,17 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.dispatch(ctx, a)
 	if s.strain.draining.Load() != nil {
 		ctx.SetConnectionClose()
+	}
+}
+
+// conclude ends every request, one that ended in a panic as well: it is counted, and told of. It is deferred.
+func (s *Server) conclude(ctx *fasthttp.RequestCtx, a *asked) {
+	if cause := recover(); cause != nil {
+		s.refusePanic(ctx, cause)
+	}
+	s.tally.count(ctx, a)
+	if s.access != nil {
+		s.logAccess(ctx, a)
 	}
 	s.asking.Put(a)
 }

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Access is a request that was answered, for a log of all of them. Like the rest of the log it has no path, no query, no header and no key:
+// what is in it can't be used, and who it was is cut to a network.
+type Access struct {
+	RequestID string
+	At        time.Time // when the request was there as a whole
+	Route     string    // as in RequestCount
+	Method    string    // as in RequestCount
+	Status    int
+	Duration  time.Duration // until the answer was made
+	Bytes     int           // of the answer's body as it is sent
+	Keyed     bool          // it was admitted or refused in the name of an account
+	Network   string        // of the client, limits see it so (L8): 24 bits of an IPv4 address, 48 of an IPv6 one
+}
+
+// logAccess tells Config.Access of an answer, when it wants to hear of it.
+func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
+	status := ctx.Response.StatusCode()
+	if status < s.accessFrom {
+		return
+	}
+	now, began := s.clock(), ctx.Time()
+	if began.IsZero() {
+		began = now // it was never read to its end
+	}
+	id := a.id
+	if id == "" {
+		id = string(s.idOf(ctx))
+	}
+	length := len(ctx.Response.Body())
+	if ctx.IsHead() {
+		length = 0
+	}
+	s.access(Access{
+		RequestID: id, At: began, Route: s.tally.names[a.row], Method: countedMethods()[methodAt(ctx.Method())], Status: status,
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.grant.Account != 0, Network: networkOf(s.clientAddress(ctx)),
+	})
+}
