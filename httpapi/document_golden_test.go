@@ -20,7 +20,13 @@ func documentCases() []gatedCase {
 	}
 	late := engine.Condition{Name: "snapshot", State: "late", Since: fakeNow().Add(-time.Hour), Detail: "The newest snapshot is old; a start takes longer."}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true, Since: fakeNow().Add(-time.Minute), Detail: "Nothing was ever published."}
+	overloaded := func(g *gated) {
+		g.gate.fault = &engine.Error{Code: engine.CodeOverloaded, Message: "too many requests at the moment", RetryAfter: time.Second}
+	}
 	return []gatedCase{
+		get("currencies-503", "/v1/currencies", overloaded),
+		get("institutions-503", "/v1/institutions", overloaded),
+		get("institution-503", "/v1/institutions/bhd", overloaded),
 		get("rates-200", "/v1/rates?currency=USD&institution=bhd&channel=digital", nil),
 		get("convert-200", "/v1/convert?currency=USD&operation=buy&amount=250.50&limit=1", nil),
 		get("history-200", "/v1/rates/history?currency=USD&institution=bhd&channel=digital&limit=2", nil),

@@ -1,0 +1,423 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/contract"
+)
+
+// object is an object of the OpenAPI document.
+type object = map[string]any
+
+// openAPI is the document as a client gets it, with the validator of a library that knows nothing of this program.
+type openAPI struct {
+	root     object
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema
+	known    map[string]described // filled by operations
+	options  readOptions
+}
+
+// published is what the node answers at /openapi.json.
+func published(t testing.TB) []byte {
+	t.Helper()
+	mux := http.NewServeMux()
+	contract.New(contract.Config{}).Register(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/openapi.json", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("/openapi.json: %d", w.Code)
+	}
+	return w.Body.Bytes()
+}
+
+func readDocument(t testing.TB, text []byte) *openAPI {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &openAPI{root: value.(object), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	d.options = readOptions{catalogue: newFakeService().catalogue, today: engine.DateOf(fakeNow())}
+	d.compiler.AssertFormat()
+	if err := d.compiler.AddResource("openapi.json", d.root); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// at is what lies at a path of names, nil when there is nothing.
+func at(value any, names ...string) any {
+	for _, name := range names {
+		fields, _ := value.(object)
+		value = fields[name]
+	}
+	return value
+}
+
+// follow is what a reference leads to, and where that is; of anything else itself.
+func (d *openAPI) follow(value any, pointer string) (object, string) {
+	fields, _ := value.(object)
+	if ref, ok := fields["$ref"].(string); ok {
+		pointer = strings.TrimPrefix(ref, "#")
+		fields, _ = at(d.root, strings.Split(strings.TrimPrefix(pointer, "/"), "/")...).(object)
+	}
+	return fields, pointer
+}
+
+// problem judges a JSON value by the schema at a pointer; "" is right.
+func (d *openAPI) problem(pointer string, value any) string {
+	schema := d.schemas[pointer]
+	if schema == nil {
+		var err error
+		if schema, err = d.compiler.Compile("openapi.json#" + pointer); err != nil {
+			return "the schema can't be read: " + err.Error()
+		}
+		d.schemas[pointer] = schema
+	}
+	if err := schema.Validate(value); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// takes tells whether the schema takes a text as it stands in a URL.
+func (d *openAPI) takes(pointer, text string) bool {
+	schema, _ := d.follow(at(d.root, strings.Split(strings.TrimPrefix(pointer, "/"), "/")...), pointer)
+	if schema["type"] != "integer" {
+		return d.problem(pointer, text) == ""
+	}
+	if number, err := strconv.ParseUint(text, 10, 63); err != nil || strconv.FormatUint(number, 10) != text {
+		return false
+	}
+	return d.problem(pointer, json.Number(text)) == ""
+}
+
+// described is an operation of the document.
+type described struct {
+	method, path, pointer string
+	fields                object
+}
+
+func (o described) name() string { return o.method + " " + o.path }
+
+// operations are all operations of the document, as it is at the first call.
+func (d *openAPI) operations() map[string]described {
+	if d.known != nil {
+		return d.known
+	}
+	all := map[string]described{}
+	paths, _ := at(d.root, "paths").(object)
+	for path, methods := range paths {
+		fields, _ := methods.(object)
+		for method, value := range fields {
+			pointer := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method
+			o := described{strings.ToUpper(method), path, pointer, value.(object)}
+			all[o.name()] = o
+		}
+	}
+	d.known = all
+	return all
+}
+
+// routed is an operation of the program's tables.
+type routed struct {
+	data    operation // opNone: none of the data operations
+	account *accountOperation
+}
+
+// routedOperations are all operations that the router knows. HEAD and OPTIONS go with them (decision C2 of package contract).
+func routedOperations() map[string]routed {
+	all := map[string]routed{"GET " + livePath: {}, "GET " + liveOtherPath: {}, "GET " + readyPath: {}}
+	for _, r := range routes() {
+		all["GET "+strings.Replace(r.pattern, "{id:*}", "{id}", 1)] = routed{data: r.operation}
+	}
+	for _, op := range accountOperations() {
+		all[op.method+" "+op.pattern] = routed{account: &op}
+	}
+	return all
+}
+
+// routeProblems holds the operations of the document against the router's, both ways, and their security (interface §5.2).
+func (d *openAPI) routeProblems() (problems []string) {
+	tables, operations := routedOperations(), d.operations()
+	for name := range tables {
+		if _, found := operations[name]; !found {
+			problems = append(problems, name+" is not in the document")
+		}
+	}
+	for name, o := range operations {
+		row, found := tables[name]
+		if !found {
+			problems = append(problems, name+" is in the document alone")
+			continue
+		}
+		security, own := o.fields["security"]
+		if !own {
+			security = d.root["security"]
+		}
+		text, _ := json.Marshal(security)
+		want := `[]`
+		switch {
+		case row.data != opNone:
+			want = `[{},{"bearerKey":[]}]`
+		case row.account != nil && row.account.identity == session:
+			want = `[{"session":[]}]`
+		case row.account != nil && row.account.identity == sessionOrKey:
+			want = `[{"session":[]},{"bearerKey":[]}]`
+		}
+		if string(text) != want {
+			problems = append(problems, fmt.Sprintf("%s has the security %s, want %s", name, text, want))
+		}
+	}
+	return problems
+}
+
+// parameterProblems holds the query parameters of the data operations against the table: names, what is required, defaults, and of each
+// grammar which values it takes.
+func (d *openAPI) parameterProblems() (problems []string) {
+	table, tables := parameters(), routedOperations()
+	for name, o := range d.operations() {
+		op := tables[name].data
+		found := map[string]bool{}
+		list, _ := o.fields["parameters"].([]any)
+		for i, value := range list {
+			p, pointer := d.follow(value, fmt.Sprintf("%s/parameters/%d", o.pointer, i))
+			if p["in"] != "query" {
+				continue
+			}
+			query, _ := p["name"].(string)
+			found[query] = true
+			row := table.find(op, []byte(query))
+			if row == paramCount {
+				problems = append(problems, name+": "+query+" is in the document alone")
+				continue
+			}
+			if required, _ := p["required"].(bool); required != (table[row].neededBy&op != 0) {
+				problems = append(problems, fmt.Sprintf("%s: %s is required: %t", name, query, required))
+			}
+			problems = append(problems, d.grammarProblems(name, op, row, p, pointer)...)
+		}
+		for p := range paramCount {
+			if table[p].knownBy&op != 0 && !found[table[p].name] {
+				problems = append(problems, name+": "+table[p].name+" is missing")
+			}
+		}
+	}
+	return problems
+}
+
+// probes are values near the edges of every grammar.
+func probes() []string {
+	return []string{
+		"", "0", "1", "2", "10", "100", "199", "200", "201", "010", "+5", "-1", "5.0", "1e2", " 5", "99999", "100000", "100001", "1000000",
+		"0.5", "0.50", "0.505", ".5", "5.", "1,5", "007", "999999999999.99", "123456789012", "1234567890123", "12345678901234.5",
+		"USD", "usd", "US", "USDX", "U5D", "XXX", "ÉUR", "bhd", "BHD", "a", "-", "banco-1", "banco_1", "banco 1", strings.Repeat("a", 200),
+		"buy", "sell", "Buy", "buys", "unspecified", "branch", "digital", "cash", "transfer", "Cash", "other", "commercial", "reference", "official",
+		"2025-11-21", "2025-02-28", "2025-02-29", "2024-02-29", "2025-1-1", "2025-13-01", "2025-11-31", "20251121", "2025-11-21T00:00:00Z", "null", "true",
+	}
+}
+
+// grammarProblems asks schema and program which values they take, and what they do without one.
+func (d *openAPI) grammarProblems(name string, op operation, row param, p object, pointer string) (problems []string) {
+	table := parameters()
+	refused := func(value string) bool {
+		_, details := table.read(op, []byte(institutionPrefix+"x"), []byte(table[row].name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
+		return slices.ContainsFunc(details, func(d detail) bool { return d.name == table[row].name && d.message == table[row].grammar })
+	}
+	for _, value := range probes() {
+		if taken := d.takes(pointer+"/schema", value); taken == refused(value) {
+			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, table[row].name, value, taken))
+		}
+	}
+	if text, _ := p["example"].(string); p["example"] == nil || refused(cmpText(text, p["example"])) {
+		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, table[row].name, p["example"]))
+	}
+	schema, _ := d.follow(p["schema"], "")
+	q, _ := table.read(op, []byte(institutionPrefix+"x"), nil, d.options)
+	want := map[param]string{paramLimit: strconv.Itoa(q.limit), paramCursor: strconv.Itoa(q.cursor)}[row]
+	if got := fmt.Sprint(schema["default"]); schema["default"] != nil && got != want || schema["default"] == nil && want != "" {
+		problems = append(problems, fmt.Sprintf("%s: %s has the default %s, want %q", name, table[row].name, got, want))
+	}
+	return problems
+}
+
+// cmpText is a text, or a number as one.
+func cmpText(text string, value any) string {
+	if text != "" {
+		return text
+	}
+	return fmt.Sprint(value)
+}
+
+// bodyProblems holds the bodies of requests against the fields of the account operations.
+func (d *openAPI) bodyProblems() (problems []string) {
+	for name, row := range routedOperations() {
+		o := d.operations()[name]
+		schema, pointer := d.follow(at(o.fields, "requestBody", "content", "application/json", "schema"), "")
+		if row.account == nil || row.account.fields == nil {
+			if o.fields["requestBody"] != nil {
+				problems = append(problems, name+" has a body in the document alone")
+			}
+			continue
+		}
+		var known, needed []string
+		for _, field := range row.account.fields {
+			known = append(known, field.name)
+			if field.needed {
+				needed = append(needed, field.name)
+			}
+		}
+		properties, _ := schema["properties"].(object)
+		if got := sortedKeys(properties); !slices.Equal(got, slices.Sorted(slices.Values(known))) || !slices.Equal(texts(schema["required"]), needed) {
+			problems = append(problems, fmt.Sprintf("%s: the document has the fields %v and requires %v, want %v and %v", name, got, schema["required"], known, needed))
+		}
+		for _, field := range row.account.fields {
+			for _, value := range []string{
+				"", "1", "00712345", "0071234", "007123456", "0071234x", "ana@example.do", strings.Repeat("n", 80), strings.Repeat("n", 81), strings.Repeat("ñ", 80),
+				strings.Repeat("a", 60) + "@" + strings.Repeat("b", 60) + ".do",
+			} {
+				// What the program takes beyond a schema's words, such as what an address is, only it can say.
+				if field.set(&accountRequest{}, value) && d.problem(pointer+"/properties/"+field.name, value) != "" {
+					problems = append(problems, fmt.Sprintf("%s: %s: the program takes %q, the document doesn't", name, field.name, value))
+				}
+				if field.name != "email" && !field.set(&accountRequest{}, value) && d.problem(pointer+"/properties/"+field.name, value) == "" {
+					problems = append(problems, fmt.Sprintf("%s: %s: the document takes %q, the program doesn't", name, field.name, value))
+				}
+			}
+		}
+		examples, _ := at(o.fields, "requestBody", "content", "application/json", "examples").(object)
+		for example, value := range examples {
+			text, _ := json.Marshal(at(value, "value"))
+			details, ok := readBody(text, row.account.fields, &accountRequest{})
+			if why := d.problem(pointer, at(value, "value")); why != "" || !ok || len(details) > 0 {
+				problems = append(problems, fmt.Sprintf("%s: the example %s is not taken: %s %v", name, example, why, details))
+			}
+		}
+		if len(examples) == 0 {
+			problems = append(problems, name+" has no example of a body")
+		}
+	}
+	return problems
+}
+
+func sortedKeys(fields object) []string {
+	var names []string
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// texts is a list of texts.
+func texts(value any) (all []string) {
+	list, _ := value.([]any)
+	for _, item := range list {
+		all = append(all, fmt.Sprint(item))
+	}
+	return all
+}
+
+// engineCodes are the codes that the rules have: the constants of the engine (E1).
+func engineCodes(t testing.TB) (codes []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../engine/service.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if spec, ok := node.(*ast.ValueSpec); ok {
+			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Code" {
+				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes = append(codes, text)
+			}
+		}
+		return true
+	})
+	return codes
+}
+
+// wordProblems holds the closed lists against the engine's: error codes, each explained at an answer of its status, and the words of rates.
+func (d *openAPI) wordProblems(codes []string) (problems []string) {
+	schema := func(name string) []string { return texts(at(d.root, "components", "schemas", name, "enum")) }
+	same := func(name string, want []string) {
+		if got := schema(name); len(want) == 0 || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+			problems = append(problems, fmt.Sprintf("%s is %q, want %q", name, got, want))
+		}
+	}
+	same("ErrorCode", codes)
+	same("Channel", words(engine.Channels()))
+	same("RateKind", words(engine.Kinds()))
+	same("Operation", words(engine.Operations()))
+	same("InstitutionType", words(engine.InstitutionTypes()))
+	same("DatePrecision", words([]engine.DatePrecision{engine.PrecisionDatetime, engine.PrecisionDay, engine.PrecisionUnknown}))
+	same("ReadinessStatus", words([]engine.Readiness{engine.Ready, engine.Degraded, engine.Unavailable}))
+	same("QuoteCurrency", []string{engine.QuoteCurrency})
+	explained := map[string]bool{}
+	for _, o := range d.operations() {
+		responses, _ := o.fields["responses"].(object)
+		for answered, value := range responses {
+			response, _ := d.follow(value, "")
+			for _, code := range codes {
+				if number, _ := status(engine.Code(code)); strings.Contains(fmt.Sprint(response["description"]), "`"+code+"`") {
+					if strconv.Itoa(number) != answered {
+						problems = append(problems, fmt.Sprintf("%s: %s is explained at %s", o.name(), code, answered))
+					}
+					explained[code] = true
+				}
+			}
+		}
+	}
+	for _, code := range codes {
+		if !explained[code] && code != string(engine.CodeMethodNotAllowed) { // told in words: no operation answers it (C2)
+			problems = append(problems, code+" is explained at no answer")
+		}
+	}
+	return problems
+}
+
+func words[T ~string](list []T) (all []string) {
+	for _, word := range list {
+		all = append(all, string(word))
+	}
+	return all
+}
+
+// openObjects finds objects that take fields which are not listed, or have a field that may be missing though the program always sends
+// it (K8; interface §2: all fields are always there).
+func (d *openAPI) openObjects() (problems []string) {
+	optional := map[string][]string{"ErrorBody": {"requestId", "details"}, "KeyRequest": {"name"}} // interface §7; K1
+	schemas, _ := at(d.root, "components", "schemas").(object)
+	for name, value := range schemas {
+		if at(value, "type") != "object" {
+			continue
+		}
+		properties, _ := at(value, "properties").(object)
+		want := slices.DeleteFunc(sortedKeys(properties), func(field string) bool { return slices.Contains(optional[name], field) })
+		if got := slices.Sorted(slices.Values(texts(at(value, "required")))); !slices.Equal(got, want) {
+			problems = append(problems, fmt.Sprintf("%s requires %v, want %v", name, got, want))
+		}
+		if at(value, "additionalProperties") != false {
+			problems = append(problems, name+" takes fields that it does not list")
+		}
+	}
+	return problems
+}
