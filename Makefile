@@ -13,6 +13,9 @@ BENCH     ?= .
 BENCHFLAGS ?=
 FAULTS    ?=
 PKG       ?=
+VERSION   ?=
+# The Go release that hands out is built with: another one gives other bytes. The Dockerfile names it too.
+RELEASE_GO := go1.26.8
 # Another vulnerability database, and its date where it does not know it: see .ci/vulnerabilities.
 export VULNDB VULNDB_DATE
 # No target changes go.mod: a module that is missing there is an error, not a download.
@@ -29,6 +32,8 @@ BENCHSTAT := .tools/benchstat
 GOVULN    := .tools/govulncheck
 GEN_GO    := .tools/protoc-gen-go
 GEN_VT    := .tools/protoc-gen-go-vtproto
+# A module of its own: what packs a release is pinned apart from what checks the code.
+RELEASE   := .tools/release
 
 .PHONY: help
 help: ## list the targets
@@ -73,6 +78,19 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
 	@.ci/debian faults
 	@.ci/faults $(FAULTS)
+
+.PHONY: release
+release: $(RELEASE) ## archives, .deb, OCI image, SBOM and sums of the commit in dist; VERSION=1.2.3, else its tag's
+	rm -rf dist
+	GOTOOLCHAIN=$(RELEASE_GO) $(RELEASE) -version "$(VERSION)" -out dist
+
+.PHONY: release-check
+release-check: ## make release twice, in two clones, each with a cache of its own: the same bytes? 10 minutes
+	@.ci/release-check $(VERSION)
+
+.PHONY: release-test
+release-test: $(LINT) ## lint and tests of the program that makes releases
+	cd .ci/release && ../../$(LINT) run && $(GO) mod verify && $(GO) test -race -shuffle=on ./...
 
 .PHONY: vuln
 vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VULNDB=file:///dir without a network
@@ -147,7 +165,7 @@ tools: $(LINT) $(BENCHSTAT) $(GOVULN) $(GEN_GO) $(GEN_VT) ## build the pinned to
 
 .PHONY: clean
 clean: ## remove what was built and measured; data directories stay
-	rm -rf .tools tasard bench-report cover.html cover.out cover.all.out
+	rm -rf .tools tasard dist bench-report cover.html cover.out cover.all.out
 
 $(LINT): $(TOOL_DEPS)
 	@echo "building golangci-lint (once, some minutes)"
@@ -168,4 +186,8 @@ $(GEN_GO): $(TOOL_DEPS)
 
 $(GEN_VT): $(TOOL_DEPS)
 	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
+	@touch $@
+
+$(RELEASE): Makefile $(wildcard .ci/release/*.go .ci/release/go.*)
+	cd .ci/release && GOTOOLCHAIN=$(RELEASE_GO) $(GO) build -trimpath -o ../../$@ .
 	@touch $@

@@ -106,7 +106,7 @@ func ownedTestLibraries() map[string][]string {
 		"github.com/anishathalye/porcupine":      {"actors", "bench/faults"},
 		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
 		"golang.org/x/sys":                       {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
-		"golang.org/x/net":                       {"bench"},                  // reads the report's page
+		"golang.org/x/net":                       {"bench", "httpapi/pages"}, // read pages
 		"github.com/xuri/excelize/v2":            {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
 		// The OpenAPI document: read as it was written, and an opinion on answers that is not ours.
 		"go.yaml.in/yaml/v3":                       {"httpapi/contract"},
@@ -124,7 +124,7 @@ func topLevel() []string {
 	return []string{
 		"engine", "actors", "wal", "httpapi", "collectors", "bench", "packaging",
 		"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "CHANGELOG.md", "Dockerfile",
-		".golangci.yml", ".ci", ".github", ".gitignore",
+		".golangci.yml", ".ci", ".github", ".gitignore", ".dockerignore",
 	}
 }
 

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// architectures are those that are handed out, by Go's names.
+func architectures() []string { return []string{"amd64", "arm64"} }
+
+// release is one run: the commit, and what has been made of it so far.
+type release struct {
+	source  *source
+	work    string // removed at the end
+	out     string
+	say     io.Writer
+	started time.Time
+}
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	cancel()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run reads the arguments and makes the release.
+func run(ctx context.Context, args []string, say io.Writer) (err error) {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.SetOutput(say)
+	repository := flags.String("repository", ".", "the repository `DIR`")
+	version := flags.String("version", "", "`X.Y.Z`; by default that of the tag on the commit")
+	commit := flags.String("commit", "HEAD", "the commit to release")
+	out := flags.String("out", "dist", "the `DIR` to make, which must be new or empty")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "tasard-release-")
+	if err != nil {
+		return fmt.Errorf("make a place to work: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	r := &release{work: work, out: *out, say: say, started: time.Now()}
+	if err := r.begin(ctx, *repository, *version, *commit); err != nil {
+		return err
+	}
+	return r.make(ctx)
+}
+
+// begin checks what can be checked before work starts.
+func (r *release) begin(ctx context.Context, repository, version, commit string) error {
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return fmt.Errorf("make the directory of the release: %w", err)
+	}
+	switch entries, err := os.ReadDir(r.out); {
+	case err != nil:
+		return fmt.Errorf("look at the directory of the release: %w", err)
+	case len(entries) > 0:
+		return fmt.Errorf("%s: not empty; remove it, or name another one with -out", r.out)
+	}
+	var err error
+	if r.source, err = openSource(ctx, repository, version, commit, filepath.Join(r.work, "source")); err != nil {
+		return err
+	}
+	r.step("tasard %s, commit %.12s of %s", r.source.version, r.source.commit, r.source.time.Format(time.DateTime))
+	if r.source.dirty {
+		r.step("NOTE: there are changes that are not committed; they are not in it")
+	}
+	return nil
+}
+
+// make makes everything; SHA256SUMS comes last, so that a directory without it is no release.
+func (r *release) make(ctx context.Context) error {
+	papers, err := r.papers(ctx)
+	if err != nil {
+		return err
+	}
+	var programs []program
+	for _, arch := range architectures() {
+		p, err := r.program(ctx, arch)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, p)
+		for _, step := range []func(context.Context, program, []file) error{r.archive, r.deb, r.sbom} {
+			if err := step(ctx, p, papers); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.image(programs); err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// step tells what is being done.
+func (r *release) step(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.say, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// path is where a file of the release goes.
+func (r *release) path(name string) string { return filepath.Join(r.out, name) }
+
+// sums writes SHA256SUMS, which sha256sum -c reads.
+func (r *release) sums() error {
+	entries, err := os.ReadDir(r.out) // sorted by name
+	if err != nil {
+		return fmt.Errorf("list the release: %w", err)
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		data, err := os.ReadFile(r.path(entry.Name()))
+		if err != nil {
+			return fmt.Errorf("read what was made: %w", err)
+		}
+		_, _ = fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(data), entry.Name())
+	}
+	if err := os.WriteFile(r.path("SHA256SUMS"), []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("write the sums: %w", err)
+	}
+	r.step("%s has %d files; sha256sum -c SHA256SUMS checks them", r.out, len(entries)+1)
+	for line := range slices.Values(strings.SplitAfter(text.String(), "\n")) {
+		_, _ = io.WriteString(r.say, line)
+	}
+	return nil
+}

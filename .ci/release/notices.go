@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// linkedModule is a module whose code is in the program.
+type linkedModule struct {
+	path, version, dir string
+	sum                string // as in go.sum
+	licence            string // an SPDX expression
+}
+
+// linked are the modules of a program: the go command says where they lie, .ci/licences what their licences are, and the
+// program itself is asked whether that is all.
+func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error) {
+	environ := toolchain("linux", p.arch)
+	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
+	out, err := command(ctx, r.source.dir, environ, "go", "list", "-deps", "-f", form, ".")
+	if err != nil {
+		return nil, err
+	}
+	dirs := map[string]string{} // path@version → dir
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Split(strings.TrimSpace(line), "\t"); len(fields) == 3 {
+			dirs[fields[0]+"@"+fields[1]] = fields[2]
+		}
+	}
+	told, err := command(ctx, r.source.dir, environ, ".ci/licences")
+	if err != nil {
+		return nil, err
+	}
+	licences := licencesOf(string(told))
+	var modules []linkedModule
+	for _, m := range p.build.Deps {
+		id := m.Path + "@" + m.Version
+		dir, licence := dirs[id], licences[id]
+		if dir == "" || licence == "" {
+			return nil, fmt.Errorf("%s is in the program, and its place (%q) or its licence (%q) is not known", id, dir, licence)
+		}
+		modules = append(modules, linkedModule{path: m.Path, version: m.Version, dir: dir, sum: m.Sum, licence: licence})
+	}
+	slices.SortFunc(modules, func(a, b linkedModule) int { return strings.Compare(a.path, b.path) })
+	return modules, nil
+}
+
+// licencesOf reads the table of .ci/licences: licences with commas between them, module, version.
+func licencesOf(table string) map[string]string {
+	licences := map[string]string{}
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) == 3 && strings.HasPrefix(fields[2], "v") {
+			licences[fields[1]+"@"+fields[2]] = strings.Join(strings.Split(fields[0], ","), " AND ")
+		}
+	}
+	return licences
+}
+
+// notices are the licences and notices of the modules and of Go, which whoever hands the program on must hand on with it.
+func notices(modules []linkedModule) ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteString("Licences and notices of what is linked into tasard beside its own code.\n")
+	goLicence, err := command(context.Background(), "", toolchain(runtime.GOOS, runtime.GOARCH), "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	parts := append([]linkedModule{{
+		path: "Go, its standard library and runtime", version: runtime.Version(), dir: strings.TrimSpace(string(goLicence)), licence: "BSD-3-Clause",
+	}}, modules...)
+	for _, m := range parts {
+		found, err := legalFiles(m.dir)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s %s has no licence file in %s", m.path, m.version, m.dir)
+		}
+		_, _ = fmt.Fprintf(&text, "\n%s\n%s %s (%s)\n%[1]s\n", strings.Repeat("=", 72), m.path, m.version, m.licence)
+		for _, data := range found {
+			text.WriteString("\n")
+			text.Write(bytes.TrimSpace(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))))
+			text.WriteString("\n")
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// legalFiles are the files of a module's root that its licence asks to pass on.
+func legalFiles(dir string) ([][]byte, error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("look for licences: %w", err)
+	}
+	form := regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|notice|patents)`)
+	var found [][]byte
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !form.MatchString(entry.Name()) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read a licence: %w", err)
+		}
+		found = append(found, data)
+	}
+	return found, nil
+}

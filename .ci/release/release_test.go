@@ -1,0 +1,205 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// at is a commit's time.
+func at() time.Time { return time.Date(2026, 11, 30, 14, 5, 6, 0, time.UTC) }
+
+const changelogText = `# Changelog
+
+What changes. The form is that of somebody.
+
+## [Unreleased]
+
+### Added
+
+- A thing that takes so many words to tell that they do not fit into one line of
+  the other form.
+- Another.
+
+## [1.1.0] - 2026-10-02
+
+### Fixed
+
+- What was broken.
+`
+
+func TestChangelog_InDebiansForm(t *testing.T) {
+	got, err := debianChangelog(changelogText, "1.2.0-rc.1", at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `tasard (1.2.0~rc.1-1) stable; urgency=medium
+
+  * Added: A thing that takes so many words to tell that they do not fit into
+    one line of the other form.
+  * Added: Another.
+
+ -- The tasard authors <tasard@users.noreply.github.com>  Mon, 30 Nov 2026 14:05:06 +0000
+
+tasard (1.1.0-1) stable; urgency=medium
+
+  * Fixed: What was broken.
+
+ -- The tasard authors <tasard@users.noreply.github.com>  Fri, 02 Oct 2026 00:00:00 +0000
+
+`
+	if string(got) != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestChangelog_OfAReleasedVersion wants what is not released to stay out of a release that has a heading of its own.
+func TestChangelog_OfAReleasedVersion(t *testing.T) {
+	got, err := debianChangelog(changelogText, "1.1.0", at())
+	if err != nil || !strings.HasPrefix(string(got), "tasard (1.1.0-1) ") || strings.Contains(string(got), "Another") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestChangelog_Refused(t *testing.T) {
+	for text, why := range map[string]string{
+		"# Changelog\n":                           "tells no change",
+		"## [1.0.0]\n\n- x\n":                     "CHANGELOG.md:1: version 1.0.0 has no day",
+		"## Version 1\n":                          "is no heading of a version",
+		"## [Unreleased]\n\n## [1.0.0] - today\n": "is no heading of a version",
+	} {
+		if got, err := debianChangelog(text, "2.0.0", at()); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %q\n%s", text, err, why, got)
+		}
+	}
+}
+
+// TestTar_SaysNothingOfTheMachine wants times, owners and modes to be those that were given.
+func TestTar_SaysNothingOfTheMachine(t *testing.T) {
+	files := sorted([]file{{name: "d/x", data: []byte("x"), mode: modeProgram}, {name: "d/", mode: modePrivate, owner: imageUser}, {name: "a"}})
+	var first, second bytes.Buffer
+	if err := errors.Join(writeTar(&first, files, at()), writeTar(&second, files, at())); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("two archives of the same files differ")
+	}
+	var got []string
+	for reader := tar.NewReader(&first); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !header.ModTime.Equal(at()) || header.Uname != "" || header.Uid != header.Gid {
+			t.Errorf("%s: %+v", header.Name, header)
+		}
+		got = append(got, header.FileInfo().Mode().String()+" "+header.Name)
+	}
+	if want := "-rw-r--r-- a,drwx------ d/,-rwxr-xr-x d/x"; strings.Join(got, ",") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ","), want)
+	}
+}
+
+func TestLicences_Table(t *testing.T) {
+	got := licencesOf("MIT                example.com/a v1.0.0\nBSD-3-Clause,MIT   example.com/b/v2 v2.0.1\n2 modules linked, 0 with an unknown or copyleft licence\n")
+	if len(got) != 2 || got["example.com/a@v1.0.0"] != "MIT" || got["example.com/b/v2@v2.0.1"] != "BSD-3-Clause AND MIT" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNotices_Missing wants a module without a licence file to stop the release.
+func TestNotices_Missing(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := notices([]linkedModule{{path: "example.com/a", version: "v1.0.0", dir: dir}}); err == nil || !strings.Contains(err.Error(), "example.com/a v1.0.0 has no licence file") {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "LICENCE.txt"), []byte("\nBe kind.\r\n"), modeFile); err != nil {
+		t.Fatal(err)
+	}
+	got, err := notices([]linkedModule{{path: "example.com/a", version: "v1.0.0", dir: dir, licence: "MIT"}})
+	if err != nil || !strings.Contains(string(got), "example.com/a v1.0.0 (MIT)\n") || !strings.HasSuffix(string(got), "\n\nBe kind.\n") || !strings.Contains(string(got), "The Go Authors") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// TestCertificates_AreARootStore wants the file of the image to be one that the program can use.
+func TestCertificates_AreARootStore(t *testing.T) {
+	text, err := rootCertificates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) || bytes.Count(text, []byte("BEGIN CERTIFICATE")) < 100 {
+		t.Errorf("%d certificates, want Mozilla's", bytes.Count(text, []byte("BEGIN CERTIFICATE")))
+	}
+}
+
+// repository is a new one with two commits, the first tagged v1.0.0.
+func repository(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"init", "--quiet"},
+		{"commit", "--quiet", "--allow-empty", "-m", "one"},
+		{"tag", "v1.0.0"},
+		{"commit", "--quiet", "--allow-empty", "-m", "two"},
+	} {
+		args = append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}, args...)
+		if _, err := git(t.Context(), dir, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestSource_Versions(t *testing.T) {
+	for _, test := range []struct{ version, commit, want, why string }{
+		{"", "v1.0.0", "1.0.0", ""},
+		{"1.0.0", "v1.0.0", "1.0.0", ""},
+		{"1.1.0-rc.2", "HEAD", "1.1.0-rc.2", ""},
+		{"", "HEAD", "", "has no tag like v1.2.3; tag it, or give VERSION=1.2.3"},
+		{"1.0.0", "HEAD", "", "the tag v1.0.0 is on commit"},
+		{"v1.1.0", "HEAD", "", `"v1.1.0" is no version`},
+		{"1.1", "HEAD", "", `"1.1" is no version`},
+		{"1.1.0+x", "HEAD", "", "is no version"},
+		{"1.1.0", "none", "", "none is no commit of"},
+	} {
+		got, err := openSource(t.Context(), repository(t), test.version, test.commit, filepath.Join(t.TempDir(), "clone"))
+		if test.why != "" {
+			if err == nil || !strings.Contains(err.Error(), test.why) {
+				t.Errorf("%q of %s: %v, want %q", test.version, test.commit, err, test.why)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q of %s: %v", test.version, test.commit, err)
+			continue
+		}
+		tags, err := git(t.Context(), got.dir, "tag", "--points-at", "HEAD")
+		if err != nil || got.version != test.want || tags != "v"+test.want {
+			t.Errorf("%q of %s: version %q, tags %q, %v", test.version, test.commit, got.version, tags, err)
+		}
+	}
+}
+
+// TestRun_RefusesAFullDirectory wants no release to be mixed with another.
+func TestRun_RefusesAFullDirectory(t *testing.T) {
+	out := t.TempDir()
+	if err := os.WriteFile(filepath.Join(out, "old"), nil, modeFile); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"-repository", repository(t), "-version", "1.1.0", "-out", out}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// source is a clone of the commit that is released.
+type source struct {
+	dir     string
+	version string // without the v
+	commit  string
+	time    time.Time // of the commit: every time in the release
+	dirty   bool      // the work tree has more than the commit
+}
+
+// versionForm is SemVer without build metadata, which no Debian package and no tag of an image may have.
+const versionForm = `^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`
+
+// openSource clones the commit and marks it with its version. version "" is that of the tag on the commit.
+func openSource(ctx context.Context, repository, version, commit, dir string) (*source, error) {
+	s := &source{dir: dir, version: version}
+	var err error
+	if s.commit, err = git(ctx, repository, "rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
+		return nil, fmt.Errorf("%s is no commit of %s: %w", commit, repository, err)
+	}
+	if err := s.findVersion(ctx, repository); err != nil {
+		return nil, err
+	}
+	seconds, err := git(ctx, repository, "show", "--no-patch", "--format=%ct", s.commit)
+	if err != nil {
+		return nil, err
+	}
+	epoch, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the time of commit %s: %w", s.commit, err)
+	}
+	s.time = time.Unix(epoch, 0).UTC()
+	changes, err := git(ctx, repository, "status", "--porcelain", "--untracked-files=no")
+	if err != nil {
+		return nil, err
+	}
+	s.dirty = changes != ""
+	return s, s.clone(ctx, repository)
+}
+
+// findVersion takes the version from the tag when none was given, and refuses one that another commit has.
+func (s *source) findVersion(ctx context.Context, repository string) error {
+	if s.version == "" {
+		tag, err := git(ctx, repository, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", s.commit)
+		if err != nil {
+			return fmt.Errorf("commit %.12s has no tag like v1.2.3; tag it, or give VERSION=1.2.3", s.commit)
+		}
+		s.version = strings.TrimPrefix(tag, "v")
+	}
+	if !regexp.MustCompile(versionForm).MatchString(s.version) {
+		return fmt.Errorf("%q is no version; want one like 1.2.3 or 1.2.3-rc.1", s.version)
+	}
+	tagged, err := git(ctx, repository, "rev-parse", "--verify", "--quiet", "refs/tags/v"+s.version+"^{commit}")
+	if err == nil && tagged != s.commit {
+		return fmt.Errorf("the tag v%s is on commit %.12s, and %.12s is to be released; release that commit, or choose another version",
+			s.version, tagged, s.commit)
+	}
+	return nil
+}
+
+// clone takes the commit alone: no other tag may decide what the go command stamps.
+func (s *source) clone(ctx context.Context, repository string) error {
+	from, err := filepath.Abs(repository)
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet", s.dir},
+		{"-C", s.dir, "fetch", "--quiet", "--no-tags", from, s.commit},
+		{"-C", s.dir, "checkout", "--quiet", "--detach", s.commit},
+		{"-C", s.dir, "tag", "--no-sign", "v" + s.version},
+	} {
+		if _, err := command(ctx, "", nil, "git", append([]string{"-c", "advice.detachedHead=false", "-c", "core.autocrlf=false"}, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is a file of the commit.
+func (s *source) read(name string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, fmt.Errorf("read a file of the commit: %w", err)
+	}
+	return data, nil
+}
+
+// git runs git in a repository and gives what it says.
+func git(ctx context.Context, repository string, args ...string) (string, error) {
+	out, err := command(ctx, repository, nil, "git", args...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// command runs a program and gives its output; environ comes on top of ours. The error has what it said.
+func command(ctx context.Context, dir string, environ []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out, nil
+}

@@ -1,0 +1,34 @@
+# The image for those who build with a container engine: docker build -t tasard . The released one, for amd64 and arm64, is made
+# by make release without one, out of the same parts. Context: a checkout, whose .git tells the version.
+ARG GO_VERSION=1.26.8
+
+FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG TARGETOS=linux
+ARG TARGETARCH
+# A context without .git has no version to tell: buildvcs=auto lets it pass.
+RUN git config --global --add safe.directory /src \
+ && CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
+    go build -trimpath -buildvcs=auto -ldflags='-s -w' -o /out/usr/bin/tasard .
+# Somebody to be, somebody to trust, somewhere to write.
+RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib/tasard /out/tmp \
+ && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
+ && cp packaging/image/tasard.toml /out/etc/tasard/ \
+ && printf 'root:x:0:0:root:/:/nologin\ntasard:x:65532:65532:tasard:/var/lib/tasard:/nologin\n' >/out/etc/passwd \
+ && printf 'root:x:0:\ntasard:x:65532:\n' >/out/etc/group \
+ && chmod 1777 /out/tmp && chmod 0700 /out/var/lib/tasard && chown 65532:65532 /out/var/lib/tasard
+
+FROM scratch
+COPY --from=build /out/ /
+ENV PATH=/usr/bin TASARD_CONFIG=/etc/tasard/tasard.toml
+USER 65532:65532
+WORKDIR /var/lib/tasard
+VOLUME /var/lib/tasard
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=6s --start-period=5m CMD ["/usr/bin/tasard", "ping", "--live"]
+ENTRYPOINT ["/usr/bin/tasard"]
+CMD ["serve"]
