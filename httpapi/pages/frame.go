@@ -66,6 +66,7 @@ func sub(files fs.FS, folder string) fs.FS {
 func (f *Frame) addOwnAssets() {
 	for name, kind := range map[string]string{
 		"style.css": "text/css; charset=utf-8", "favicon.svg": "image/svg+xml", "convert.js": "text/javascript; charset=utf-8",
+		"copy.js": "text/javascript; charset=utf-8",
 	} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {

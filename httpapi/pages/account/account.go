@@ -2,7 +2,6 @@ package account
 
 import (
 	"embed"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -37,7 +36,7 @@ type Gate interface {
 	Transition() engine.Transition
 }
 
-// Config says what the pages are made of. All but Logger and PublicURL are required.
+// Config says what the pages are made of. Frame, Accounts, Gate, Clock and Random are required.
 type Config struct {
 	Frame    *pages.Frame
 	Accounts engine.Accounts
@@ -45,9 +44,9 @@ type Config struct {
 	Mail     Mail
 	Clock    func() time.Time
 	Random   io.Reader // a source of secrets
-	// PublicURL is the address under which people reach the service. With https cookies never travel without it. Empty: what the
-	// browser asked for stands in the lines to be copied.
+	// PublicURL is the address under which people reach the service. Empty: what the browser asked for stands in the lines to be copied.
 	PublicURL string
+	Secure    bool         // the service is reached by https alone: cookies never travel without it. So it is when PublicURL says https
 	Logger    *slog.Logger // nil: nothing is logged
 }
 
@@ -56,7 +55,6 @@ type Pages struct {
 	config     Config
 	forms      *forms
 	paths      []string // that cookies are for: of each language
-	secure     bool
 	publicHost string
 	bodies     bodies
 }
@@ -68,37 +66,33 @@ type bodies struct{ welcome, code, home, made *pages.Body }
 const (
 	styleAsset  = "account.css"
 	scriptAsset = "account.js"
+	copyAsset   = "copy.js" // the frame's
 )
 
 const rootPage = "/account"
 
-// New makes the pages and adds their assets to the frame.
-func New(config Config) (*Pages, error) {
+// New makes the pages and adds their assets to the frame. It panics when an embedded file is damaged, when PublicURL is none, or when
+// there is no chance to be had: crypto/rand ends the program itself then.
+func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	public, err := url.Parse(config.PublicURL)
-	if err != nil {
-		return nil, fmt.Errorf("read the public address of the service: %w", err)
-	}
+	must("read the public address of the service", err)
 	var key [32]byte
-	if _, err := io.ReadFull(config.Random, key[:]); err != nil {
-		return nil, fmt.Errorf("draw the key of forms: %w", err)
-	}
+	_, err = io.ReadFull(config.Random, key[:])
+	must("draw the key of forms", err)
 	files, err := fs.Sub(embedded, "files")
-	if err != nil {
-		return nil, fmt.Errorf("read the embedded files: %w", err)
-	}
+	must("read the embedded files", err)
 	for name, kind := range map[string]string{styleAsset: "text/css; charset=utf-8", scriptAsset: "text/javascript; charset=utf-8"} {
 		content, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, fmt.Errorf("read the embedded files: %w", err)
-		}
+		must("read the embedded files", err)
 		config.Frame.AddAsset(name, kind, content)
 	}
+	config.Secure = config.Secure || public.Scheme == "https"
 	p := &Pages{
-		config: config, forms: newForms(key, config.Clock), secure: public.Scheme == "https", publicHost: public.Host,
+		config: config, forms: newForms(key, config.Clock), publicHost: public.Host,
 		bodies: bodies{
 			welcome: config.Frame.Body(files, "welcome"), code: config.Frame.Body(files, "code"),
 			home: config.Frame.Body(files, "home"), made: config.Frame.Body(files, "made"),
@@ -107,7 +101,13 @@ func New(config Config) (*Pages, error) {
 	for _, language := range pages.Languages() {
 		p.paths = append(p.paths, language.Path(rootPage))
 	}
-	return p, nil
+	return p
+}
+
+func must(do string, err error) {
+	if err != nil {
+		panic("account: " + do + ": " + err.Error())
+	}
 }
 
 // Register adds the pages to a mux.

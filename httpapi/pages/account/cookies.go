@@ -54,7 +54,7 @@ func readLogin(value string) (login, bool) {
 
 // cookieName is the name under which a cookie travels.
 func (p *Pages) cookieName(name string) string {
-	if p.secure {
+	if p.config.Secure {
 		return securePrefix + name
 	}
 	return name
@@ -71,7 +71,7 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 		//nolint:gosec // G124: Secure is off only where nothing but plain HTTP is spoken, and a browser would drop the cookie
 		http.SetCookie(w, &http.Cookie{
 			Name: p.cookieName(name), Value: value, Path: path, MaxAge: age,
-			HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteStrictMode,
+			HttpOnly: true, Secure: p.config.Secure, SameSite: http.SameSiteStrictMode,
 		})
 	}
 }

@@ -73,12 +73,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	if change != nil {
 		change(&config)
 	}
-	made, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.pages = made
-	made.Register(w.mux)
+	w.pages = New(config)
+	w.pages.Register(w.mux)
 	return w
 }
 

@@ -233,5 +233,8 @@ func (p *Pages) service(r *pages.Request) string {
 	if p.config.PublicURL != "" {
 		return p.config.PublicURL
 	}
+	if p.config.Secure {
+		return "https://" + r.Host
+	}
 	return "http://" + r.Host
 }

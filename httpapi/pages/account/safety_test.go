@@ -83,7 +83,7 @@ func TestKeyForm_IsGoodOnce(t *testing.T) {
 	}
 	again := b.send(http.MethodPost, "/account/keys", form)
 	hold(t, "fault-used.es", again)
-	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[must(engine.ParseEmail("ana@example.do"))]) != 1 {
+	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[known(engine.ParseEmail("ana@example.do"))]) != 1 {
 		t.Errorf("%d, keys %v", again.status, w.keys)
 	}
 	if fresh := b.submit("/keys"); fresh.status != http.StatusCreated {
@@ -91,7 +91,7 @@ func TestKeyForm_IsGoodOnce(t *testing.T) {
 	}
 }
 
-func must[T any](value T, err error) T {
+func known[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -151,7 +151,7 @@ func TestS11_Forms(t *testing.T) {
 	}
 	late := b.form("/signout", nil)
 	w.pass(formLifetime)
-	w.sessions[engine.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{must(engine.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
+	w.sessions[engine.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{known(engine.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
 	if got := b.send(http.MethodPost, "/account/signout", late); got.status != http.StatusForbidden {
 		t.Errorf("an old form: %d", got.status)
 	}
@@ -194,13 +194,17 @@ func TestForms_WithoutCookies(t *testing.T) {
 
 // TestCookies: their attributes, with https and without, and that signing out takes them away.
 func TestCookies(t *testing.T) {
-	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-"} {
-		b := newWorld(t, func(c *Config) { c.PublicURL = public }).browser(pages.English)
+	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
+		b := newWorld(t, func(c *Config) {
+			if c.PublicURL, c.Secure = public, public == "TLS"; c.Secure {
+				c.PublicURL = ""
+			}
+		}).browser(pages.English)
 		b.signIn("ana@example.do")
 		set := map[string]int{} // what was set, by attributes
 		for _, page := range b.all {
 			for _, line := range page.header.Values("Set-Cookie") {
-				c := must(http.ParseSetCookie(line))
+				c := known(http.ParseSetCookie(line))
 				if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != (prefix != "") || c.Domain != "" {
 					t.Errorf("%q: %s", public, line)
 				}
@@ -334,7 +338,7 @@ func TestForms_OlderOnesGoWithIt(t *testing.T) {
 // TestReadLogin takes what text gives, and nothing else.
 func TestReadLogin(t *testing.T) {
 	number := strings.Repeat("0f", loginNumberBytes)
-	for _, l := range []login{{number: number}, {number, must(engine.ParseEmail("ana@example.do"))}} {
+	for _, l := range []login{{number: number}, {number, known(engine.ParseEmail("ana@example.do"))}} {
 		if got, ok := readLogin(l.text()); !ok || got != l {
 			t.Errorf("%q reads as %v, %v", l.text(), got, ok)
 		}
@@ -348,12 +352,19 @@ func TestReadLogin(t *testing.T) {
 
 // TestNew_Refuses what it can't work with.
 func TestNew_Refuses(t *testing.T) {
-	public := pages.New(pages.Config{Clock: func() time.Time { return time.Time{} }, Catalogue: engine.DefaultCatalogue()})
-	if _, err := New(Config{Frame: public.Frame(), Random: iotest.ErrReader(errors.New("planted"))}); err == nil || !strings.Contains(err.Error(), "planted") {
-		t.Errorf("no chance: %v", err)
-	}
-	if _, err := New(Config{Frame: public.Frame(), PublicURL: "http://[::1"}); err == nil {
-		t.Error("a bad address is taken")
+	for name, config := range map[string]Config{
+		"no chance: planted": {Random: iotest.ErrReader(errors.New("planted"))},
+		"missing ']'":        {PublicURL: "http://[::1"},
+	} {
+		func() {
+			defer func() {
+				_, why, _ := strings.Cut(name, ": ")
+				if cause := recover(); cause == nil || !strings.Contains(cause.(string), why) {
+					t.Errorf("%s: %v", name, cause)
+				}
+			}()
+			New(config)
+		}()
 	}
 }
 

@@ -124,7 +124,7 @@ func (v *visit) goTo(page string) {
 func (v *visit) write(body *pages.Body, status int, title titles, data any) {
 	v.p.config.Frame.Write(v.w, v.r, &pages.Document{
 		Body: body, Data: data, Title: title[v.r.Language], Status: status, Section: rootPage, NoIndex: true,
-		Styles: []string{styleAsset}, Scripts: []string{scriptAsset},
+		Styles: []string{styleAsset}, Scripts: []string{copyAsset, scriptAsset},
 	})
 }
 
