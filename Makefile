@@ -160,6 +160,10 @@ proto: $(GEN_GO) $(GEN_VT) ## regenerate actors/*.pb.go
 	  actors/*.proto
 	sed -i -E '/^\/\/ [ \t-]*protoc +v[0-9]/d' actors/*.pb.go
 
+.PHONY: docs-assets
+docs-assets: ## fetch the pinned Swagger UI anew (npm): what of it the pages of documentation embed
+	@.ci/docs-assets
+
 .PHONY: tools
 tools: $(LINT) $(BENCHSTAT) $(GOVULN) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .tools
 
