@@ -10,16 +10,17 @@ import (
 
 // A chart is drawn in whole units of a box that scales with the page: no binary fraction comes near a rate.
 const (
-	chartWidth   = 4000
-	chartHeight  = 2200
-	chartDigit   = 72 // the width of a digit of a label
-	chartMargin  = 130
-	chartRight   = 3960
-	chartTop     = 160
-	chartBottom  = 1880
-	chartLabelY  = 2100 // of dates
-	chartTicks   = 4    // steps that are aimed at
-	chartGapDays = 7    // a line goes over as many days without a word: weekends and holidays
+	chartWidth    = 4000
+	chartHeight   = 2200
+	chartDigit    = 72 // the width of a digit of a label
+	chartMargin   = 130
+	chartRight    = 3960
+	chartTop      = 160
+	chartBottom   = 1880
+	chartLabelY   = 2100    // of dates
+	chartTicks    = 4       // steps that are aimed at
+	drawnUnitsMax = 1 << 61 // 23 thousand million DOP: sums of what is drawn fit 64 bits
+	chartGapDays  = 7       // a line goes over as many days without a word: weekends and holidays
 )
 
 // reading is one value of a line.
@@ -71,7 +72,7 @@ type scale struct {
 	from, to  engine.Date
 }
 
-// newChart draws lines from one date to another. Nil when they hold nothing.
+// newChart draws lines from one date to another. Nil when they hold nothing, or a value that no currency has.
 func newChart(title string, from, to engine.Date, lines []line) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
@@ -79,7 +80,7 @@ func newChart(title string, from, to engine.Date, lines []line) *chart {
 			low, high = min(low, r.value.Units()), max(high, r.value.Units())
 		}
 	}
-	if high < 0 {
+	if high < 0 || high > drawnUnitsMax {
 		return nil
 	}
 	step := niceStep(high - low)
@@ -112,14 +113,13 @@ func niceStep(span int64) int64 {
 		return unitsPerDOP / 10
 	}
 	least := max(1, span/chartTicks)
-	for power := int64(1); power < math.MaxInt64/100; power *= 10 {
+	for power := int64(1); ; power *= 10 { // it ends: drawnUnitsMax/chartTicks is less than the last power that fits
 		for _, step := range []int64{power, 2 * power, 5 * power} {
 			if step >= least {
 				return step
 			}
 		}
 	}
-	return span
 }
 
 // tickLabel is a value with as many places as its step needs, at least two.

@@ -1,0 +1,191 @@
+package pages_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+// world is a service with real books behind it, and a clock that tests move.
+type world struct {
+	catalogue *engine.Catalogue
+	states    map[string]*engine.BookState
+	now       time.Time
+	fault     error        // what every question that needs rates gets
+	asked     atomic.Int64 // questions
+}
+
+const worldCatalogue = `{
+ "institutions": [
+  {"id": "bcrd", "name": "Banco Central", "type": "official", "website": "https://bcrd.example", "description": "Publica la tasa de referencia.", "contact": "", "active": true},
+  {"id": "colon", "name": "Banco Colón", "type": "bank", "website": "https://colon.example", "description": "", "contact": "809-555-0100", "active": true},
+  {"id": "duarte", "name": "Asociación Duarte <& Hijos>", "type": "association", "website": "", "description": "", "contact": "", "active": true},
+  {"id": "espaillat", "name": "Agente Espaillat", "type": "exchange", "website": "", "description": "", "contact": "", "active": true},
+  {"id": "gone", "name": "Banco Cerrado", "type": "bank", "website": "", "description": "", "contact": "", "active": false}],
+ "currencies": [
+  {"code": "USD", "name": "Dólar estadounidense", "symbol": "US$"}, {"code": "EUR", "name": "Euro", "symbol": "€"}, {"code": "HTG", "name": "Gourde haitiano"}],
+ "sources": [
+  {"id": "colon-web", "name": "Sitio web de Banco Colón", "url": "https://colon.example/tasas?a=1&b=2"},
+  {"id": "list", "name": "Lista de agentes", "url": "", "upstreamSource": "InfoEjemplo"}]}`
+
+func readCatalogue(t testing.TB, text string) *engine.Catalogue {
+	t.Helper()
+	catalogue, err := new(engine.Catalogue).Extend(strings.NewReader(text), "catalogue.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalogue
+}
+
+func decimal(t testing.TB, text string) engine.Decimal {
+	t.Helper()
+	if text == "" {
+		return engine.Decimal{}
+	}
+	d, err := engine.ParseDecimal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// newWorld has each shape that a page can show: ties, one side, channels, expired, by hand, reference, ten days of history.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{catalogue: readCatalogue(t, worldCatalogue), states: map[string]*engine.BookState{}, now: noon()}
+	offer := func(currency, institution string, channel engine.Channel, kind engine.Kind, buy, sell, source string, checked time.Duration) *engine.Offer {
+		book := w.book(currency)
+		book.Offers = append(book.Offers, engine.Offer{
+			Key: engine.QuoteKey{Institution: institution, Channel: channel, Kind: kind}, SourceID: source,
+			Buy: decimal(t, buy), Sell: decimal(t, sell), CollectedAt: noon().Add(-50 * time.Hour), LastCheckedAt: noon().Add(-checked),
+			ExpiresAt: noon().Add(26*time.Hour - checked), Priority: engine.PriorityDefault,
+		})
+		return &book.Offers[len(book.Offers)-1]
+	}
+	offer("USD", "bcrd", engine.Unspecified, engine.Reference, "58.9580", "59.3080", "bcrd-web", 4*time.Hour).EffectiveDate = engine.DateOf(noon()).AddDays(-1)
+	offer("USD", "colon", engine.Branch, engine.Commercial, "58.10", "59.60", "colon-web", 2*time.Hour)
+	offer("USD", "colon", engine.Digital, engine.Commercial, "58.30", "59.3", "colon-web", 2*time.Hour)
+	offer("USD", "duarte", engine.Unspecified, engine.Commercial, "58.40", "59.30", "colon-web", 30*time.Hour) // expired
+	one := offer("USD", "espaillat", engine.Cash, engine.Commercial, "58.50", "", "list", 61*time.Minute)
+	one.UpstreamSource = "InfoEjemplo"
+	offer("EUR", "colon", engine.Unspecified, engine.Commercial, "66.10", "70.123456", "colon-web", 30*time.Second)
+	typed := offer("EUR", "duarte", engine.Unspecified, engine.Commercial, "67", "70.123456", "manual", 5*time.Minute)
+	typed.Manual = true
+	for back := 9; back >= 0; back-- {
+		w.addDay(t, engine.DateOf(noon()).AddDays(-back))
+	}
+	return w
+}
+
+func (w *world) book(currency string) *engine.BookState {
+	if w.states[currency] == nil {
+		w.states[currency] = &engine.BookState{Currency: currency}
+	}
+	return w.states[currency]
+}
+
+// addDay writes a day of history, as the offers say it.
+func (w *world) addDay(t testing.TB, day engine.Date) {
+	t.Helper()
+	for currency, book := range w.states {
+		for i := range book.Offers {
+			o := &book.Offers[i]
+			book.History = append(book.History, engine.HistoryEntry{
+				Date: day, InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
+				Buy: o.Buy, Sell: o.Sell, SourceID: o.SourceID, DatePrecision: engine.PrecisionUnknown, ObservedAt: day.Start().Add(12 * time.Hour),
+			})
+		}
+	}
+}
+
+func (w *world) market() *engine.Market {
+	w.asked.Add(1)
+	var boards []*engine.Board
+	for _, state := range w.states {
+		boards = append(boards, engine.Restore(*state, w.catalogue, engine.DefaultRules()).Board())
+	}
+	return engine.NewMarket(w.catalogue, boards, w.now)
+}
+
+func (w *world) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+	return w.market().Currencies(), nil
+}
+
+func (w *world) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
+	return w.market().Institutions(q), nil
+}
+
+func (w *world) Institution(id string) (*engine.InstitutionDetail, error) {
+	return w.market().Institution(id)
+}
+
+func (w *world) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	return w.market().Rates(q), nil
+}
+
+func (w *world) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	for _, view := range w.market().Views() {
+		if page := view.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency}, Cut: engine.Cut{Limit: 1}}); page.Total > 0 {
+			return view.Ranking(q), nil
+		}
+	}
+	return &engine.Page[*engine.Rate]{Next: engine.NoNext}, nil
+}
+
+func (w *world) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	if q.Limit > engine.LimitMax {
+		panic("a page of history is asked for that is longer than any answer")
+	}
+	return w.market().History(q), nil
+}
+
+// config is what the pages of this world are made of.
+func (w *world) config() pages.Config {
+	return pages.Config{
+		Service: w, Catalogue: w.catalogue, Clock: func() time.Time { return w.now }, PublicURL: "https://tasas.example.do",
+		PerMinute: 1_000_000,
+	}
+}
+
+func serve(c pages.Config) http.Handler {
+	mux := http.NewServeMux()
+	pages.New(c).Register(mux)
+	return mux
+}
+
+// publicPaths are the pages in Spanish, with some of their questions.
+func publicPaths() []string {
+	return []string{
+		"/", "/?operation=sell", "/?amount=1,250.50&currency=EUR&days=7", "/?channel=digital", "/?currency=HTG", "/?currency=usd&amount=1,5&channel=x&days=8&operation=z",
+		"/institutions", "/institutions/colon", "/institutions/colon?currency=EUR&days=365", "/institutions/duarte", "/institutions/bcrd", "/terms",
+	}
+}
+
+// inBoth are paths in both languages.
+func inBoth(paths []string) []string {
+	all := slices.Clone(paths)
+	for _, path := range paths {
+		all = append(all, strings.Replace("/en"+path, "/en/?", "/en?", 1))
+	}
+	for i := range all {
+		if all[i] == "/en/" {
+			all[i] = "/en"
+		}
+	}
+	return all
+}

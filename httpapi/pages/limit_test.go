@@ -1,0 +1,153 @@
+package pages
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// address is one of many.
+func address(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, byte(i >> 16), byte(i >> 8), byte(i)})
+}
+
+func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
+	l := newLimiter(PerMinuteDefault, 1)
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	me, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for i := range limitBurst {
+		if _, ok := l.admit(me, now); !ok {
+			t.Fatalf("request %d is refused", i+1)
+		}
+	}
+	wait, ok := l.admit(me, now)
+	if ok || wait != time.Minute/PerMinuteDefault {
+		t.Errorf("beyond the burst: admitted %v, wait %v", ok, wait)
+	}
+	if _, ok := l.admit(other, now); !ok {
+		t.Error("another address pays for it")
+	}
+	if _, ok := l.admit(me, now.Add(wait)); !ok {
+		t.Error("the wait was not enough")
+	}
+	admitted := 0
+	for second := range 600 { // it asks 20 times a second, for ten minutes
+		for range 20 {
+			if _, ok := l.admit(me, now.Add(time.Hour+time.Duration(second)*time.Second)); ok {
+				admitted++
+			}
+		}
+	}
+	if want := limitBurst + 599*PerMinuteDefault/60; admitted != want {
+		t.Errorf("%d in ten minutes, want %d", admitted, want)
+	}
+}
+
+func TestLimiter_SixByNetwork(t *testing.T) {
+	l := newLimiter(60, 1)
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	spend := func(text string) (admitted int) {
+		for range 100 {
+			if _, ok := l.admit(netip.MustParseAddr(text), now); ok {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	for _, tt := range []struct {
+		address string
+		want    int
+	}{
+		{"2001:db8:0:1::1", 60}, {"2001:db8:0:1:ffff::2", 0}, {"2001:db8:0:2::1", 60}, {"192.0.2.7", 60}, {"::ffff:192.0.2.7", 0}, {"::c000:207", 60},
+	} {
+		if got := spend(tt.address); got != tt.want {
+			t.Errorf("%s: %d admitted, want %d", tt.address, got, tt.want)
+		}
+	}
+}
+
+// TestLimiter_Crowd: the table does not grow, and one that asks too much among a crowd is refused all the same.
+func TestLimiter_Crowd(t *testing.T) {
+	l := newLimiter(PerMinuteDefault, 12345)
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
+	for i := range 50_000 {
+		if _, ok := l.admit(address(i), now); !ok {
+			t.Fatal("somebody who asks for the first time is refused")
+		}
+		if i%10 == 0 {
+			if _, ok := l.admit(me, now); ok {
+				admitted++
+			}
+		}
+	}
+	if len(l.buckets) != limitRows {
+		t.Errorf("the table has %d rows", len(l.buckets))
+	}
+	if admitted > limitBurst {
+		t.Errorf("%d requests of one address at once", admitted)
+	}
+}
+
+func BenchmarkLimiter(b *testing.B) {
+	l := newLimiter(PerMinuteDefault, 12345)
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		l.admit(address(i&0xffff), now)
+	}
+}
+
+func TestKept_Bounded(t *testing.T) {
+	var k kept
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	for i := range 10 * keptPagesMax {
+		_, err := k.take(keptKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
+			return &rendered{body: make([]byte, 100)}, now.Add(time.Second), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(k.young)+len(k.old) > 2*keptPagesMax {
+			t.Fatalf("%d pages are kept", len(k.young)+len(k.old))
+		}
+	}
+	for i := range 100 {
+		_, _ = k.take(keptKey{page: "/big", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
+			return &rendered{body: make([]byte, keptBytesMax/4)}, now.Add(time.Second), nil
+		})
+		if len(k.young) > 5 {
+			t.Fatalf("%d large pages are kept in one generation", len(k.young))
+		}
+	}
+}
+
+func TestKept_UntilAndBack(t *testing.T) {
+	var k kept
+	now := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	made := 0
+	take := func(at time.Time) {
+		_, _ = k.take(keptKey{page: "/"}, at, func() (*rendered, time.Time, error) {
+			made++
+			return &rendered{}, at.Add(time.Second), nil
+		})
+	}
+	for _, tt := range []struct {
+		at   time.Duration
+		want int
+	}{{0, 1}, {999 * time.Millisecond, 1}, {time.Second, 2}, {1500 * time.Millisecond, 2}, {-time.Hour, 3}} {
+		if take(now.Add(tt.at)); made != tt.want {
+			t.Errorf("after %v: made %d times, want %d", tt.at, made, tt.want)
+		}
+	}
+	failed := keptKey{page: "/fails"}
+	for range 2 {
+		if _, err := k.take(failed, now, func() (*rendered, time.Time, error) { return nil, now, errBusy }); err == nil {
+			t.Error("a page that could not be made is answered")
+		}
+	}
+	if k.young[failed] != nil || k.old[failed] != nil {
+		t.Error("a page that could not be made keeps its place")
+	}
+}

@@ -1,0 +1,217 @@
+package pages_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// nodes are all elements of a page.
+func nodes(t testing.TB, text string) []*html.Node {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*html.Node
+	for node := range root.Descendants() {
+		if node.Type == html.ElementNode {
+			all = append(all, node)
+		}
+	}
+	return all
+}
+
+func attribute(node *html.Node, key string) (string, bool) {
+	for _, a := range node.Attr {
+		if a.Key == key {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+func textOf(node *html.Node) string {
+	var text strings.Builder
+	for child := range node.Descendants() {
+		if child.Type == html.TextNode {
+			text.WriteString(child.Data)
+		}
+	}
+	return strings.TrimSpace(text.String())
+}
+
+// problemsOf holds a page against what every page keeps to.
+func problemsOf(all []*html.Node, language string) []string {
+	var problems []string
+	report := func(what ...string) { problems = append(problems, strings.Join(what, " ")) }
+	count, ids := map[string]int{}, map[string]bool{}
+	labelled := map[string]bool{}
+	for _, node := range all {
+		count[node.Data]++
+		if id, ok := attribute(node, "id"); ok {
+			if ids[id] {
+				report("the id", id, "stands twice")
+			}
+			ids[id] = true
+		}
+		if target, ok := attribute(node, "for"); ok && node.Data == "label" {
+			labelled[target] = true
+		}
+		for _, a := range node.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+				report(node.Data, "has the inline attribute", a.Key)
+			}
+			if strings.Contains(a.Val, "ZgotmplZ") || strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
+				report(node.Data, "has a dangerous", a.Key, a.Val)
+			}
+		}
+		if where := loads(node); strings.Contains(where, "//") {
+			report(node.Data, "loads", where)
+		}
+	}
+	for _, node := range all {
+		problems = append(problems, elementProblems(node, ids, labelled)...)
+	}
+	for element, want := range map[string]int{"h1": 1, "main": 1, "title": 1, "style": 0, "iframe": 0, "header": 1, "footer": 1} {
+		if count[element] != want {
+			report("there are not as many as there should be of", element)
+		}
+	}
+	if got, _ := attribute(all[0], "lang"); got != language {
+		report("the language is", got)
+	}
+	return problems
+}
+
+// loads is what an element loads by itself.
+func loads(node *html.Node) string {
+	where := ""
+	switch node.Data {
+	case "script", "img", "iframe", "source", "embed", "audio", "video", "use", "image":
+		where, _ = attribute(node, "src")
+	case "link":
+		if rel, _ := attribute(node, "rel"); rel == "stylesheet" || rel == "icon" {
+			where, _ = attribute(node, "href")
+		}
+	case "form":
+		where, _ = attribute(node, "action")
+	}
+	return where
+}
+
+func elementProblems(node *html.Node, ids, labelled map[string]bool) []string {
+	var problems []string
+	if target, ok := attribute(node, "aria-describedby"); ok && !ids[target] {
+		problems = append(problems, node.Data+" is described by nothing: "+target)
+	}
+	switch node.Data {
+	case "script":
+		if source, _ := attribute(node, "src"); source == "" || textOf(node) != "" {
+			problems = append(problems, "an inline script")
+		}
+	case "input", "select", "textarea":
+		kind, _ := attribute(node, "type")
+		id, _ := attribute(node, "id")
+		inLabel := node.Parent != nil && node.Parent.Data == "label"
+		if kind != "hidden" && !labelled[id] && !inLabel {
+			problems = append(problems, node.Data+" "+id+" has no label")
+		}
+	case "th":
+		if scope, _ := attribute(node, "scope"); scope == "" {
+			problems = append(problems, "a th without a scope: "+textOf(node))
+		}
+	case "a", "button", "h1", "h2", "summary", "caption", "legend", "label":
+		if textOf(node) == "" {
+			problems = append(problems, node.Data+" without words")
+		}
+	case "svg":
+		role, _ := attribute(node, "role")
+		hidden, _ := attribute(node, "aria-hidden")
+		label, _ := attribute(node, "aria-label")
+		if hidden != "true" && (role != "img" || label == "") {
+			problems = append(problems, "a picture that says nothing to who can't see it")
+		}
+	}
+	return problems
+}
+
+func TestPages_Valid(t *testing.T) {
+	w := newWorld(t)
+	h := serve(w.config())
+	for _, path := range append(inBoth(publicPaths()), "/institutions/nobody", "/en/institutions/nobody") {
+		language := "es"
+		if strings.HasPrefix(path, "/en") {
+			language = "en"
+		}
+		for _, problem := range problemsOf(nodes(t, get(t, h, path).Body.String()), language) {
+			t.Errorf("%s: %s", path, problem)
+		}
+	}
+}
+
+// TestPages_ControlValid: the check above sees what it looks for.
+func TestPages_ControlValid(t *testing.T) {
+	bad := nodes(t, `<html lang="xx"><body onload="x"><h1>a</h1><h1>b</h1><p id="i"></p><p id="i" style="x"></p><input name="n"><svg></svg>`+
+		`<script>1</script><img src="https://elsewhere.example/x.png"><a href="javascript:x"></a><input type="hidden" aria-describedby="none"><th>`)
+	got := strings.Join(problemsOf(bad, "es"), "\n")
+	mustContain(t, got, "inline attribute onload", "inline attribute style", "id i stands twice", "of h1", "language is xx", "input  has no label",
+		"says nothing", "an inline script", "img loads https://elsewhere.example", "dangerous href", "described by nothing", "a without words")
+}
+
+// TestPages_LinksLead: what a page of ours links to on this site is there, in the same language, and its fragments too.
+func TestPages_LinksLead(t *testing.T) {
+	w := newWorld(t)
+	h := serve(w.config())
+	ids := map[string]map[string]bool{}
+	queue, seen := []string{"/", "/en"}, map[string]bool{}
+	for len(queue) > 0 && len(seen) < 500 {
+		at := queue[0]
+		queue = queue[1:]
+		if seen[at] {
+			continue
+		}
+		seen[at], w.now = true, w.now.Add(time.Second) // limits are of a second
+		answer := get(t, h, at)
+		if answer.Code != http.StatusOK {
+			t.Errorf("%s: %d", at, answer.Code)
+			continue
+		}
+		ids[at] = map[string]bool{}
+		all := nodes(t, answer.Body.String())
+		for _, node := range all {
+			id, _ := attribute(node, "id")
+			ids[at][id] = true
+		}
+		for _, node := range all {
+			target, _ := attribute(node, "href")
+			to, err := url.Parse(target)
+			if err != nil {
+				t.Errorf("%s: %q: %v", at, target, err)
+				continue
+			}
+			if node.Data != "a" || to.Host != "" || strings.Contains(to.Path, "/docs") || strings.Contains(to.Path, "/account") {
+				continue
+			}
+			_, other := attribute(node, "hreflang")
+			if english := strings.HasPrefix(to.Path, "/en"); to.Path != "" && english != strings.HasPrefix(at, "/en") && !other {
+				t.Errorf("%s: %s leads to the other language", at, target)
+			}
+			fragment := to.Fragment
+			if to.Fragment = ""; to.String() == "" {
+				if !ids[at][fragment] {
+					t.Errorf("%s: nothing is called %s", at, fragment)
+				}
+				continue
+			}
+			queue = append(queue, to.String())
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("only %d pages were found: %v", len(seen), seen)
+	}
+}
