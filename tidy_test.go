@@ -53,6 +53,8 @@ func goroutineFiles() map[string]string {
 		"main.go":                      "none is waited for: it gives the second signal its usual effect, then ends",
 		"management.go":                "management.stop: the server's accept loop",
 		"management_backup.go":         "none runs on: management.backup stops the timer",
+		"mcp.go":                       "mcpOverHTTP: waits for the server's accept loop",
+		"metrics_listen.go":            "exposition.stop: the server's accept loop",
 		"mock.go":                      "mockControl.stop: the control server's accept loop",
 		"node.go":                      "front.stop: the server's accept loop",
 		"notify.go":                    "notifier.end, in service.stop",
@@ -62,7 +64,7 @@ func goroutineFiles() map[string]string {
 
 // exactFolders hold money: no binary fraction may enter them.
 func exactFolders() []string {
-	return []string{"engine", "actors", "httpapi", "httpapi/apitest", "httpapi/pages", "collectors"}
+	return []string{"engine", "actors", "httpapi", "httpapi/apitest", "httpapi/client", "httpapi/mcp", "httpapi/pages", "collectors"}
 }
 
 // source is one Go file of the tree.

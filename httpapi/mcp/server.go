@@ -33,7 +33,7 @@ type Config struct {
 	Version string
 	// Hosts are the names, without port, under which Handler may be reached besides those of this machine.
 	Hosts []string
-	// Logger is told what the protocol's library has to say. Nil: nobody is.
+	// Logger is told of calls that fail. Nil: nobody is.
 	Logger *slog.Logger
 }
 
@@ -58,9 +58,12 @@ func New(config Config) (*Server, error) {
 		return nil, errors.New("mcp: no client to ask the node with")
 	}
 	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
 	s.session = sdk.NewServer(
 		&sdk.Implementation{Name: Name, Title: "Dominican exchange rates", Version: cmp.Or(config.Version, "unknown"), WebsiteURL: s.site},
-		&sdk.ServerOptions{Instructions: instructions, Logger: config.Logger, Capabilities: &sdk.ServerCapabilities{}},
+		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}},
 	)
 	return s, s.addTools()
 }
@@ -88,7 +91,7 @@ func (keepOpen) Close() error { return nil }
 // Handler answers over streamable HTTP, at whichever path it is put.
 func (s *Server) Handler() http.Handler {
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.session }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: s.logger, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // ours knows the names of Config.Hosts too
 	})
 	return s.guard(http.NewCrossOriginProtection().Handler(protocol))

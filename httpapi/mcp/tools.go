@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -50,6 +51,7 @@ func tool[In any, Out answer](s *Server, name, title, description string, work f
 		}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
 			out, err := work(ctx, in)
 			if err != nil {
+				s.logger.LogAttrs(ctx, slog.LevelWarn, "a tool gave an error", slog.String("tool", name), slog.String("error", err.Error()))
 				var none Out
 				return nil, none, s.explain(err)
 			}
