@@ -193,6 +193,8 @@ type frontOptions struct {
 	feeNotice         string
 	proxies           []netip.Prefix
 	accountURL        string
+	mail              string
+	allowance         engine.Allowance
 	publicURL         string // "" = not known
 	demo              bool   // every rate is made up
 	conns             int    // at once; 0 = what the server takes by itself

@@ -67,6 +67,7 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 		node: node.system, catalogue: known.catalogue, sources: collection, allowance: o.accounts.terms().Allowance, mail: o.accounts.way(), clock: p.clock, log: log,
 	}
 	o.front.proxies, o.front.accountURL = o.accounts.proxies, o.accounts.accountURL
+	o.front.mail, o.front.allowance = o.accounts.way(), o.accounts.terms().Allowance
 	health := &health{node.system, post, collection}
 	front := p.startFront(node, listener, o.front, certificate, health, log)
 	management.health = &wholeHealth{health, front.server}

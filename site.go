@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"time"
 
 	"github.com/tasard/tasard/httpapi/contract"
 	"github.com/tasard/tasard/httpapi/pages"
+	"github.com/tasard/tasard/httpapi/pages/account"
+	"github.com/tasard/tasard/httpapi/pages/docs"
 )
 
 // site is everything that is served beside the operations: the contract as documents, pages for people.
@@ -22,7 +25,28 @@ func (p *process) newSite(n *node, o frontOptions, log *slog.Logger) *site {
 	})
 	public.Register(s.mux)
 	contract.New(contract.Config{PublicURL: o.publicURL}).Register(s.mux)
+	secure := o.tls.cert != ""
+	account.New(account.Config{
+		Frame: public.Frame(), Accounts: n.system, Gate: n.system, Mail: lettersOf(o.mail), Clock: p.clock, Random: p.random,
+		PublicURL: o.publicURL, Secure: secure, Logger: log,
+	}).Register(s.mux)
+	docs.New(docs.Config{
+		Frame: public.Frame(), PublicURL: o.publicURL, Secure: secure,
+		Limits:       docs.Limits{On: n.system.Enforced(), Day: o.allowance.Day, Minute: o.allowance.Minute},
+		KeysRequired: func() time.Time { return n.system.Transition().RequiredAt },
+	}).Register(s.mux)
 	return s
+}
+
+// lettersOf is the way of letters as the account's pages call it.
+func lettersOf(mail string) account.Mail {
+	switch mail {
+	case mailSMTP:
+		return account.MailSent
+	case mailLog:
+		return account.MailPrinted
+	}
+	return account.MailOff
 }
 
 // ServeHTTP is http.Handler.
