@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
+const commentedForm = `(?m)^#([a-z][a-z-]* = )`
+
+// TestPackaging_SettingsFile wants the file of the package to be one that serve takes, as it is and with everything that it shows.
+func TestPackaging_SettingsFile(t *testing.T) {
+	const path = "packaging/tasard.toml"
+	values, err := settledWith(t, []string{"--config", path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values["data"] != "/var/lib/tasard" || values["admin-socket"] != "/run/tasard/admin.sock" {
+		t.Errorf("as it is: data %q, admin-socket %q", values["data"], values["admin-socket"])
+	}
+	whole := regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1")
+	if _, err := settledWith(t, []string{"--config", writeFile(t, "tasard.toml", whole)}, nil); err != nil {
+		t.Errorf("with everything that it shows: %v", err)
+	}
+}
+
+// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
+func TestPackaging_SettingsFileIsWhole(t *testing.T) {
+	text := readFile(t, "packaging/tasard.toml")
+	root := (&process{}).newRoot()
+	shown, err := parseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), allSettings(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			return
+		}
+		line, found := shown[flag.Name]
+		if !found {
+			t.Errorf("packaging/tasard.toml does not tell %s; show it as a comment, with its default", flag.Name)
+			return
+		}
+		if isExample(text, line.number) {
+			return
+		}
+		other := (&process{}).newServe().Flags().Lookup(flag.Name)
+		if err := other.Value.Set(line.text); err != nil || other.Value.String() != flag.DefValue {
+			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.number, flag.Name, line.text, err, flag.DefValue)
+		}
+	})
+}
+
+// isExample tells whether a line shows an example and no default: it is active, or the comment above it says so.
+func isExample(text string, number int) bool {
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(lines[number-1], "#") {
+		return true
+	}
+	for i := number - 2; i >= 0 && strings.HasPrefix(lines[i], "#"); i-- {
+		if strings.Contains(strings.ToLower(lines[i]), "example") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPackaging_ImageSettings wants a container without further settings to answer outside itself.
+func TestPackaging_ImageSettings(t *testing.T) {
+	values, err := settledWith(t, []string{"--config", "packaging/image/tasard.toml"}, nil)
+	if err != nil || values["data"] != "/var/lib/tasard" || values["listen"] != ":8080" {
+		t.Errorf("%v: %v", err, values)
+	}
+}
+
+// TestPackaging_Unit wants the service to start what there is, and to stop trying where exit codes say that it is no use.
+func TestPackaging_Unit(t *testing.T) {
+	unit := readUnit(t, "packaging/systemd/tasard.service")
+	for key, want := range map[string]string{
+		"Type":                     "notify",
+		"ExecStart":                "/usr/bin/tasard serve --config /etc/tasard/tasard.toml",
+		"RestartPreventExitStatus": fmt.Sprintf("%d %d", exitUsage, exitBadData),
+		"StateDirectory":           "tasard", "RuntimeDirectory": "tasard", "ConfigurationDirectory": "tasard",
+		"User": "tasard", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "ProtectSystem": "strict", "MemoryDenyWriteExecute": "yes",
+	} {
+		if got, found := unit[key]; !found || got[len(got)-1] != want {
+			t.Errorf("%s=%q, want %q", key, got, want)
+		}
+	}
+	settings := readFile(t, "packaging/tasard.toml")
+	credential := "/run/credentials/tasard.service/" + unit["LoadCredential"][0]
+	if !strings.Contains(settings, "#smtp-password-file = \""+credential+"\"\n") {
+		t.Errorf("packaging/tasard.toml does not name %s", credential)
+	}
+	if !strings.Contains(readFile(t, "packaging/systemd/tasard.sysusers"), "\nu tasard - ") {
+		t.Error("packaging/systemd/tasard.sysusers makes no user tasard")
+	}
+}
+
+// readUnit are the settings of a unit, in their order.
+func readUnit(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	unit := map[string][]string{}
+	for line := range strings.SplitSeq(readFile(t, path), "\n") {
+		if key, value, found := strings.Cut(line, "="); found && !strings.HasPrefix(line, "#") {
+			unit[key] = append(unit[key], value)
+		}
+	}
+	return unit
+}
+
+// TestPackaging_Places wants each file that the package is made of to be there, and what is installed to agree.
+func TestPackaging_Places(t *testing.T) {
+	description := readFile(t, "packaging/nfpm.yaml")
+	sources := regexp.MustCompile(`(?m)(?:src|install|remove): (packaging/\S+)$`).FindAllStringSubmatch(description, -1)
+	if len(sources) < 8 {
+		t.Errorf("%d files of packaging are named, want at least 8", len(sources))
+	}
+	for _, found := range sources {
+		readFile(t, filepath.FromSlash(found[1]))
+	}
+	for _, place := range []string{"/usr/bin/tasard", "/etc/tasard/tasard.toml", "/usr/lib/systemd/system/tasard.service"} {
+		if !strings.Contains(description, "dst: "+place+"\n") {
+			t.Errorf("packaging/nfpm.yaml installs no %s", place)
+		}
+	}
+}
+
+// TestPackaging_OneGo wants one Go release for what is handed out, whichever way it is built, and not one that go.mod is too new for.
+func TestPackaging_OneGo(t *testing.T) {
+	inMakefile := regexp.MustCompile(`(?m)^RELEASE_GO := go([0-9.]+)$`).FindStringSubmatch(readFile(t, "Makefile"))
+	inDockerfile := regexp.MustCompile(`(?m)^ARG GO_VERSION=([0-9.]+)$`).FindStringSubmatch(readFile(t, "Dockerfile"))
+	needed := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))
+	if inMakefile == nil || inDockerfile == nil || needed == nil || inMakefile[1] != inDockerfile[1] || !strings.HasPrefix(inMakefile[1], needed[1]+".") {
+		t.Errorf("Makefile %q, Dockerfile %q, go.mod %q", inMakefile, inDockerfile, needed)
+	}
+}
+
+// TestPackaging_OneImage wants the Dockerfile to make what the release makes: same user, same files, same start.
+func TestPackaging_OneImage(t *testing.T) {
+	dockerfile, released := readFile(t, "Dockerfile"), readFile(t, ".ci/release/image.go")
+	for _, both := range [][2]string{
+		{"USER 65532:65532", "imageUser = 65532"},
+		{"TASARD_CONFIG=/etc/tasard/tasard.toml", "TASARD_CONFIG=/etc/tasard/tasard.toml"},
+		{"packaging/image/tasard.toml", "packaging/image/tasard.toml"},
+		{`ENTRYPOINT ["/usr/bin/tasard"]`, `[]string{"/usr/bin/tasard"}`},
+		{`CMD ["serve"]`, `[]string{"serve"}`},
+		{"VOLUME /var/lib/tasard", `"/var/lib/tasard": {}`},
+		{"EXPOSE 8080", `"8080/tcp": {}`},
+	} {
+		if !strings.Contains(dockerfile, both[0]) || !strings.Contains(released, both[1]) {
+			t.Errorf("%q of the Dockerfile and %q of the release do not go together", both[0], both[1])
+		}
+	}
+	health := `["/usr/bin/tasard", "ping", "--live"]`
+	compose := strings.Replace(health, "[", `["CMD", `, 1)
+	if !strings.Contains(dockerfile, "CMD "+health) || !strings.Contains(readFile(t, "packaging/compose.yaml"), "test: "+compose) {
+		t.Errorf("Dockerfile and compose file do not both ask %s", health)
+	}
+	if names := commandNames(); !slices.Contains(names, "ping") {
+		t.Errorf("there is no ping among %q", names)
+	}
+}
+
+func commandNames() []string {
+	var names []string
+	for _, command := range (&process{}).newRoot().Commands() {
+		names = append(names, command.Name())
+	}
+	return names
+}
