@@ -1,39 +1,43 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 const (
 	requestTimeout = 30 * time.Second
-	waitsMax       = 3       // for one request
-	bodyMax        = 8 << 20 // bytes
+	waitsMax       = 3              // for one request
+	bodyMax        = 8 << 20        // bytes
+	longestWait    = 25 * time.Hour // for the limit of a day
 	accountPath    = "/v1/account/"
 )
 
-// caller asks the server, and remembers every answer for the rules that hold for all.
+// caller asks the server, and remembers every answer for the rules that hold for all: those to requests of its own, which may be as wrong
+// as they like, and those to the requests of the typed client.
 type caller struct {
 	ctx     context.Context
 	base    string
 	options Options
+	http    *http.Client
+	data    *client.Client // waits where a limit stands in the way
+	account *client.Client // takes every answer as it is
+	broken  error          // why there is nobody to ask
 	seen    []*answer
 	serial  int // of addresses
 }
 
 func newCaller(ctx context.Context, base string, options Options) *caller {
-	if options.Client == nil {
-		options.Client = &http.Client{
-			Timeout: requestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{DisableCompression: true},
-		}
-	}
 	if options.Wait == nil {
 		options.Wait = func(wait time.Duration) {
 			timer := time.NewTimer(wait)
@@ -47,8 +51,57 @@ func newCaller(ctx context.Context, base string, options Options) *caller {
 	if options.Domain == "" {
 		options.Domain = "conformance.example"
 	}
-	return &caller{ctx: ctx, base: base, options: options}
+	c := &caller{ctx: ctx, base: base, options: options}
+	carrier := http.Client{Timeout: requestTimeout}
+	if options.Client != nil {
+		carrier = *options.Client
+	}
+	if carrier.Transport == nil {
+		carrier.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true}
+	}
+	carrier.Transport = &recorder{carrier.Transport, c}
+	carrier.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &carrier
+	config := client.Config{BaseURL: base, HTTPClient: c.http, Key: client.Secret(options.Key), Retries: waitsMax, WaitMax: longestWait, BodyMax: bodyMax,
+		Wait: func(ctx context.Context, wait time.Duration) error {
+			options.Wait(wait)
+			return ctx.Err()
+		}}
+	if c.data, c.broken = client.New(config); c.broken == nil {
+		config.Key, config.Retries = "", client.NoRetries
+		c.account, c.broken = client.New(config)
+	}
+	return c
 }
+
+// recorder keeps every answer as it came over the wire.
+type recorder struct {
+	next http.RoundTripper
+	keep *caller
+}
+
+// RoundTrip is http.RoundTripper.
+func (r *recorder) RoundTrip(asked *http.Request) (*http.Response, error) {
+	if asked.Header.Get("Accept-Encoding") == "" {
+		asked = asked.Clone(asked.Context())
+		asked.Header.Set("Accept-Encoding", "identity")
+	}
+	res, err := r.next.RoundTrip(asked)
+	if err != nil {
+		return nil, err
+	}
+	read, err := io.ReadAll(io.LimitReader(res.Body, bodyMax))
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return nil, fmt.Errorf("%d: the body breaks off: %w", res.StatusCode, err)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(read))
+	target := strings.TrimPrefix(asked.URL.String(), r.keep.base)
+	r.keep.seen = append(r.keep.seen, &answer{asked.Method, target, res.StatusCode, res.Header, read})
+	return res, nil
+}
+
+// last is the newest answer.
+func (c *caller) last() *answer { return c.seen[len(c.seen)-1] }
 
 // answer is one answer, with what was asked.
 type answer struct {
@@ -99,25 +152,18 @@ func (k *trial) once(r request) *answer {
 	if r.body != "" {
 		asked.Header.Set("Content-Type", "application/json")
 	}
-	asked.Header.Set("Accept-Encoding", "identity")
 	if k.options.Key != "" && !strings.HasPrefix(r.target, accountPath) {
 		asked.Header.Set("Authorization", "Bearer "+k.options.Key)
 	}
 	for i := 0; i+1 < len(r.header); i += 2 {
 		asked.Header.Set(r.header[i], r.header[i+1])
 	}
-	res, err := k.options.Client.Do(asked)
+	res, err := k.http.Do(asked)
 	if err != nil {
 		k.fatalf("%s %s: no answer: %v", r.method, r.target, err)
 	}
 	defer func() { _ = res.Body.Close() }() // it was read
-	read, err := io.ReadAll(io.LimitReader(res.Body, bodyMax))
-	if err != nil {
-		k.fatalf("%s %s: %d: the body breaks off: %v", r.method, r.target, res.StatusCode, err)
-	}
-	a := &answer{r.method, r.target, res.StatusCode, res.Header, read}
-	k.seen = append(k.seen, a)
-	return a
+	return k.last()
 }
 
 // get asks for a path of /v1.
@@ -134,7 +180,7 @@ func (k *trial) ok(target string, header ...string) *answer {
 	return a
 }
 
-// list is the body of an answer with many items.
+// list is what rules about pages look at in an answer with many items, as it was written.
 type list[T any] struct {
 	Data []T
 	Meta struct {
@@ -142,36 +188,7 @@ type list[T any] struct {
 		NextCursor  *int
 		GeneratedAt string
 	}
-	Operation string
 }
-
-// rate is what the kit looks at in a rate.
-type rate struct {
-	ID, InstitutionID, Currency, Channel, Kind, SourceID string
-	Buy, Sell                                            *string
-	CollectedAt, LastCheckedAt, ExpiresAt                time.Time
-	Priority                                             int64
-	Stale                                                bool
-}
-
-// side is what an operation applies (S1).
-func (r *rate) side(operation string) *string {
-	if operation == buying {
-		return r.Sell
-	}
-	return r.Buy
-}
-
-// row is a row of history.
-type row struct{ Date, InstitutionID, Currency, Channel, Kind, SourceID string }
-
-// The two operations.
-const (
-	buying  = "buy"
-	selling = "sell"
-)
-
-func operations() []string { return []string{buying, selling} }
 
 // read decodes a body.
 func read[T any](k *trial, a *answer) T {
@@ -203,30 +220,6 @@ func walk[T any](k *trial, target string, limit int) []T {
 		}
 		cursor = *page.Meta.NextCursor
 	}
-}
-
-// rates are all published rates.
-func (k *trial) rates(filter string) []rate {
-	target := "/v1/rates"
-	if filter != "" {
-		target += "?" + filter
-	}
-	return walk[rate](k, target, 200)
-}
-
-// currencies are the codes for which something is published, at least one.
-func (k *trial) currencies() []string {
-	var codes []string
-	last := ""
-	for _, r := range k.rates("") { // they come by currency (P4)
-		if r.Currency != last {
-			codes, last = append(codes, r.Currency), r.Currency
-		}
-	}
-	if len(codes) == 0 {
-		k.fatalf("the server publishes no rates; the contract can't be seen without any")
-	}
-	return codes
 }
 
 // fault is the body of an error.

@@ -12,7 +12,7 @@ import (
 
 // Options say what the kit may do, and what it should know. The zero value reads only, without a key.
 type Options struct {
-	// Client asks. Nil is one of the kit's own. It must not follow redirects, which the contract does not have.
+	// Client asks. Nil is one of the kit's own. Redirects, which the contract does not have, are not followed.
 	Client *http.Client
 	// Key is sent with every data request, behind "Bearer ".
 	Key string
@@ -95,6 +95,9 @@ func (c *caller) ask(r *rule) (finding Finding) {
 		}
 		finding = Finding{r.id, r.says, k.problems, k.notes}
 	}()
+	if c.broken != nil {
+		k.fatalf("%v", c.broken)
+	}
 	r.check(k)
 	return finding
 }

@@ -1,5 +1,5 @@
 // Package conformance asks a server whether it keeps the contract of /v1: this node, a proxy in front of it, another
-// implementation. It knows the contract and nothing else: no package of the node, and no data set.
+// implementation. It knows the contract and nothing else: no package of the node but its client, and no data set.
 //
 //	func TestContract(t *testing.T) {
 //		conformance.Run(t, "http://127.0.0.1:8080", conformance.Options{})
@@ -23,6 +23,6 @@
 // # Where to change what
 //
 //	a rule           a row in rules.go, its work in the file of its group
-//	a field          shapes.go
-//	what is sent     client.go
+//	a field          shapes in answers.go
+//	what is sent     client.go: requests as they are written, right or wrong; typed.go: those of httpapi/client
 package conformance

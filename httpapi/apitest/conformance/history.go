@@ -1,9 +1,10 @@
 package conformance
 
 import (
-	"fmt"
-	"slices"
+	"reflect"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 // dominican is the offset of America/Santo_Domingo, which has no summer time (T2).
@@ -19,17 +20,19 @@ func (k *trial) moment(generatedAt string) time.Time {
 }
 
 // today is the server's Dominican day.
-func (k *trial) today() time.Time {
-	now := k.moment(listOf[rate](k, "/v1/rates?limit=1").Meta.GeneratedAt)
-	return now.Add(dominican).Truncate(24 * time.Hour)
+func (k *trial) today() client.Date {
+	page, err := k.data.Rates(k.ctx, client.Filter{Limit: 1})
+	return client.DateOf(must(k, page, err).Meta.GeneratedAt.UTC().Add(dominican))
 }
 
 func checkStale(k *trial) {
 	stale := 0
 	for cursor := 0; ; {
-		page := listOf[rate](k, fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor))
-		at := k.moment(page.Meta.GeneratedAt)
-		for _, r := range page.Data {
+		answer, err := k.data.Rates(k.ctx, client.Filter{Limit: 200, Cursor: cursor})
+		page := must(k, answer, err)
+		at := page.Meta.GeneratedAt
+		for i := range page.Data {
+			r := &page.Data[i]
 			if r.Stale {
 				stale++
 			}
@@ -49,7 +52,7 @@ func checkStale(k *trial) {
 }
 
 func checkMoments(k *trial) {
-	for _, r := range k.rates("") {
+	for _, r := range k.rates(client.Filter{}) {
 		if r.CollectedAt.IsZero() || r.LastCheckedAt.Before(r.CollectedAt) {
 			k.errorf("%s: collected %s, last checked %s", r.ID, r.CollectedAt, r.LastCheckedAt)
 		}
@@ -57,9 +60,14 @@ func checkMoments(k *trial) {
 }
 
 func checkRows(k *trial) {
-	type key struct{ date, institution, currency, channel, kind string }
+	type key struct {
+		date                  client.Date
+		institution, currency string
+		channel               client.Channel
+		kind                  client.Kind
+	}
 	seen := map[key]bool{}
-	for _, r := range walk[row](k, "/v1/rates/history", 200) {
+	for _, r := range k.history(client.Date{}, client.Date{}) {
 		id := key{r.Date, r.InstitutionID, r.Currency, r.Channel, r.Kind}
 		if seen[id] {
 			k.errorf("two rows of %v", id)
@@ -72,21 +80,21 @@ func checkRows(k *trial) {
 }
 
 func checkRanges(k *trial) {
-	today := k.today()
-	day := func(n int) string { return today.AddDate(0, 0, n).Format(time.DateOnly) }
-	for _, c := range []struct{ open, closed string }{
-		{"", "from=" + day(-6) + "&to=" + day(0)},
-		{"from=" + day(-3), "from=" + day(-3) + "&to=" + day(0)},
-		{"to=" + day(-2), "from=" + day(-8) + "&to=" + day(-2)},
+	today, none := k.today(), client.Date{}
+	for _, c := range []struct{ open, closed [2]client.Date }{
+		{[2]client.Date{none, none}, [2]client.Date{today.AddDays(-6), today}},
+		{[2]client.Date{today.AddDays(-3), none}, [2]client.Date{today.AddDays(-3), today}},
+		{[2]client.Date{none, today.AddDays(-2)}, [2]client.Date{today.AddDays(-8), today.AddDays(-2)}},
 	} {
-		got, want := walk[row](k, "/v1/rates/history?"+c.open, 200), walk[row](k, "/v1/rates/history?"+c.closed, 200)
-		if !slices.Equal(got, want) {
-			k.errorf("history of %q has %d rows, of %q %d, or they differ", c.open, len(got), c.closed, len(want))
+		got, want := k.history(c.open[0], c.open[1]), k.history(c.closed[0], c.closed[1])
+		if !reflect.DeepEqual(got, want) {
+			k.errorf("history of %s has %d rows, of %s %d, or they differ", c.open, len(got), c.closed, len(want))
 		}
 	}
-	for _, r := range walk[row](k, "/v1/rates/history?from="+day(-2)+"&to="+day(-1), 200) {
-		if r.Date < day(-2) || r.Date > day(-1) {
-			k.errorf("a row of %s in %s to %s: both ends are in, and nothing beyond", r.Date, day(-2), day(-1))
+	from, to := today.AddDays(-2), today.AddDays(-1)
+	for _, r := range k.history(from, to) {
+		if r.Date.Compare(from) < 0 || r.Date.Compare(to) > 0 {
+			k.errorf("a row of %s in %s to %s: both ends are in, and nothing beyond", r.Date, from, to)
 		}
 	}
 }
@@ -101,10 +109,12 @@ func checkLongRange(k *trial) {
 }
 
 func checkFuture(k *trial) {
-	ahead := k.today().AddDate(1, 0, 0).Format(time.DateOnly)
-	for _, target := range []string{"/v1/rates/history?from=" + ahead + "&to=" + ahead, "/v1/rates/history?from=" + ahead} {
-		if page := listOf[row](k, target); len(page.Data) != 0 {
-			k.errorf("GET %s has %d rows", target, len(page.Data))
+	today := k.today()
+	ahead := client.Date{Year: today.Year + 1, Month: today.Month, Day: min(today.Day, 28)}
+	for _, to := range []client.Date{ahead, {}} {
+		page, err := k.data.History(k.ctx, client.HistoryQuery{From: ahead, To: to})
+		if rows := must(k, page, err).Data; len(rows) != 0 {
+			k.errorf("history from %s on has %d rows", ahead, len(rows))
 		}
 	}
 	k.ok("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before what is kept: no error

@@ -1,18 +1,19 @@
 package conformance
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
-// The paths of K1.
+// Paths of K1 that the client does not tell.
 const (
-	codesPath    = accountPath + "codes"
-	sessionsPath = accountPath + "sessions"
-	keysPath     = accountPath + "keys"
-	usagePath    = accountPath + "usage"
+	codesPath = accountPath + "codes"
+	keysPath  = accountPath + "keys"
 )
 
 // address is one that was not used before.
@@ -21,53 +22,29 @@ func (k *trial) address() string {
 	return fmt.Sprintf("kit-%d@%s", k.serial, k.options.Domain)
 }
 
-// call asks an account operation.
-func (k *trial) call(method, path, token string, body any) *answer {
-	r := request{method: method, target: path}
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			k.fatalf("encode %v: %v", body, err)
-		}
-		r.body = string(encoded)
-	}
-	if token != "" {
-		r.header = []string{"Authorization", "Bearer " + token}
-	}
-	return k.send(r)
-}
-
-// want is call with the status that must come of it.
-func (k *trial) want(status int, method, path, token string, body any) *answer {
-	a := k.call(method, path, token, body)
-	if a.status != status {
-		k.fatalf("%s, want %d: %.300s", a, status, a.body)
-	}
-	return a
-}
-
-type emailBody struct {
-	Email string `json:"email"`
-}
-
-type codeBody struct {
-	Email string `json:"email"`
-	Code  string `json:"code"`
-}
-
-type nameBody struct {
-	Name string `json:"name,omitempty"`
-}
-
 // signIn goes from an address to a session.
-func (k *trial) signIn(email string) string {
-	k.want(http.StatusAccepted, http.MethodPost, codesPath, "", emailBody{email})
-	a := k.want(http.StatusOK, http.MethodPost, sessionsPath, "", codeBody{email, k.code(email)})
-	token := read[struct{ Data struct{ Token string } }](k, a).Data.Token
-	if token == "" {
-		k.fatalf("%s: no token", a)
-	}
-	return token
+func (k *trial) signIn(email string) client.Secret {
+	k.requestCode(email)
+	session, err := k.account.SignIn(k.ctx, email, k.code(email))
+	k.done(http.StatusOK, err)
+	return session.Token
+}
+
+func (k *trial) requestCode(email string) {
+	_, err := k.account.RequestCode(k.ctx, email)
+	k.done(http.StatusAccepted, err)
+}
+
+// wrongCode signs in with what must not open anything.
+func (k *trial) wrongCode(email, code string) {
+	_, err := k.account.SignIn(k.ctx, email, code)
+	k.deny(err, http.StatusUnauthorized, client.CodeInvalidCode)
+}
+
+// noSession shows what is no session.
+func (k *trial) noSession(secret client.Secret) {
+	_, err := k.account.Keys(k.ctx, secret)
+	k.deny(err, http.StatusUnauthorized, client.CodeInvalidSession)
 }
 
 var eightDigits = regexp.MustCompile(`^\d{8}$`)
@@ -83,14 +60,11 @@ func (k *trial) code(email string) string {
 	return code
 }
 
-// newKey is a key with its secret.
-type newKey struct{ ID, Secret, Status, Hint string }
-
-func (k *trial) makeKey(session string) newKey {
-	a := k.want(http.StatusCreated, http.MethodPost, keysPath, session, nameBody{"kit"})
-	key := read[struct{ Data newKey }](k, a).Data
-	if a.header.Get("Location") != keysPath+"/"+key.ID {
-		k.errorf("%s: Location is %q, the id %q", a, a.header.Get("Location"), key.ID)
+func (k *trial) makeKey(session client.Secret) *client.NewKey {
+	key, err := k.account.CreateKey(k.ctx, session, "kit")
+	k.done(http.StatusCreated, err)
+	if got := k.last().header.Get("Location"); got != keysPath+"/"+key.ID {
+		k.errorf("%s: Location is %q, the id %q", k.last(), got, key.ID)
 	}
 	return key
 }
@@ -100,62 +74,70 @@ var keyShape = regexp.MustCompile(`^[a-z0-9]+_[a-z0-9]+_[0-9A-Za-z]{36}$`)
 func checkAccountFlow(k *trial) {
 	session := k.signIn(k.address())
 	key := k.makeKey(session)
-	if !keyShape.MatchString(key.Secret) || key.Hint == "" || key.Secret[len(key.Secret)-len(key.Hint):] != key.Hint {
+	if !keyShape.MatchString(string(key.Secret)) || key.Hint == "" || !strings.HasSuffix(string(key.Secret), key.Hint) {
 		k.errorf("a key has the hint %q and not the shape of K4", key.Hint)
 	}
-	list := read[struct{ Data []newKey }](k, k.want(http.StatusOK, http.MethodGet, keysPath, session, nil))
-	if len(list.Data) != 1 || list.Data[0].ID != key.ID || list.Data[0].Secret != "" || list.Data[0].Status != "active" {
-		k.errorf("the list of keys: %d, and the secret is shown once only", len(list.Data))
+	list, err := k.account.Keys(k.ctx, session)
+	k.done(http.StatusOK, err)
+	if len(list) != 1 || list[0].ID != key.ID || bytes.Contains(k.last().body, []byte(key.Secret)) || list[0].Status != "active" {
+		k.errorf("the list of keys: %d, and the secret is shown once only", len(list))
 	}
-	k.want(http.StatusOK, http.MethodGet, usagePath, session, nil)
-	k.want(http.StatusOK, http.MethodGet, usagePath, key.Secret, nil)
-	k.mustRefuse(k.call(http.MethodGet, keysPath, key.Secret, nil), http.StatusUnauthorized, "invalid_session")
-	k.mustRefuse(k.call(http.MethodGet, keysPath, "", nil), http.StatusUnauthorized, "invalid_session")
-	k.mustRefuse(k.call(http.MethodPost, codesPath, "", emailBody{"no address"}), http.StatusBadRequest, "invalid_parameters")
+	for _, secret := range []client.Secret{session, key.Secret} {
+		_, err := k.account.Usage(k.ctx, secret)
+		k.done(http.StatusOK, err)
+	}
+	k.noSession(key.Secret)
+	k.noSession("")
+	_, err = k.account.RequestCode(k.ctx, "no address")
+	k.deny(err, http.StatusBadRequest, client.CodeInvalidParameters)
 	a := k.send(request{method: http.MethodPost, target: codesPath, body: `{"email":"x@` + k.options.Domain + `"}`, header: []string{"Content-Type", "text/plain"}})
 	k.mustRefuse(a, http.StatusUnsupportedMediaType, "unsupported_media_type")
-	k.want(http.StatusNoContent, http.MethodDelete, sessionsPath, session, nil)
-	k.mustRefuse(k.call(http.MethodGet, keysPath, session, nil), http.StatusUnauthorized, "invalid_session")
+	k.done(http.StatusNoContent, k.account.SignOut(k.ctx, session))
+	k.noSession(session)
 }
 
 func checkCodes(k *trial) {
 	email := k.address()
-	k.want(http.StatusAccepted, http.MethodPost, codesPath, "", emailBody{email})
+	k.requestCode(email)
 	good := k.code(email)
 	wrong := "0" + good[1:]
 	if wrong == good {
 		wrong = "1" + good[1:]
 	}
-	k.mustRefuse(k.call(http.MethodPost, sessionsPath, "", codeBody{email, wrong}), http.StatusUnauthorized, "invalid_code")
-	k.mustRefuse(k.call(http.MethodPost, sessionsPath, "", codeBody{k.address(), good}), http.StatusUnauthorized, "invalid_code")
-	k.want(http.StatusOK, http.MethodPost, sessionsPath, "", codeBody{email, good})
-	k.mustRefuse(k.call(http.MethodPost, sessionsPath, "", codeBody{email, good}), http.StatusUnauthorized, "invalid_code")
+	k.wrongCode(email, wrong)
+	k.wrongCode(k.address(), good)
+	_, err := k.account.SignIn(k.ctx, email, good)
+	k.done(http.StatusOK, err)
+	k.wrongCode(email, good)
 	voided := k.address()
-	k.want(http.StatusAccepted, http.MethodPost, codesPath, "", emailBody{voided})
+	k.requestCode(voided)
 	good = k.code(voided)
 	for i := range 5 {
-		k.mustRefuse(k.call(http.MethodPost, sessionsPath, "", codeBody{voided, fmt.Sprintf("%d%s", (int(good[0]-'0')+1+i)%10, good[1:])}), http.StatusUnauthorized, "invalid_code")
+		k.wrongCode(voided, fmt.Sprintf("%d%s", (int(good[0]-'0')+1+i)%10, good[1:]))
 	}
-	k.mustRefuse(k.call(http.MethodPost, sessionsPath, "", codeBody{voided, good}), http.StatusUnauthorized, "invalid_code")
+	k.wrongCode(voided, good)
 }
 
 func checkSecondCode(k *trial) {
 	email := k.address()
-	k.want(http.StatusAccepted, http.MethodPost, codesPath, "", emailBody{email})
-	k.mustRefuse(k.call(http.MethodPost, codesPath, "", emailBody{email}), http.StatusTooManyRequests, "code_requested_too_soon")
+	k.requestCode(email)
+	_, err := k.account.RequestCode(k.ctx, email)
+	k.deny(err, http.StatusTooManyRequests, client.CodeCodeTooSoon)
 }
 
 func checkTwoKeys(k *trial) {
 	session := k.signIn(k.address())
 	first := k.makeKey(session)
 	k.makeKey(session)
-	k.mustRefuse(k.call(http.MethodPost, keysPath, session, nameBody{}), http.StatusConflict, "key_limit_reached")
+	_, err := k.account.CreateKey(k.ctx, session, "")
+	k.deny(err, http.StatusConflict, client.CodeKeyLimitReached)
 	for range 2 {
-		k.want(http.StatusNoContent, http.MethodDelete, keysPath+"/"+first.ID, session, nil)
+		k.done(http.StatusNoContent, k.account.RevokeKey(k.ctx, session, first.ID))
 	}
-	k.mustRefuse(k.call(http.MethodGet, usagePath, first.Secret, nil), http.StatusUnauthorized, "revoked_key")
+	_, err = k.account.Usage(k.ctx, first.Secret)
+	k.deny(err, http.StatusUnauthorized, client.CodeRevokedKey)
 	k.makeKey(session)
-	k.mustRefuse(k.call(http.MethodDelete, keysPath+"/key_none", session, nil), http.StatusNotFound, "not_found")
+	k.deny(k.account.RevokeKey(k.ctx, session, "key_none"), http.StatusNotFound, "not_found")
 }
 
 func checkNoEvents(k *trial) {

@@ -63,7 +63,7 @@ func checkWindows(k *trial) {
 		if limit != tighter.limit || left != tighter.remaining {
 			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, left, limit, tighter.remaining, tighter.limit)
 		}
-		at := k.moment(read[list[rate]](k, a).Meta.GeneratedAt).Unix()
+		at := k.moment(read[list[any]](k, a).Meta.GeneratedAt).Unix()
 		if ahead := int64(reset) - at; ahead < int64(tighter.reset)-1 || ahead > int64(tighter.reset)+2 {
 			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, ahead, tighter.reset)
 		}

@@ -4,25 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
-)
 
-// currency and institution are items of their lists.
-type (
-	currency struct {
-		Code                          string
-		QuoteCount, CurrentQuoteCount int
-	}
-	institution struct {
-		ID                string
-		Currencies        []string
-		CurrentQuoteCount int
-		Active            bool
-	}
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 // paged are the lists that have pages.
@@ -80,13 +67,13 @@ func sorted[T any](k *trial, what string, items []T, order func(a, b T) int) {
 }
 
 func checkListOrders(k *trial) {
-	sorted(k, "currencies", listOf[currency](k, "/v1/currencies").Data, func(a, b currency) int { return cmp.Compare(a.Code, b.Code) })
-	sorted(k, "institutions", walk[institution](k, "/v1/institutions", 200), func(a, b institution) int { return cmp.Compare(a.ID, b.ID) })
-	sorted(k, "rates", k.rates(""), func(a, b rate) int {
+	sorted(k, "currencies", k.catalogue(), func(a, b client.Currency) int { return cmp.Compare(a.Code, b.Code) })
+	sorted(k, "institutions", k.institutions(""), func(a, b client.Institution) int { return cmp.Compare(a.ID, b.ID) })
+	sorted(k, "rates", k.rates(client.Filter{}), func(a, b client.Rate) int {
 		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 	})
-	sorted(k, "history", walk[row](k, "/v1/rates/history", 200), func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.Date, b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
+	sorted(k, "history", k.history(client.Date{}, client.Date{}), func(a, b client.HistoryEntry) int {
+		return cmp.Or(a.Date.Compare(b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
 			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.SourceID, b.SourceID))
 	})
 }
@@ -113,7 +100,7 @@ type tally struct {
 	currencies   map[string]bool
 }
 
-func tallies(rates []rate, of func(*rate) string) map[string]*tally {
+func tallies(rates []client.Rate, of func(*client.Rate) string) map[string]*tally {
 	counted := map[string]*tally{}
 	for i := range rates {
 		t := counted[of(&rates[i])]
@@ -131,9 +118,9 @@ func tallies(rates []rate, of func(*rate) string) map[string]*tally {
 }
 
 func checkCounts(k *trial) {
-	rates := k.rates("")
-	byCurrency := tallies(rates, func(r *rate) string { return r.Currency })
-	for _, c := range listOf[currency](k, "/v1/currencies").Data {
+	rates := k.rates(client.Filter{})
+	byCurrency := tallies(rates, func(r *client.Rate) string { return r.Currency })
+	for _, c := range k.catalogue() {
 		want := byCurrency[c.Code]
 		if want == nil {
 			want = &tally{}
@@ -146,8 +133,8 @@ func checkCounts(k *trial) {
 	for code := range byCurrency {
 		k.errorf("currency %s has rates and is not listed", code)
 	}
-	byInstitution := tallies(rates, func(r *rate) string { return r.InstitutionID })
-	for _, i := range walk[institution](k, "/v1/institutions", 200) {
+	byInstitution := tallies(rates, func(r *client.Rate) string { return r.InstitutionID })
+	for _, i := range k.institutions("") {
 		want := byInstitution[i.ID]
 		if want == nil {
 			want = &tally{}
@@ -160,20 +147,20 @@ func checkCounts(k *trial) {
 
 func checkListedInstitutions(k *trial) {
 	listed := map[string]bool{}
-	for _, i := range walk[institution](k, "/v1/institutions", 200) {
+	for _, i := range k.institutions("") {
 		listed[i.ID] = true
 		if !i.Active {
 			k.errorf("institution %s is listed and inactive", i.ID)
 		}
 	}
-	for _, r := range k.rates("") {
+	for _, r := range k.rates(client.Filter{}) {
 		if !listed[r.InstitutionID] {
 			k.errorf("%s is of an institution that is not listed", r.ID)
 		}
 	}
 	for id := range listed {
-		detail := read[struct{ Data struct{ Rates []rate } }](k, k.ok("/v1/institutions/"+url.PathEscape(id)))
-		if got, want := idsOf(detail.Data.Rates), idsOf(k.rates("institution="+id)); !slices.Equal(got, want) {
+		detail, err := k.data.Institution(k.ctx, id)
+		if got, want := idsOf(must(k, detail, err).Rates), idsOf(k.rates(client.Filter{Institution: id})); !slices.Equal(got, want) {
 			k.errorf("institution %s has the rates %q, the list %q", id, got, want)
 		}
 		break // each costs three requests; one tells
@@ -182,17 +169,17 @@ func checkListedInstitutions(k *trial) {
 }
 
 func checkInstitutionsOfCurrency(k *trial) {
-	all := k.rates("")
+	published := k.rates(client.Filter{})
 	for _, code := range k.currencies() {
 		var want []string
-		for i := range all {
-			if all[i].Currency == code && !slices.Contains(want, all[i].InstitutionID) {
-				want = append(want, all[i].InstitutionID)
+		for i := range published {
+			if r := &published[i]; r.Currency == code && !slices.Contains(want, r.InstitutionID) {
+				want = append(want, r.InstitutionID)
 			}
 		}
 		slices.Sort(want)
 		var got []string
-		for _, i := range walk[institution](k, "/v1/institutions?currency="+code, 200) {
+		for _, i := range k.institutions(code) {
 			got = append(got, i.ID)
 			if !slices.IsSorted(i.Currencies) || !slices.Contains(i.Currencies, code) {
 				k.errorf("institution %s, listed for %s, has the currencies %q", i.ID, code, i.Currencies)
@@ -216,8 +203,8 @@ func checkNothingMatches(k *trial) {
 }
 
 func checkIDs(k *trial) {
-	for _, r := range k.rates("") {
-		if want := strings.Join([]string{r.InstitutionID, r.Currency, r.Channel, r.Kind}, ":"); r.ID != want {
+	for _, r := range k.rates(client.Filter{}) {
+		if want := strings.Join([]string{r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind)}, ":"); r.ID != want {
 			k.errorf("a rate is called %q, want %q", r.ID, want)
 		}
 	}

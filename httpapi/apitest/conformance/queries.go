@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 func checkUnknownParameter(k *trial) {
@@ -80,7 +82,7 @@ func checkKeyInURL(k *trial) {
 
 // operationPaths are one path of every data operation.
 func (k *trial) operationPaths() []string {
-	first := k.rates("")
+	first := k.rates(client.Filter{})
 	if len(first) == 0 {
 		k.fatalf("the server publishes no rates")
 	}
@@ -231,7 +233,7 @@ func checkMaxAge(k *trial) {
 		}
 		until := k.moment(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {
-			var r rate
+			var r client.Rate
 			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && until.After(r.ExpiresAt.Add(time.Second)) {
 				k.errorf("%s: it may be kept until %s, and %s expires %s", a, until, r.ID, r.ExpiresAt)
 			}
