@@ -96,7 +96,7 @@ func (v *visit) home(view homeView) {
 	view.KeyForm, view.RevokeForm, view.OutForm = v.token(purposeKey), v.token(purposeRevoke), v.token(purposeOut)
 	view.Required, view.Announced = v.transition()
 	view.KeysMax, view.SessionMinutes, view.Now = engine.KeysActiveMax, int(engine.SessionLifetime.Minutes()), v.r.Now
-	v.write(v.p.bodies.home, status, titles{pages.Spanish: "Mis claves", pages.English: "My keys"}, &view)
+	v.write(v.p.bodies.home, status, titles{pages.Spanish: "Mi cuenta", pages.English: "My account"}, &view)
 }
 
 // over asks for an address again: the browser forgets a session that opens nothing any more.

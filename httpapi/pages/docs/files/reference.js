@@ -2,14 +2,27 @@
 // names; a key that is typed stays in the memory of this page.
 "use strict";
 
+// Optional parameters begin empty: their examples, all put together, would ask for something that nobody publishes.
+function emptied(contract) {
+  const inline = Object.values(contract.paths).flatMap((path) => [path, ...Object.values(path)].flatMap((part) => part.parameters ?? []));
+  for (const parameter of [...inline, ...Object.values(contract.components?.parameters ?? {})]) {
+    if (!parameter.required) {
+      delete parameter.example;
+      delete parameter.examples;
+    }
+  }
+  return contract;
+}
+
 (async () => {
   try {
     const answer = await fetch("/openapi.json", { credentials: "omit" });
     if (!answer.ok) {
       throw new Error(`/openapi.json: ${answer.status}`);
     }
-    const contract = await answer.json();
+    const contract = emptied(await answer.json());
     contract.servers = [{ url: location.origin }];
+    delete contract.info.description; // the guide says it
     SwaggerUIBundle({
       spec: contract,
       domNode: document.getElementById("reference"),
