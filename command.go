@@ -162,7 +162,7 @@ file. Unknown ones are errors.
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newPing(), p.newCompletion(), p.newMan(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newPing(), p.newConfig(), p.newDoctor(), p.newCompletion(), p.newMan(), p.newVersion())
 	completeAll(root)
 	return root
 }

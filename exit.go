@@ -15,6 +15,7 @@ import (
 // Exit codes. They follow sysexits.h, so that a service manager can tell what a restart would cure.
 const (
 	exitDone        = 0   // the work is done, or the node was asked to stop and did
+	exitUnwell      = 1   // tasard doctor has found something that must be mended
 	exitUsage       = 64  // unknown command, flag or argument, or a bad value of one
 	exitBadLines    = 65  // some lines of an observation file, or a manual rate, were not taken in; the rest was
 	exitNoInput     = 66  // a file or directory to read from can't be read, or is none of the kind
@@ -30,6 +31,7 @@ const (
 // exitTable is the part of the help that explains the codes.
 const exitTable = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
+  1    doctor has found something that must be mended
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file, or a manual rate, were not taken in; the rest was
   66   a file or directory to read from can't be read, or is none of the kind

@@ -94,9 +94,8 @@ func (m *management) stop(ctx context.Context) error {
 
 // listenAdmin makes the socket. One that a dead process left behind is replaced, one that is answered is refused.
 func listenAdmin(ctx context.Context, path string) (net.Listener, error) {
-	if len(path) > socketPathBytesMax {
-		return nil, fail(exitBadData, "%s: %d bytes, the path of a socket has at most %d; choose another with --admin-socket",
-			path, len(path), socketPathBytesMax)
+	if err := checkSocketPath(path); err != nil {
+		return nil, err
 	}
 	listener, err := bindSocket(ctx, path)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -109,6 +108,15 @@ func listenAdmin(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fail(exitCannotWrite, "make the management socket: %w; choose another place with --admin-socket", err)
 	}
 	return listener, nil
+}
+
+// checkSocketPath refuses what no socket can be called.
+func checkSocketPath(path string) error {
+	if len(path) <= socketPathBytesMax {
+		return nil
+	}
+	return fail(exitBadData, "%s: %d bytes, the path of a socket has at most %d; choose another with --admin-socket",
+		path, len(path), socketPathBytesMax)
 }
 
 // bindSocket gives the socket its mode before it has a name, so that at no moment anybody else can open it.

@@ -253,23 +253,24 @@ func listen(address string) (net.Listener, error) {
 	return nil, fail(exitBadData, "listen on %s: choose an address of this machine with --listen: %w", address, err)
 }
 
+// answering says what a node answers, whoever listens.
+func (p *process) answering(n *node, o *frontOptions, log *slog.Logger) httpapi.Config {
+	return httpapi.Config{
+		Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
+		Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
+		FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
+	}
+}
+
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
 func (p *process) startFront(n *node, listener net.Listener, o frontOptions, c *certificate, health engine.Health, log *slog.Logger) *front {
 	url := c.scheme() + listener.Addr().String()
 	if o.demo {
 		o.publicURL = url
 	}
-	f := &front{
-		server: httpapi.New(httpapi.Config{
-			Service: n.system, Catalogue: n.catalogue, Clock: p.clock, RequestID: httpapi.RequestIDs(p.seed()),
-			Gate: n.system, Accounts: n.system, Proxies: o.proxies, DeprecationLink: o.accountURL, SunsetLink: o.accountURL,
-			FeeNotice: o.feeNotice, AllowUnknownParameters: !o.strict, AllowAuthorizationHeader: o.corsAuthorization, Logger: log,
-			Health: health, Site: p.newSite(n, o, log),
-			Limits: o.limits(log), Certificate: c.certify(),
-		}),
-		url:   url,
-		ended: make(chan struct{}),
-	}
+	config := p.answering(n, &o, log)
+	config.Health, config.Site, config.Limits, config.Certificate = health, p.newSite(n, o, log), o.limits(log), c.certify()
+	f := &front{server: httpapi.New(config), url: url, ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
 		f.err = f.server.Serve(listener)

@@ -32,12 +32,7 @@ type serveOptions struct {
 }
 
 func (p *process) newServe() *cobra.Command {
-	o := serveOptions{log: logOptions{format: "auto", level: "info"}}
-	o.front = frontOptions{
-		listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, conns: connsDefault, connsPerAddress: connsPerAddressDefault,
-	}
-	o.accounts = defaultAccounts()
-	o.collect.spread = spreadDefault
+	o := defaultServe()
 	cmd := &cobra.Command{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
@@ -69,7 +64,24 @@ WatchdogSec).`,
   TASARD_DATA=./data tasard serve`,
 		Args: noArguments,
 	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
+	addServe(cmd, o)
+	return cmd
+}
+
+// defaultServe is what serve does where nobody says otherwise.
+func defaultServe() *serveOptions {
+	o := &serveOptions{log: logOptions{format: "auto", level: "info"}}
+	o.front = frontOptions{
+		listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, conns: connsDefault, connsPerAddress: connsPerAddressDefault,
+	}
+	o.accounts = defaultAccounts()
+	o.collect.spread = spreadDefault
+	return o
+}
+
+// addServe declares the settings of serve, for itself and for the commands that look at them.
+func addServe(cmd *cobra.Command, o *serveOptions) {
 	addListen(cmd, &o.front)
 	addTLS(cmd, &o.front.tls)
 	addConnections(cmd, &o.front)
@@ -86,7 +98,6 @@ WatchdogSec).`,
 	flags.Var(sentenceValue(&o.front.feeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
 	flags.Var(originValue(&o.front.publicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
 	markSettings(flags)
-	return cmd
 }
 
 func addListen(cmd *cobra.Command, o *frontOptions) {

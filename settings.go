@@ -24,6 +24,7 @@ const (
 	configVariable = "TASARD_CONFIG"
 	configBytesMax = 1 << 20
 	settingMark    = "setting" // annotation of the flags that are settings
+	originMark     = "origin"  // annotation of those that a variable or the file has set: which
 )
 
 // markSettings makes settings of the flags that a command has so far. Flags that belong to one call, such as --yes, are
@@ -85,29 +86,22 @@ func allSettings(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// settle completes the flags of a command from the variables and the configuration file.
+// settle completes the flags of a command from the variables and the configuration file. All that is wrong is told at once.
 func settle(cmd *cobra.Command, environ []string) error {
 	known := allSettings(cmd.Root())
 	variables, err := readVariables(environ, known)
-	if err != nil {
-		return err
-	}
-	if err := apply(cmd, known, func(name string) (string, string, bool) {
+	problems := []error{err, apply(cmd, known, func(name string) (string, string, bool) {
 		text, given := variables[variableOf(name)]
 		return text, variableOf(name), given
-	}); err != nil {
-		return err
-	}
+	})}
 	path := variables[configVariable]
 	if config := cmd.Flags().Lookup("config"); config != nil {
 		path = cmp.Or(config.Value.String(), path)
 	}
 	if path != "" {
-		if err := settleFromFile(cmd, path, known); err != nil {
-			return err
-		}
+		problems = append(problems, settleFromFile(cmd, path, known))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // needData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
@@ -147,6 +141,7 @@ func apply(cmd *cobra.Command, known []string, find func(name string) (text, pla
 			continue
 		}
 		flag.Changed = true
+		flag.Annotations[originMark] = []string{place}
 	}
 	return badSettings(problems)
 }

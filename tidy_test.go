@@ -47,6 +47,7 @@ func goroutineFiles() map[string]string {
 		"collectors/collector.go":      "Collector.Run: waits for every source",
 		"collectors/simulated/site.go": "Site.Close: waits for the accept loops and for every connection",
 		"sources_check.go":             "checkAll: waits for every check",
+		"doctor_transition.go":         "ask: waits for the server's end of the connection",
 		"demo_end.go":                  "demoEnd.release, at the end of the demo",
 		"httpapi/apitest/hall.go":      "hall.close: waits for the accept loop and for every connection",
 		"input.go":                     "the context of the command: only one that reads stdin may outlive it",

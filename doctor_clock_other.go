@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// systemClock knows nothing here.
+func systemClock() clockState { return clockState{} }
