@@ -48,7 +48,10 @@ func newFrame(config Config) *Frame {
 		config: config, words: mustWords(files), assets: map[string]asset{}, assetPaths: map[string]string{},
 		limiter: newLimiter(config.PerMinute, config.Seed),
 	}
-	f.packers.New = func() any { return gzip.NewWriter(nil) }
+	f.packers.New = func() any {
+		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // pages are compressed once and live for a second
+		return writer
+	}
 	f.addOwnAssets()
 	f.failure = f.Body(files, "error")
 	return f

@@ -75,10 +75,10 @@ func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
 }
 
 // median is the middle of sorted values, as it was published; of an even number the exact mean of both in the middle, rounded half even to
-// four decimals.
+// four decimals, unless they are equal.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
+	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
 		return sorted[middle]
 	}
 	a, b := sorted[middle-1].Units(), sorted[middle].Units()

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"html/template"
 	"net/http"
 	"time"
 
@@ -25,7 +26,8 @@ type homePage struct {
 	Total      int // of all ranked, where Rows shows the first
 	Unranked   []*engine.Rate
 	Reference  []*engine.Rate
-	History    charts
+	Windows    []choice
+	History    template.HTML
 }
 
 // glance is the best of one currency for both operations.
@@ -44,13 +46,6 @@ type ranked struct {
 	Place int // 1 = best; equal sides share a place
 	Side  engine.Decimal
 	Total string // what the amount costs or brings, with commas, "" without an amount
-}
-
-// charts are the history of a currency.
-type charts struct {
-	Venta, Compra *chart
-	Days          []point // newest first
-	Windows       []choice
 }
 
 func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
@@ -85,11 +80,10 @@ func (p *Pages) home(q question, r *Request) (*homePage, error) {
 	if err := p.rank(page); err != nil {
 		return nil, err
 	}
-	points, err := p.chronicles.market(q.Currency, r.Now)
-	if err != nil {
+	if page.History, err = p.marketHistory(r, q); err != nil {
 		return nil, err
 	}
-	page.History = chartsOf(points, q, root, engine.DateOf(r.Now))
+	page.Windows = spans(root, q)
 	page.Currencies = p.currencyOptions(r.Language, q.Currency)
 	page.Channels = channelOptions(q.Channel)
 	page.Venta, page.Compra = sortedBy(q, root, engine.Buy), sortedBy(q, root, engine.Sell)
@@ -100,21 +94,6 @@ func (p *Pages) home(q question, r *Request) (*homePage, error) {
 func sortedBy(q question, root string, operation engine.Operation) string {
 	q.Operation = operation
 	return pathWith(root, q.query()) + "#rates"
-}
-
-// chartsOf is what the charts of a currency show.
-func chartsOf(points []point, q question, root string, today engine.Date) charts {
-	from := today.AddDays(1 - q.Days)
-	points = lastDays(points, from)
-	c := charts{Windows: spans(root, q), Days: make([]point, 0, len(points))}
-	for i := range c.Windows {
-		c.Windows[i].Path += "#history"
-	}
-	for i := range points {
-		c.Days = append(c.Days, points[len(points)-1-i])
-	}
-	c.Venta, c.Compra = marketCharts(points, from, today)
-	return c
 }
 
 // rank fills in the table: who is ranked, who is not, and the reference.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,9 +69,8 @@ type institutionPage struct {
 	Currencies []choice // with history to show
 	Channels   []choice
 	Kind       engine.Kind
-	Chart      *chart
-	History    []engine.HistoryEntry // newest first
 	Windows    []choice
+	History    template.HTML
 }
 
 func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
@@ -114,22 +114,12 @@ func (p *Pages) fillHistory(page *institutionPage, r *Request) error {
 	}
 	page.link(r.Language.Path("/institutions/"+url.PathEscape(page.ID)), channels)
 	filter := engine.Filter{Institution: page.ID, Currency: page.Currency, Channel: page.Channel, Kind: page.Kind}
-	rows, err := p.chronicles.quote(filter, r.Now)
+	history, err := p.quoteHistory(r, filter, page.Days)
 	if isUnavailable(err) { // before the first rate there is no history, and the institution is known all the same
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	today := engine.DateOf(r.Now)
-	from := today.AddDays(1 - page.Days)
-	for i := range rows {
-		if row := rows[len(rows)-1-i]; row.Date >= from {
-			page.History = append(page.History, row)
-		}
-	}
-	page.Chart = quoteChart(rows[len(rows)-len(page.History):], from, today)
-	return nil
+	page.History = history
+	return err
 }
 
 // isUnavailable tells that nothing is loaded yet.
@@ -177,9 +167,4 @@ func (page *institutionPage) link(at string, channels []engine.Channel) {
 		func(q *question, channel engine.Channel) { q.Channel = channel },
 		func(c *choice, channel engine.Channel) { c.Key = "channel." + string(channel) })
 	page.Windows = spans(at, q)
-	for _, links := range [][]choice{page.Currencies, page.Channels, page.Windows} {
-		for i := range links {
-			links[i].Path += "#history"
-		}
-	}
 }

@@ -36,7 +36,9 @@ type Pages struct {
 	chronicles chronicles
 	words      map[Language]words
 
-	homeBody, institutionsBody, institutionBody, termsBody *Body
+	panels kept
+
+	homeBody, institutionsBody, institutionBody, historyBody, termsBody *Body
 }
 
 // New makes the pages. It panics when an embedded file is damaged.
@@ -51,7 +53,8 @@ func New(config Config) *Pages {
 		frame: frame, service: config.Service, catalogue: config.Catalogue, chronicles: chronicles{service: config.Service},
 		words:    mustWords(files),
 		homeBody: frame.Body(files, "home"), institutionsBody: frame.Body(files, "institutions"),
-		institutionBody: frame.Body(files, "institution"), termsBody: frame.Body(files, "terms"),
+		institutionBody: frame.Body(files, "institution"), historyBody: frame.Body(files, "history"),
+		termsBody: frame.Body(files, "terms"),
 	}
 }
 

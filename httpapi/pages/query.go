@@ -117,13 +117,13 @@ type choice struct {
 	Current bool
 }
 
-// choices are links to the same page with another value for one thing.
+// choices are links to the same page's history with another value for one thing.
 func choices[T comparable](page string, q question, values []T, current T, set func(*question, T), describe func(*choice, T)) []choice {
 	var all []choice
 	for _, value := range values {
 		changed := q
 		set(&changed, value)
-		c := choice{Path: pathWith(page, changed.query()), Current: value == current}
+		c := choice{Path: pathWith(page, changed.query()) + "#history", Current: value == current}
 		describe(&c, value)
 		all = append(all, c)
 	}
@@ -134,5 +134,5 @@ func choices[T comparable](page string, q question, values []T, current T, set f
 func spans(page string, q question) []choice {
 	return choices(page, q, windows(), q.Days,
 		func(q *question, days int) { q.Days = days },
-		func(c *choice, days int) { c.Value, c.Key = strconv.Itoa(days), "window."+strconv.Itoa(days) })
+		func(c *choice, days int) { c.Key = "window." + strconv.Itoa(days) })
 }

@@ -1,0 +1,310 @@
+package pages_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+// TestPages_NotReady: without data there is a page that says so, with Retry-After (E4); institutions are known all the same.
+func TestPages_NotReady(t *testing.T) {
+	w := newWorld(t)
+	w.fault = &engine.Error{Code: engine.CodeDataUnavailable, Message: "nothing yet", RetryAfter: 1500 * time.Millisecond}
+	h := serve(w.config())
+	for path, text := range map[string]string{"/": "Todavía no hay tasas", "/en": "no rates to show yet"} {
+		answer := get(t, h, path)
+		if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") != "2" || answer.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
+		}
+		mustContain(t, answer.Body.String(), text, "<h1>")
+	}
+	if answer := get(t, h, "/institutions/colon"); answer.Code != http.StatusOK {
+		t.Errorf("an institution: %d", answer.Code)
+	}
+	w.fault = nil
+	if answer := get(t, h, "/"); answer.Code != http.StatusOK || answer.Header().Get("Retry-After") != "" {
+		t.Errorf("with data: %d, the refusal was kept", answer.Code)
+	}
+}
+
+// TestPages_E5: what went wrong stands in the log under the id that the visitor sees, and nowhere else.
+func TestPages_E5(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t)
+	w.fault = errors.New("secret detail")
+	c := w.config()
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	answer := get(t, serve(c), "/en", "X-Request-Id", "abc123")
+	if answer.Code != http.StatusInternalServerError {
+		t.Errorf("status %d", answer.Code)
+	}
+	mustContain(t, answer.Body.String(), "<code>abc123</code>", "Something went wrong")
+	mustContain(t, log.String(), "requestId=abc123", "secret detail")
+	if strings.Contains(answer.Body.String(), "secret") {
+		t.Error("the visitor reads the cause")
+	}
+}
+
+func TestPages_UnknownInstitution(t *testing.T) {
+	h := serve(newWorld(t).config())
+	for _, path := range []string{"/institutions/nobody", "/institutions/gone", "/en/institutions/%3Cscript%3E", "/institutions/" + strings.Repeat("x", 500)} {
+		answer := get(t, h, path)
+		if answer.Code != http.StatusNotFound || !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Header().Get("Content-Type"))
+		}
+		if strings.Contains(answer.Body.String(), "<script>") {
+			t.Errorf("%s: the page repeats it", path)
+		}
+	}
+}
+
+// TestPages_Limit: an address that asks too much gets 429 as a page, assets count, others and other networks do not pay.
+func TestPages_Limit(t *testing.T) {
+	w := newWorld(t)
+	c := w.config()
+	c.PerMinute = 60
+	h := serve(c)
+	refused := 0
+	for i := range 70 {
+		path := []string{"/terms", "/assets/nothing", "/robots.txt"}[i%3]
+		answer := get(t, h, path, "Address", "[2001:db8::1]:0")
+		if answer.Code != http.StatusTooManyRequests {
+			continue
+		}
+		refused++
+		if answer.Header().Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", answer.Header().Get("Retry-After"))
+		}
+		mustContain(t, answer.Body.String(), "Demasiadas solicitudes")
+	}
+	if refused != 10 {
+		t.Errorf("%d of 70 refused, want 10", refused)
+	}
+	if code := get(t, h, "/en/terms", "Address", "[2001:db8::ffff:2]:0").Code; code != http.StatusTooManyRequests {
+		t.Errorf("the same /64: %d", code)
+	}
+	if code := get(t, h, "/terms", "Address", "[2001:db8:0:1::1]:0").Code; code != http.StatusOK {
+		t.Errorf("another network: %d", code)
+	}
+	w.now = w.now.Add(time.Second)
+	if code := get(t, h, "/terms", "Address", "[2001:db8::1]:0").Code; code != http.StatusOK {
+		t.Errorf("a second later: %d", code)
+	}
+}
+
+// TestPages_Kept: within a second the service is not asked again, whoever asks; then it is, and new data show.
+func TestPages_Kept(t *testing.T) {
+	w := newWorld(t)
+	h := serve(w.config())
+	first := get(t, h, "/")
+	asked := w.asked.Load()
+	for range 50 {
+		if answer := get(t, h, "/?utm_source=x"); answer.Body.String() != first.Body.String() {
+			t.Fatal("within the second the page changed")
+		}
+	}
+	if again := w.asked.Load(); again != asked {
+		t.Errorf("the service was asked %d times more", again-asked)
+	}
+	if asked > 400 {
+		t.Errorf("the first page asked %d questions", asked)
+	}
+	w.book("USD").Offers[1].Sell = decimal(t, "59.05")
+	w.now = w.now.Add(time.Second)
+	mustContain(t, get(t, h, "/").Body.String(), "<strong>59.05</strong>")
+	if cost := w.asked.Load() - asked; cost > 15 {
+		t.Errorf("the next page asked %d questions", cost)
+	}
+}
+
+// TestPages_Crowd: many who ask at once cost one rendering, and more different pages than may be made in a second are refused.
+func TestPages_Crowd(t *testing.T) {
+	w := newWorld(t)
+	h := serve(w.config())
+	get(t, h, "/")
+	before := w.asked.Load()
+	w.now = w.now.Add(time.Second)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:0", i)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		})
+	}
+	all.Wait()
+	if cost := w.asked.Load() - before; cost > 15 {
+		t.Errorf("20 visitors at once asked %d questions", cost)
+	}
+	codes := map[int]int{}
+	for i := range 150 {
+		codes[get(t, h, fmt.Sprintf("/?amount=%d", i+1), "Address", fmt.Sprintf("198.51.100.%d:0", i)).Code]++
+	}
+	if codes[http.StatusOK] != 99 || codes[http.StatusServiceUnavailable] != 51 {
+		t.Errorf("150 different pages in one second: %v", codes)
+	}
+	if code := get(t, h, "/").Code; code != http.StatusOK {
+		t.Errorf("a page that is kept: %d", code)
+	}
+}
+
+func TestPages_Tags(t *testing.T) {
+	h := serve(newWorld(t).config())
+	first := get(t, h, "/institutions")
+	tag := first.Header().Get("ETag")
+	second := get(t, h, "/institutions", "If-None-Match", tag)
+	if second.Code != http.StatusNotModified || second.Body.Len() > 0 || second.Header().Get("ETag") != tag {
+		t.Errorf("with the tag: %d, %d bytes, tag %s", second.Code, second.Body.Len(), second.Header().Get("ETag"))
+	}
+	if other := get(t, h, "/en/institutions").Header().Get("ETag"); other == tag {
+		t.Error("both languages have one tag")
+	}
+	if code := get(t, h, "/?currency=usd", "If-None-Match", get(t, h, "/?currency=usd").Header().Get("ETag")).Code; code != http.StatusBadRequest {
+		t.Errorf("a wrong question is answered %d", code)
+	}
+}
+
+func TestPages_Gzip(t *testing.T) {
+	h := serve(newWorld(t).config())
+	css := "/assets/" + between(t, get(t, h, "/").Body.String(), `href="/assets/style`, `"`)
+	css = strings.Replace(css, "/assets/", "/assets/style", 1)
+	for _, path := range []string{"/", css} {
+		plain, packed := get(t, h, path, "Accept-Encoding", "gzip;q=0"), get(t, h, path, "Accept-Encoding", "br, gzip")
+		if plain.Header().Get("Content-Encoding") != "" || packed.Header().Get("Content-Encoding") != "gzip" {
+			t.Fatalf("%s: encodings %q and %q", path, plain.Header().Get("Content-Encoding"), packed.Header().Get("Content-Encoding"))
+		}
+		mustContain(t, strings.Join(packed.Header().Values("Vary"), ","), "Accept-Encoding")
+		reader, err := gzip.NewReader(packed.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(reader); err != nil || !bytes.Equal(text, plain.Body.Bytes()) {
+			t.Errorf("%s: both forms differ (%v)", path, err)
+		}
+	}
+	asset := get(t, h, css)
+	if asset.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || asset.Header().Get("Content-Type") != "text/css; charset=utf-8" {
+		t.Errorf("the asset's headers: %v", asset.Header())
+	}
+	if code := get(t, h, "/assets/style.css").Code; code != http.StatusNotFound {
+		t.Errorf("an asset without its hash: %d", code)
+	}
+}
+
+// between is the text after one mark and before another.
+func between(t rapid.TB, text, after, before string) string {
+	_, rest, ok := strings.Cut(text, after)
+	middle, _, end := strings.Cut(rest, before)
+	if !ok || !end {
+		t.Fatalf("%q is missing", after)
+	}
+	return middle
+}
+
+// TestFrame_PackedAsset: an asset that is embedded compressed is the same for who takes no gzip.
+func TestFrame_PackedAsset(t *testing.T) {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	_, err := writer.Write([]byte("let a = 1;"))
+	if err = errors.Join(err, writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	p := pages.New(w.config())
+	p.Frame().AddPackedAsset("big.js", "text/javascript; charset=utf-8", packed.Bytes())
+	mux := http.NewServeMux()
+	p.Register(mux)
+	path, err := p.Frame().Asset("big.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, mux, path).Body.String(); got != "let a = 1;" {
+		t.Errorf("without gzip: %q", got)
+	}
+	if got := get(t, mux, path, "Accept-Encoding", "gzip").Body.Bytes(); !bytes.Equal(got, packed.Bytes()) {
+		t.Errorf("with gzip: %q", got)
+	}
+	if _, err := p.Frame().Asset("other.js"); err == nil {
+		t.Error("an asset that is not there has a path")
+	}
+}
+
+// TestPages_S8: the page's totals are those of exact arithmetic, rounded once, half up; amounts may have commas.
+func TestPages_S8(t *testing.T) {
+	w := newWorld(t)
+	h := serve(w.config())
+	check := func(t rapid.TB, amount, typed string) {
+		w.now = w.now.Add(time.Second)
+		r := httptest.NewRequest(http.MethodGet, "/?amount="+url.QueryEscape(typed), http.NoBody)
+		r.RemoteAddr = "192.0.2.1:0"
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		text := answer.Body.String()
+		foreign, ok := new(big.Rat).SetString(amount)
+		if answer.Code != http.StatusOK || !ok {
+			t.Fatalf("amount %s: %d", typed, answer.Code)
+		}
+		for rate, units := range map[string]string{"59.3": "5930000000", "59.60": "5960000000"} {
+			side, _ := new(big.Rat).SetString(rate)
+			cents := new(big.Rat).Mul(new(big.Rat).Mul(foreign, side), big.NewRat(100, 1))
+			cents.Add(cents, big.NewRat(1, 2))
+			whole := new(big.Int).Quo(cents.Num(), cents.Denom())
+			want := new(big.Rat).SetFrac(whole, big.NewInt(100)).FloatString(2) // of hundredths: nothing is rounded
+			if got := strings.ReplaceAll(between(t, text, `class="total">RD$&nbsp;<span data-total="`+units+`">`, "<"), ",", ""); got != want {
+				t.Fatalf("%s at %s is %s, want %s", typed, rate, got, want)
+			}
+		}
+	}
+	for _, amount := range []string{"0", "0.01", "2.05", "0.25", "999999999999.99", "1"} {
+		check(t, amount, amount)
+	}
+	check(t, "1234567.8", "1,234,567.8")
+	rapid.Check(t, func(rt *rapid.T) {
+		amount := rapid.StringMatching(`[0-9]{1,12}([.][0-9]{1,2})?`).Draw(rt, "amount")
+		check(rt, amount, amount)
+	})
+}
+
+// FuzzQuestion: whatever is asked, the page is whole, valid and says nothing that was not asked for.
+func FuzzQuestion(f *testing.F) {
+	for _, seed := range []string{
+		"currency=USD", "amount=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "operation=buy&operation=sell", "days=99999999999999999999", "%zz", "amount=1,000.5;",
+		"channel=branch&currency=EUR&days=365&amount=0.5", "amount=\xff\xfe", "currency=" + strings.Repeat("A", 300),
+	} {
+		f.Add(seed)
+	}
+	w := newWorld(f)
+	h := serve(w.config())
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, path := range []string{"/", "/en/institutions/colon"} {
+			w.now = w.now.Add(time.Second)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+			r.URL.RawQuery, r.RemoteAddr = query, "192.0.2.1:0"
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			if answer.Code != http.StatusOK && answer.Code != http.StatusBadRequest {
+				t.Fatalf("%s?%q: %d", path, query, answer.Code)
+			}
+			language := map[bool]string{true: "es", false: "en"}[path == "/"]
+			for _, problem := range problemsOf(nodes(t, answer.Body.String()), language) {
+				t.Errorf("%s?%q: %s", path, query, problem)
+			}
+		}
+	})
+}
