@@ -32,6 +32,7 @@ func goroutineFiles() map[string]string {
 		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
 		"actors/postman.go":            "postman.end, in System.Close",
 		"actors/relief.go":             "relief.stop, at the end of System.Close",
+		"httpapi/rounds.go":            "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":             "replayer.run: waits for the goroutine that applies",
 		"actors/snapshot.go":           "keeper.stop, in System.Close",
 		"actors/sweeper.go":            "sweeper.end, in System.Close",

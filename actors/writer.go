@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -75,6 +76,8 @@ func (w *writer) do(j job) {
 		w.to.send(&dropped{err: w.journal.DropBefore(j.dropBefore)})
 		return
 	}
+	// What the last job let go runs first: on one processor all would wait for the disk as well.
+	runtime.Gosched()
 	last, err := w.journal.Append(j.expected, j.records)
 	if errors.Is(err, wal.ErrNoSpace) {
 		w.vitals.refused.Store(int64(batchBytes(j.records)))

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"io"
 	"net"
-	"runtime"
 
 	"github.com/valyala/fasthttp"
 )
@@ -21,13 +20,14 @@ type gatherer struct {
 	tcp  *net.TCPConn
 	tls  *secured // nil: what is sent is not encrypted
 
-	buffer          int    // size of the server's buffer: of its first read
-	received, taken int    // bytes handed to the server since it had used up all, and those of its requests
-	ending          uint16 // the last two bytes that it was handed
-	first           bool   // the request came behind no other
-	alone           bool   // the request has nothing behind it, and no answer before it waits
-	body            []byte // to be sent behind what is written next
-	yields          bool
+	buffer          int     // size of the server's buffer: of its first read
+	received, taken int     // bytes handed to the server since it had used up all, and those of its requests
+	ending          uint16  // the last two bytes that it was handed
+	first           bool    // the request came behind no other
+	alone           bool    // the request has nothing behind it, and no answer before it waits
+	body            []byte  // to be sent behind what is written next
+	rounds          *rounds // nil: there are processors for others
+	watch           *watch  // nil: no request is too old
 	parts           [2][]byte
 	vector          net.Buffers
 }
@@ -93,8 +93,8 @@ func (g *gatherer) Write(b []byte) (n int, err error) {
 		// Whoever took nothing of an answer in all the time there was will not take the rest: without this the kernel would keep it.
 		_ = g.tcp.SetLinger(0)
 	}
-	if g.yields {
-		runtime.Gosched()
+	if g.rounds != nil {
+		g.rounds.giveWay(g.watch.roundEach())
 	}
 	return n, err
 }

@@ -61,6 +61,8 @@ type Patience struct {
 	watch *watch // nil: no request is too old
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
+	// rounds are how connections give way on one processor; nil: they only step back.
+	rounds *rounds
 
 	strain *strain    // hears of shortages; nil: nobody does
 	conns  *connTally // counts; nil: nobody wants to know
@@ -92,6 +94,12 @@ func newPatient(ln net.Listener, p Patience) *patient {
 	if p.conns == nil {
 		p.conns = new(connTally)
 	}
+	switch one := runtime.GOMAXPROCS(0) == 1; {
+	case !one:
+		p.rounds = nil
+	case p.rounds == nil:
+		p.rounds = &rounds{ended: true}
+	}
 	return &patient{
 		Listener: ln,
 		conns:    p.conns,
@@ -104,6 +112,7 @@ func newPatient(ln net.Listener, p Patience) *patient {
 		strain:   p.strain,
 		watch:    p.watch,
 		tls:      p.TLS,
+		rounds:   p.rounds,
 	}
 }
 
@@ -119,6 +128,7 @@ type patient struct {
 	spares    spares
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
+	rounds    *rounds
 	strain    *strain // nil: nobody wants to know
 	conns     *connTally
 	tls       *tls.Config
@@ -212,8 +222,8 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 	if isTCP {
 		_ = tcp.SetWriteBuffer(sendBuffer)
 		whole := &slottedTCP{
-			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, yields: runtime.GOMAXPROCS(0) == 1},
-			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer, watch: l.watch,
+			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, rounds: l.rounds, watch: l.watch},
+			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer,
 		}
 		if l.tls != nil {
 			whole.secure(l.tls)

@@ -64,7 +64,6 @@ type slottedTCP struct {
 	slot slot
 	peer netip.Addr
 
-	watch    *watch
 	seat     seat
 	age      *socketAge
 	requests uint32 // that came as a whole
@@ -89,12 +88,7 @@ func (c *slottedTCP) waited() time.Duration {
 	if !c.first {
 		return 0
 	}
-	if c.age == nil {
-		if c.age = newSocketAge(c.tcp); c.age == nil {
-			return 0
-		}
-	}
-	age := c.age.get()
+	age := c.asked().get()
 	if age >= lateAge && !c.write.wanted.IsZero() {
 		answered := c.write.wanted.Add(-c.watch.writeTimeout)
 		age = min(age, c.watch.clock().Sub(answered))
@@ -110,6 +104,17 @@ func (c *slottedTCP) SetWriteDeadline(t time.Time) error {
 	}
 	return c.gatherer.SetWriteDeadline(t)
 }
+
+// asked is what asks the kernel about the connection, nil where it can't be asked.
+func (c *slottedTCP) asked() *socketAge {
+	if c.age == nil {
+		c.age = newSocketAge(c.tcp)
+	}
+	return c.age
+}
+
+// pending tells whether the next request, or some of it, has come.
+func (c *slottedTCP) pending() bool { return c.asked().pending() }
 
 // Close is that of slotted.
 func (c *slottedTCP) Close() error {

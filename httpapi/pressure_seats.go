@@ -11,33 +11,48 @@ const (
 	seatsMax = 64
 	// seatTurns is how many requests a connection is served before another one has its seat that waits.
 	seatTurns = 512
-	// seatLook is after how many of them it is looked whether the next one has come: that takes a system call.
-	seatLook = 32
-	// seatIdle is how long a seat may stand idle, and seatSlow how long a request may hold it that waits for a disk, before a newcomer
-	// takes it.
-	seatIdle = time.Millisecond
-	seatSlow = 20 * time.Millisecond
-	// seatEmpty is how long nobody uses a seat that the machine could serve: longer than a processor that is shared may stand still.
-	seatEmpty = 15 * time.Millisecond
+	// seatSlow is how long a request may hold a seat that waits for something else than its turn, such as a disk, before somebody else
+	// takes it. Where there are rounds these count: in each of them everybody had a turn.
+	seatSlow       = 20 * time.Millisecond
+	seatSlowRounds = 3
+	// fillEach is how often it is looked whether there are such seats.
+	fillEach = time.Millisecond
 )
 
 // seat is a connection's part in seats; the watch's lock guards it.
 type seat struct {
 	held    bool
-	busy    bool // a request is being served
-	at      int  // where in seats
+	at      int // where in seats
 	turns   int
 	lane    lane
-	touched time.Time // when busy changed
+	touched time.Time // when its request began, or ended
+	round   uint64    // and in which round
 }
 
 // seats are the connections that are served. The watch's lock guards them.
 type seats struct {
-	held []*slottedTCP
-	hand int // where the last one was taken from somebody
+	held   []*slottedTCP
+	hand   int     // where the last one was taken from somebody
+	rounds *rounds // nil: there are none
 }
 
-// take gives a connection a seat: a free one, or that of somebody who does not use it, or who is of a worse lane.
+// touch notes that a connection begins with a request, or has ended it.
+func (s *seats) touch(c *slottedTCP, now time.Time) {
+	c.seat.touched = now
+	if s.rounds != nil {
+		c.seat.round = s.rounds.number.Load()
+	}
+}
+
+// unused tells that a seat's request waits for something else than its turn: a disk, or a client that does not take its answer.
+func (s *seats) unused(c *slottedTCP, now time.Time) bool {
+	if s.rounds != nil {
+		return s.rounds.number.Load()-c.seat.round >= seatSlowRounds
+	}
+	return now.Sub(c.seat.touched) > seatSlow
+}
+
+// take gives a connection a seat: a free one, or that of somebody who does not use it, or whose lane is worse.
 func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
 	if len(s.held) >= seatsMax {
 		victim := s.victim(l, now)
@@ -46,7 +61,8 @@ func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
 		}
 		s.leave(victim)
 	}
-	c.seat = seat{held: true, busy: true, at: len(s.held), lane: l, touched: now}
+	c.seat = seat{held: true, at: len(s.held), lane: l}
+	s.touch(c, now)
 	s.held = append(s.held, c)
 	return true
 }
@@ -56,26 +72,18 @@ func (s *seats) victim(l lane, now time.Time) *slottedTCP {
 	for range s.held {
 		s.hand = (s.hand + 1) % len(s.held)
 		other := s.held[s.hand]
-		most := seatIdle
-		if other.seat.busy {
-			most = seatSlow
-		}
-		if other.seat.lane > l || now.Sub(other.seat.touched) > most {
+		if other.seat.lane > l || s.unused(other, now) {
 			return other
 		}
 	}
 	return nil
 }
 
-// idle tells that half of the seats stand empty.
+// idle tells that half of the seats are not used.
 func (s *seats) idle(now time.Time) bool {
 	used := 0
 	for _, c := range s.held {
-		most := seatEmpty
-		if c.seat.busy {
-			most = seatSlow // it waits for a disk, or for a client that does not take its answer
-		}
-		if now.Sub(c.seat.touched) < most {
+		if !s.unused(c, now) {
 			used++
 		}
 	}

@@ -139,11 +139,11 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	if !s.take(&slottedTCP{}, laneKeyed, now) || len(s.held) != seatsMax {
 		t.Error("a better lane has no seat of a worse one")
 	}
-	for _, c := range held {
-		c.seat.busy = false
+	if s.idle(now) {
+		t.Error("seats that were just taken are idle")
 	}
-	if later := now.Add(2 * seatIdle); !s.take(&slottedTCP{}, laneCostly, later) {
-		t.Error("an idle seat can't be taken")
+	if later := now.Add(2 * seatSlow); !s.idle(later) || !s.take(&slottedTCP{}, laneCostly, later) {
+		t.Error("a seat whose request waits for a disk can't be taken")
 	}
 	for i, c := range s.held {
 		if c.seat.at != i || !c.seat.held {

@@ -53,6 +53,7 @@ type watch struct {
 	opened       time.Time // the present window
 	prompt, late int       // its requests; while seats are given out, those that had one at once, and those that had to wait
 	hot, calm    int       // windows in a row
+	filled       time.Time // when seats were given to those who wait
 	seats        seats
 	waiting      waiting
 }
@@ -61,11 +62,29 @@ func newWatch(clock func() time.Time, writeTimeout time.Duration) *watch {
 	return &watch{clock: clock, writeTimeout: writeTimeout, ended: make(chan struct{})}
 }
 
+// useRounds tells who has nothing to do by rounds.
+func (w *watch) useRounds(r *rounds) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seats.rounds = r
+}
+
 // end lets everybody go who waits.
 func (w *watch) end() { w.endOnce.Do(func() { close(w.ended) }) }
 
 // looksAt tells whether a connection's next request is looked at.
 func (w *watch) looksAt(request uint32) bool { return request%sampleEach == 0 || w.wakeful.Load() }
+
+// roundEach is how many times connections give way before they do so in a round; 0 is never.
+func (w *watch) roundEach() int {
+	switch {
+	case w == nil || !w.wakeful.Load():
+		return 0
+	case w.seating.Load():
+		return 1
+	}
+	return watchedEach
+}
 
 // admit tells whether a request is to be served. It may wait here for a seat, or until it may be refused.
 func (w *watch) admit(c *slottedTCP, l lane) bool {
@@ -90,7 +109,8 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	now := w.clock()
 	w.mu.Lock()
 	if c.seat.held && !w.waiting.better(l, now) || w.seats.take(c, l, now) {
-		c.seat.lane, c.seat.busy, c.seat.touched = l, true, now
+		c.seat.lane = l
+		w.seats.touch(c, now)
 		w.count(now, false)
 		w.mu.Unlock()
 		return true
@@ -106,17 +126,18 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	return w.await(place)
 }
 
-// rest is called before a connection waits for its next request: unless that is there already, somebody else gets the seat.
+// rest is called before a connection waits for its next request. Unless that is there already somebody else gets the seat, and in any
+// case after so many.
 func (w *watch) rest(c *slottedTCP) {
+	pending := c.pending()
 	now := w.clock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !c.seat.held {
 		return
 	}
-	c.seat.busy, c.seat.touched = false, now
-	c.seat.turns++
-	if c.seat.turns < seatTurns && (c.seat.turns%seatLook != 0 || c.age.pending()) || !w.waiting.any(now) {
+	w.seats.touch(c, now)
+	if c.seat.turns++; pending && (c.seat.turns < seatTurns || !w.waiting.any(now)) {
 		return
 	}
 	w.seats.leave(c)
@@ -145,6 +166,7 @@ func (w *watch) seatNext(now time.Time) {
 
 // fill gives seats to those who wait, as far as there are some that nobody uses.
 func (w *watch) fill(now time.Time) {
+	w.filled = now
 	for next := w.waiting.youngest(now); next != nil; next = w.waiting.youngest(now) {
 		if !w.seats.take(next.conn, next.lane, now) {
 			w.waiting.add(next)
@@ -159,6 +181,12 @@ func (w *watch) count(now time.Time, late bool) {
 	if !w.wakeful.Load() {
 		w.wakeful.Store(true)
 		w.opened, w.prompt, w.late, w.hot, w.calm = now, 0, 0, 0, 0
+	}
+	if w.seats.rounds != nil {
+		w.seats.rounds.asked.Add(1)
+	}
+	if w.seating.Load() && now.Sub(w.filled) >= fillEach {
+		w.fill(now)
 	}
 	if lasted := now.Sub(w.opened); lasted >= watchWindow {
 		if w.seating.Load() {
@@ -193,7 +221,6 @@ func (w *watch) judge(over bool) {
 
 // judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
 func (w *watch) judgeSeats(now time.Time) {
-	w.fill(now)
 	most := 1 + (w.prompt+w.late)/shedEach
 	if w.seats.idle(now) {
 		most = shedIdle

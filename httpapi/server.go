@@ -170,6 +170,7 @@ type Server struct {
 	mu        sync.Mutex
 	stopped   bool
 	listeners []*patient
+	rounds    *rounds // nil: not begun, or ended
 
 	watch *watch // nil: no request is too old
 }
@@ -245,7 +246,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
-		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns,
+		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns, rounds: s.takeTurns(),
 	})
 	s.mu.Lock()
 	if s.stopped {
@@ -275,9 +276,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		// The library closes it again and reports the first result.
 		_ = ln.Close()
 	}
+	turns := s.rounds
+	s.rounds = nil
 	s.mu.Unlock()
 	if s.watch != nil {
 		s.watch.end()
+	}
+	if turns != nil {
+		s.watch.useRounds(nil)
+		turns.end()
 	}
 	s.callLast(ctx)
 	return s.http.ShutdownWithContext(ctx)

@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// watchedEach is how many times connections give way before all of them do so together, while requests are watched; while seats are given
+// out they always do.
+const watchedEach = 64
+
+// The network gives 128 at a time. When about so many came, others wait behind them: it is asked again, at most so often in a round.
+const (
+	pollFull = 100
+	pollsMax = 16
+)
+
+// rounds are how connections give way to each other on one processor.
+//
+// A goroutine that only steps back is run again behind those that are ready, and as long as anybody is ready the scheduler does not ask
+// the network who else has come: its watchdog does, each ten milliseconds or twenty, for 128 at a time. Whoever was not among the busy
+// would wait for that. So now and then the busy wait in a round: when nobody is ready any more the scheduler asks the network, which gives
+// it the newcomers and the byte in a pipe that ends the round.
+type rounds struct {
+	mu     sync.Mutex
+	cond   sync.Cond
+	gaveUp int  // times that somebody gave way since the last round
+	open   bool // a round is on; the byte is in the pipe
+	ended  bool
+	number atomic.Uint64 // changes under mu
+	asked  atomic.Int32  // requests since the network was asked
+
+	in, out *os.File
+	done    chan struct{}
+}
+
+// startRounds begins the goroutine that ends rounds; end waits for it.
+func startRounds() (*rounds, error) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	r := &rounds{in: in, out: out, done: make(chan struct{})}
+	r.cond.L = &r.mu
+	go r.run()
+	return r, nil
+}
+
+// giveWay lets others go first: only those who are ready, or with one more of each so many the network's newcomers too; 0 is never.
+func (r *rounds) giveWay(each int) {
+	if each == 0 || !r.wait(each) {
+		runtime.Gosched()
+	}
+}
+
+// wait waits for the end of a round, when it is time for one.
+func (r *rounds) wait(each int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gaveUp++; r.ended || !r.open && r.gaveUp < each {
+		return false
+	}
+	if !r.open {
+		if _, err := r.out.Write([]byte{0}); err != nil {
+			return false
+		}
+		r.open = true
+	}
+	for number := r.number.Load(); r.number.Load() == number; {
+		r.cond.Wait()
+	}
+	return true
+}
+
+// run ends each round when the network is asked.
+func (r *rounds) run() {
+	defer close(r.done)
+	one := make([]byte, 1)
+	for {
+		_, err := r.in.Read(one)
+		for polls := 1; err == nil && polls < pollsMax && r.asked.Swap(0) >= pollFull; polls++ {
+			if _, err = r.out.Write(one); err == nil {
+				_, err = r.in.Read(one)
+			}
+		}
+		r.mu.Lock()
+		r.open, r.gaveUp, r.ended = false, 0, err != nil
+		r.number.Add(1)
+		r.cond.Broadcast()
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// end lets everybody go who waits.
+func (r *rounds) end() {
+	_ = r.out.Close() // nothing is lost with a pipe
+	<-r.done
+	_ = r.in.Close()
+}
+
+// takeTurns are the rounds of the server, nil where nobody needs any.
+func (s *Server) takeTurns() *rounds {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rounds != nil || s.stopped || s.watch == nil || runtime.GOMAXPROCS(0) > 1 {
+		return s.rounds
+	}
+	turns, err := startRounds()
+	if err != nil {
+		s.log.Warn("newcomers may wait 20 ms for their turn while the node is busy", "cause", err.Error())
+		return nil
+	}
+	s.rounds = turns
+	s.watch.useRounds(turns)
+	return turns
+}
