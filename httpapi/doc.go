@@ -82,7 +82,8 @@
 // seats are given out (pressure_seats.go): so few connections are served that what belongs to them stays in the processor's caches, by lane
 // (pressure_lane.go: keys before no keys, history and conversions last) and the youngest first; the others wait and are not read further.
 // Who has waited too long gets 503 with Retry-After, at a rate that leaves the work to be done.
-// Health waits for nobody, but for the scheduler: while somebody can always run it looks at the network every ten or twenty milliseconds.
+// Health waits for no seat. While somebody can always run the scheduler of one processor looks at the network every ten or twenty
+// milliseconds, so the busy give way in rounds (rounds.go), behind which whoever came is heard.
 //
 // # What is counted
 //

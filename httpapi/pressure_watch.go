@@ -182,9 +182,6 @@ func (w *watch) count(now time.Time, late bool) {
 		w.wakeful.Store(true)
 		w.opened, w.prompt, w.late, w.hot, w.calm = now, 0, 0, 0, 0
 	}
-	if w.seats.rounds != nil {
-		w.seats.rounds.asked.Add(1)
-	}
 	if w.seating.Load() && now.Sub(w.filled) >= fillEach {
 		w.fill(now)
 	}

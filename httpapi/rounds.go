@@ -11,26 +11,19 @@ import (
 // out they always do.
 const watchedEach = 64
 
-// The network gives 128 at a time. When about so many came, others wait behind them: it is asked again, at most so often in a round.
-const (
-	pollFull = 100
-	pollsMax = 16
-)
-
 // rounds are how connections give way to each other on one processor.
 //
 // A goroutine that only steps back is run again behind those that are ready, and as long as anybody is ready the scheduler does not ask
 // the network who else has come: its watchdog does, each ten milliseconds or twenty, for 128 at a time. Whoever was not among the busy
 // would wait for that. So now and then the busy wait in a round: when nobody is ready any more the scheduler asks the network, which gives
-// it the newcomers and the byte in a pipe that ends the round.
+// it the newcomers, 128 at a time, and behind all who are there already the byte in a pipe that ends the round.
 type rounds struct {
-	mu     sync.Mutex
-	cond   sync.Cond
-	gaveUp int  // times that somebody gave way since the last round
-	open   bool // a round is on; the byte is in the pipe
-	ended  bool
-	number atomic.Uint64 // changes under mu
-	asked  atomic.Int32  // requests since the network was asked
+	mu      sync.Mutex
+	cond    sync.Cond
+	gaveWay int  // times that somebody gave way since the last round
+	open    bool // a round is on; the byte is in the pipe
+	ended   bool
+	number  atomic.Uint64 // changes under mu
 
 	in, out *os.File
 	done    chan struct{}
@@ -59,7 +52,7 @@ func (r *rounds) giveWay(each int) {
 func (r *rounds) wait(each int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gaveUp++; r.ended || !r.open && r.gaveUp < each {
+	if r.gaveWay++; r.ended || !r.open && r.gaveWay < each {
 		return false
 	}
 	if !r.open {
@@ -80,13 +73,8 @@ func (r *rounds) run() {
 	one := make([]byte, 1)
 	for {
 		_, err := r.in.Read(one)
-		for polls := 1; err == nil && polls < pollsMax && r.asked.Swap(0) >= pollFull; polls++ {
-			if _, err = r.out.Write(one); err == nil {
-				_, err = r.in.Read(one)
-			}
-		}
 		r.mu.Lock()
-		r.open, r.gaveUp, r.ended = false, 0, err != nil
+		r.open, r.gaveWay, r.ended = false, 0, err != nil
 		r.number.Add(1)
 		r.cond.Broadcast()
 		r.mu.Unlock()
