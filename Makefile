@@ -88,6 +88,12 @@ release: $(RELEASE) ## archives, .deb, OCI image, SBOM and sums of the commit in
 release-check: ## make release twice, in two clones, each with a cache of its own: the same bytes? 10 minutes
 	@.ci/release-check $(VERSION)
 
+.PHONY: package-check
+package-check: ## install the .deb of dist in a Debian that boots, run the image of dist, both architectures; wants root
+	@.ci/debian package
+	@.ci/package-check dist
+	@.ci/image-check dist
+
 .PHONY: release-test
 release-test: $(LINT) ## lint and tests of the program that makes releases
 	cd .ci/release && ../../$(LINT) run && $(GO) mod verify && $(GO) test -race -shuffle=on ./...
