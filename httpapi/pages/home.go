@@ -15,16 +15,16 @@ func glanceCurrencies() []string { return []string{"USD", "EUR"} }
 type homePage struct {
 	question
 	Now        time.Time
-	Best       *ranked // of the question, nil when nothing is ranked
-	Foreign    string  // the amount with commas, "" when there is none
+	Best       *row   // of the question, nil when nothing is ranked
+	Foreign    string // the amount with commas, "" when there is none
 	Glance     []glance
 	Currencies []choice
 	Channels   []choice
 	Venta      string // paths that sort by what the caller pays and gets
 	Compra     string
-	Rows       []ranked
+	Rows       []row
 	Total      int // of all ranked, where Rows shows the first
-	Unranked   []*engine.Rate
+	Unranked   []row
 	Reference  []*engine.Rate
 	Windows    []choice
 	History    template.HTML
@@ -38,14 +38,6 @@ type glance struct {
 	Reference  *engine.Rate
 	Path       string
 	IsCurrency bool // the page's own
-}
-
-// ranked is a rate in its place.
-type ranked struct {
-	*engine.Rate
-	Place int // 1 = best; equal sides share a place
-	Side  engine.Decimal
-	Total string // what the amount costs or brings, with commas, "" without an amount
 }
 
 func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
@@ -77,7 +69,7 @@ func (p *Pages) home(q question, r *Request) (*homePage, error) {
 	if page.Glance, err = p.glances(q, root); err != nil {
 		return nil, err
 	}
-	if err := p.rank(page); err != nil {
+	if err := p.rank(page, r); err != nil {
 		return nil, err
 	}
 	if page.History, err = p.marketHistory(r, q); err != nil {
@@ -97,14 +89,18 @@ func sortedBy(q question, root string, operation engine.Operation) string {
 }
 
 // rank fills in the table: who is ranked, who is not, and the reference.
-func (p *Pages) rank(page *homePage) error {
+func (p *Pages) rank(page *homePage, r *Request) error {
 	filter := engine.Filter{Currency: page.Currency, Channel: page.Channel, Kind: engine.Commercial}
 	cut := engine.Cut{Limit: engine.LimitMax}
 	ranking, err := p.service.Ranking(engine.RankingQuery{Filter: filter, Cut: cut, Operation: page.Operation})
 	if err != nil {
 		return err
 	}
-	page.Rows, page.Total = rankedRates(ranking.Items, page.question), ranking.Total
+	write := p.scribe(r)
+	page.Total = ranking.Total
+	if page.Rows, err = write.ranking(ranking.Items, page.question); err != nil {
+		return err
+	}
 	if len(page.Rows) > 0 {
 		page.Best = &page.Rows[0]
 	}
@@ -112,10 +108,8 @@ func (p *Pages) rank(page *homePage) error {
 	if err != nil {
 		return err
 	}
-	for _, rate := range all.Items {
-		if rate.Stale || rate.Side(page.Operation).IsNull() {
-			page.Unranked = append(page.Unranked, rate)
-		}
+	if page.Unranked, err = write.unranked(all.Items, page.Operation); err != nil {
+		return err
 	}
 	reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: page.Currency, Kind: engine.Reference}, Cut: cut})
 	if err != nil {
@@ -123,22 +117,6 @@ func (p *Pages) rank(page *homePage) error {
 	}
 	page.Reference = reference.Items
 	return nil
-}
-
-// rankedRates are a ranking's rates with their places, and what the amount makes at each (S8, as /v1/convert says it).
-func rankedRates(rates []*engine.Rate, q question) []ranked {
-	rows := make([]ranked, 0, len(rates))
-	for i, rate := range rates {
-		row := ranked{Rate: rate, Place: i + 1, Side: rate.Side(q.Operation)}
-		if i > 0 && row.Side.Compare(rows[i-1].Side) == 0 {
-			row.Place = rows[i-1].Place
-		}
-		if q.Amount.String() != "" {
-			row.Total = grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // glances are the best rates of the currencies that most people need.

@@ -33,11 +33,7 @@ const noValue = "—"
 func rowOf(date engine.Date, values ...engine.Decimal) dayRow {
 	row := dayRow{date.String(), make([]string, 0, len(values))}
 	for _, value := range values {
-		text := value.String()
-		if value.IsNull() {
-			text = noValue
-		}
-		row.Cells = append(row.Cells, text)
+		row.Cells = append(row.Cells, shown(value))
 	}
 	return row
 }
