@@ -106,6 +106,10 @@ vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VU
 mutants: ## small faults planted in PKG (wal, quota, auth, decimal, time) that no test finds; 10 minutes, the next call goes on
 	$(GO) run ./.ci/mutants $(PKG)
 
+.PHONY: contract
+contract: build ## the OpenAPI document and the collection of a demo, read by other people's programs; wants Node.js
+	@.ci/contract/check
+
 .PHONY: licences
 licences: ## the licence of each module that is linked; fails on an unknown or copyleft one
 	@.ci/licences
