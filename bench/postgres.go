@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 // postgresContender is net/http with a pool of connections to PostgreSQL, all on one core, as the node shares its core with its log.
 type postgresContender struct {
 	program program
-	rates   []publishedRate
+	rates   []client.Rate
 	keys    []string
 	quota   bool
 	cluster *cluster
@@ -21,7 +23,7 @@ var _ contender = (*postgresContender)(nil)
 
 // newPostgres answers what a node publishes, to the keys. With quota each request opens with its key and is counted, durably, as
 // the node does it; without, one indexed query is all that a request costs, whoever asks.
-func newPostgres(self program, rates []publishedRate, keys []string, quota bool) *postgresContender {
+func newPostgres(self program, rates []client.Rate, keys []string, quota bool) *postgresContender {
 	return &postgresContender{program: self, rates: rates, keys: keys, quota: quota}
 }
 

@@ -2,21 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/client"
 )
 
-// publishedRate is a rate as the interface shows it, in its order.
+// publishedRate is a rate as the interface shows it, in its order. The yardstick writes it as texts, which the database makes; what the node says is
+// read as a client.Rate.
 type publishedRate struct {
 	InstitutionID   string  `json:"institutionId"`
 	Currency        string  `json:"currency"`
@@ -44,7 +45,7 @@ type publishedRate struct {
 	DatePrecision   string  `json:"datePrecision"`
 }
 
-// publishedPage is an answer of rates, or of best.
+// publishedPage is an answer of best.
 type publishedPage struct {
 	Data []publishedRate `json:"data"`
 	Meta struct {
@@ -57,23 +58,19 @@ type publishedPage struct {
 }
 
 // readPublished asks a node for every rate that it publishes.
-func readPublished(ctx context.Context, address, key string) ([]publishedRate, error) {
-	var rates []publishedRate
-	for next := new(int); next != nil; {
-		q := question{path: fmt.Sprintf("/v1/rates?limit=200&cursor=%d", *next)}
-		_, response, err := exchange(ctx, address, q.request(key))
+func readPublished(ctx context.Context, address, key string) ([]client.Rate, error) {
+	node, err := client.New(client.Config{
+		BaseURL: "http://" + address, Key: client.Secret(key), HTTPClient: &http.Client{Timeout: answerMax, Transport: &http.Transport{DisableKeepAlives: true}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var rates []client.Rate
+	for rate, err := range node.AllRates(ctx, client.Filter{}) {
 		if err != nil {
 			return nil, fmt.Errorf("read the rates of the node: %w", err)
 		}
-		if status := response.StatusCode(); status != fasthttp.StatusOK {
-			return nil, fmt.Errorf("read the rates of the node: want an answer 200, found %d: %.300s", status, response.Body())
-		}
-		var page publishedPage
-		if err := json.Unmarshal(response.Body(), &page); err != nil {
-			return nil, fmt.Errorf("read the rates of the node: %w", err)
-		}
-		rates = append(rates, page.Data...)
-		next = page.Meta.NextCursor
+		rates = append(rates, rate)
 	}
 	return rates, nil
 }
@@ -107,7 +104,7 @@ CREATE TABLE api_keys (
 `
 
 // fillDatabase writes what the node publishes, and an account for each key, and leaves the tables as they are after some quiet time.
-func fillDatabase(ctx context.Context, dir string, rates []publishedRate, keys []string) (err error) {
+func fillDatabase(ctx context.Context, dir string, rates []client.Rate, keys []string) (err error) {
 	conn, err := pgx.Connect(ctx, connectionString(dir))
 	if err != nil {
 		return err
@@ -152,7 +149,7 @@ func newTable(name, columns string) *tableRows {
 func (t *tableRows) add(values ...any) { t.rows = append(t.rows, values) }
 
 // tablesOf are the rows of all tables, in an order that keeps the references.
-func tablesOf(rates []publishedRate, keys []string) ([]*tableRows, error) {
+func tablesOf(rates []client.Rate, keys []string) ([]*tableRows, error) {
 	institutions := newTable("institutions", "id name type website")
 	sources := newTable("sources", "id name url")
 	published := newTable("rates", "institution_id currency channel kind buy sell effective_date published_at upstream_source "+
@@ -168,7 +165,7 @@ func tablesOf(rates []publishedRate, keys []string) ([]*tableRows, error) {
 			knownSources = append(knownSources, r.SourceID)
 			sources.add(r.SourceID, r.SourceName, r.SourceURL)
 		}
-		row, err := r.row()
+		row, err := rowOf(r)
 		if err != nil {
 			return nil, fmt.Errorf("the rate %s: %w", r.ID, err)
 		}
@@ -188,33 +185,23 @@ func tablesOf(rates []publishedRate, keys []string) ([]*tableRows, error) {
 	return []*tableRows{institutions, sources, published, accounts, apiKeys}, nil
 }
 
-// row is a rate in the order of its columns.
-func (r *publishedRate) row() ([]any, error) {
+// rowOf is a rate in the order of its columns.
+func rowOf(r *client.Rate) ([]any, error) {
 	var problems []error
-	note := func(err error) {
-		if err != nil {
-			problems = append(problems, err)
-		}
-	}
-	decimal := func(text *string) (value pgtype.Numeric) {
-		if text != nil {
-			note(value.Scan(*text))
+	decimal := func(side *client.Decimal) (value pgtype.Numeric) {
+		if side != nil {
+			problems = append(problems, value.Scan(string(*side)))
 		}
 		return value
 	}
-	instant := func(layout string, text *string) (value *time.Time) {
-		if text != nil {
-			at, err := time.Parse(layout, *text)
-			note(err)
-			value = &at
-		}
-		return value
+	var effective *time.Time
+	if d := r.EffectiveDate; d != nil {
+		at := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
+		effective = &at
 	}
 	row := []any{
-		r.InstitutionID, r.Currency, r.Channel, r.Kind, decimal(r.Buy), decimal(r.Sell),
-		instant(time.DateOnly, r.EffectiveDate), instant(time.RFC3339, r.PublishedAt), r.UpstreamSource,
-		r.InstitutionName, r.InstitutionType, r.Website, r.SourceID, r.SourceName, r.SourceURL,
-		instant(time.RFC3339, &r.CollectedAt), instant(time.RFC3339, &r.LastCheckedAt), instant(time.RFC3339, &r.ExpiresAt),
+		r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind), decimal(r.Buy), decimal(r.Sell), effective, r.PublishedAt, r.UpstreamSource,
+		r.InstitutionName, r.InstitutionType, r.Website, r.SourceID, r.SourceName, r.SourceURL, r.CollectedAt, r.LastCheckedAt, r.ExpiresAt,
 		r.Priority, r.Manual, true,
 	}
 	return row, errors.Join(problems...)
