@@ -19,10 +19,10 @@ const watchedEach = 64
 // it the newcomers, 128 at a time, and behind all who are there already the byte in a pipe that ends the round.
 type rounds struct {
 	mu      sync.Mutex
-	cond    sync.Cond
 	gaveWay int  // times that somebody gave way since the last round
 	open    bool // a round is on; the byte is in the pipe
 	ended   bool
+	over    chan struct{} // closed at the end of the round
 	number  atomic.Uint64 // changes under mu
 
 	in, out *os.File
@@ -35,8 +35,7 @@ func startRounds() (*rounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rounds{in: in, out: out, done: make(chan struct{})}
-	r.cond.L = &r.mu
+	r := &rounds{in: in, out: out, over: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r, nil
 }
@@ -50,21 +49,28 @@ func (r *rounds) giveWay(each int) {
 
 // wait waits for the end of a round, when it is time for one.
 func (r *rounds) wait(each int) bool {
+	over := r.join(each)
+	if over == nil {
+		return false
+	}
+	<-over
+	return true
+}
+
+// join is the end of the round that is on, or is time for; nil: there is none.
+func (r *rounds) join(each int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gaveWay++; r.ended || !r.open && r.gaveWay < each {
-		return false
+		return nil
 	}
 	if !r.open {
 		if _, err := r.out.Write([]byte{0}); err != nil {
-			return false
+			return nil
 		}
 		r.open = true
 	}
-	for number := r.number.Load(); r.number.Load() == number; {
-		r.cond.Wait()
-	}
-	return true
+	return r.over
 }
 
 // run ends each round when the network is asked.
@@ -76,7 +82,8 @@ func (r *rounds) run() {
 		r.mu.Lock()
 		r.open, r.gaveWay, r.ended = false, 0, err != nil
 		r.number.Add(1)
-		r.cond.Broadcast()
+		close(r.over)
+		r.over = make(chan struct{})
 		r.mu.Unlock()
 		if err != nil {
 			return
