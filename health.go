@@ -141,28 +141,27 @@ func (c *collection) failing() []failingSource {
 // conditionMetrics turns conditions into numbers: 1 for the state that each is in.
 type conditionMetrics struct {
 	health           engine.Health
-	condition, ready *prometheus.Desc
+	condition, ready family
 }
 
 func newConditionMetrics(of engine.Health) *conditionMetrics {
 	return &conditionMetrics{
 		of,
-		prometheus.NewDesc("tasard_condition", "1 for the state that a condition of the node is in, as /readyz tells it.", []string{"name", "state"}, nil),
-		prometheus.NewDesc("tasard_readiness", "1 for how the node is as a whole: ready, degraded or unavailable.", []string{"status"}, nil),
+		gaugeFamily("condition", "1 for the state that a condition of the node is in, as /readyz tells it.", "name", "state"),
+		gaugeFamily("readiness", "1 for how the node is as a whole: ready, degraded or unavailable.", "status"),
 	}
 }
 
 // Describe names what Collect gives.
 func (m *conditionMetrics) Describe(all chan<- *prometheus.Desc) {
-	all <- m.condition
-	all <- m.ready
+	describe(all, m.condition, m.ready)
 }
 
 // Collect gives the states of the moment.
 func (m *conditionMetrics) Collect(all chan<- prometheus.Metric) {
 	conditions := m.health.Conditions()
 	for i := range conditions {
-		all <- gauge(m.condition, 1, conditions[i].Name, conditions[i].State)
+		give(all, m.condition, 1, conditions[i].Name, conditions[i].State)
 	}
-	all <- gauge(m.ready, 1, string(engine.ReadinessOf(conditions)))
+	give(all, m.ready, 1, string(engine.ReadinessOf(conditions)))
 }

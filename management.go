@@ -53,6 +53,8 @@ type management struct {
 	catalogue *engine.Catalogue
 	sources   *collection
 	health    watched          // nil: nobody can tell
+	front     measured         // the same
+	system    stocked          // the same
 	allowance engine.Allowance // of accounts without their own
 	mail      string           // how letters leave the node
 	clock     func() time.Time

@@ -68,7 +68,7 @@ type (
 
 func (m *management) sourceRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+sourcesPath, answering(func(*http.Request) (any, error) { return m.sources.describe(), nil }))
-	mux.Handle("GET "+metricsPath, metricsOf(m.sources, m.node, m.health))
+	mux.Handle("GET "+metricsPath, m.metrics())
 }
 
 // health is how every source is, by id; nothing when the node collects nothing.

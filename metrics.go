@@ -11,13 +11,68 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// metrics turns the health of the sources into numbers at the moment at which they are asked for: there is no second
-// bookkeeping that could say something else than tasard sources list.
-type metrics struct {
-	sources *collection
-	node    quarantine
+// metricsPrefix begins the name of every metric of ours.
+const metricsPrefix = "tasard_"
 
-	up, lastSuccess, failures, observations, consecutive, held *prometheus.Desc
+// scrapesMax is how many answers to Prometheus are made at once.
+const scrapesMax = 4
+
+// family is all metrics of one name.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gaugeFamily(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc(metricsPrefix+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counterFamily(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc(metricsPrefix+name, help, labels, nil), prometheus.CounterValue}
+}
+
+// give hands over a metric of the family: a number of the moment, for the values of its labels.
+func give[N int | int64 | uint64](all chan<- prometheus.Metric, of family, value N, labels ...string) {
+	all <- prometheus.MustNewConstMetric(of.desc, of.kind, float64(value), labels...)
+}
+
+// describe names what a collector gives.
+func describe(all chan<- *prometheus.Desc, families ...family) {
+	for _, one := range families {
+		all <- one.desc
+	}
+}
+
+// metrics is the text that Prometheus reads. Every number is asked for at that moment, from those who have it anyway: there is no second
+// bookkeeping that could say something else than tasard admin or /readyz.
+func (m *management) metrics() http.Handler {
+	return promhttp.HandlerFor(m.registry(), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax})
+}
+
+// registry has what there is to tell of the node. Of libraries' metrics only those of the Go runtime and of the process get in.
+func (m *management) registry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}),
+		newBuildMetrics(), newSourceMetrics(m.sources, m.node))
+	if m.health != nil {
+		registry.MustRegister(newConditionMetrics(m.health), newMailMetrics(m.health))
+	}
+	if m.front != nil {
+		registry.MustRegister(newFrontMetrics(m.front))
+	}
+	if m.system != nil {
+		registry.MustRegister(newNodeMetrics(m.system), newLogMetrics(m.system))
+	}
+	return registry
+}
+
+// newBuildMetrics tells which program it is.
+func newBuildMetrics() prometheus.Collector {
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: metricsPrefix + "build_info", Help: "1 for the version of the program that runs.",
+	}, []string{"version"})
+	build.WithLabelValues(buildVersion()).Set(1)
+	return build
 }
 
 // quarantine is what metrics ask a node for.
@@ -25,39 +80,33 @@ type quarantine interface {
 	Held(currency string) ([]engine.Held, error)
 }
 
-// metricsOf answers with the text that Prometheus reads, from a registry of its own: of libraries' metrics only those of the Go
-// runtime get in (memory, garbage, goroutines), with which the bench counts allocations.
-func metricsOf(sources *collection, node quarantine, health watched) http.Handler {
-	describe := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("tasard_"+name, help, labels, nil)
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(goruntime.NewGoCollector())
-	if health != nil {
-		registry.MustRegister(newConditionMetrics(health))
-	}
-	registry.MustRegister(&metrics{
-		sources: sources, node: node,
-		up:          describe("source_up", "1 when something of the source's last answer was taken in, else 0.", "source"),
-		lastSuccess: describe("source_last_success_timestamp_seconds", "When something of the source was taken in last.", "source"),
-		failures:    describe("source_failures_total", "Failures since the start.", "source", "kind"),
-		observations: describe("source_observations", "Observations of the source's newest slot, by what became of them.",
-			"source", "outcome"),
-		consecutive: describe("source_consecutive_failures", "Slots in a row of which nothing was taken in.", "source"),
-		held:        describe("quarantine_held", "Values that are held back and wait for an operator.", "currency"),
-	})
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+// sourceMetrics are the health of the sources, and what is held back of what they gave.
+type sourceMetrics struct {
+	sources *collection
+	node    quarantine
+
+	up, lastSuccess, failures, observations, consecutive, held family
 }
 
-// Describe names what Collect gives.
-func (m *metrics) Describe(all chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{m.up, m.lastSuccess, m.failures, m.observations, m.consecutive, m.held} {
-		all <- one
+func newSourceMetrics(sources *collection, node quarantine) *sourceMetrics {
+	return &sourceMetrics{
+		sources: sources, node: node,
+		up:           gaugeFamily("source_up", "1 when something of the source's last answer was taken in, else 0.", "source"),
+		lastSuccess:  gaugeFamily("source_last_success_timestamp_seconds", "When something of the source was taken in last.", "source"),
+		failures:     counterFamily("source_failures_total", "Failures since the start.", "source", "kind"),
+		observations: gaugeFamily("source_observations", "Observations of the source's newest slot, by what became of them.", "source", "outcome"),
+		consecutive:  gaugeFamily("source_consecutive_failures", "Slots in a row of which nothing was taken in.", "source"),
+		held:         gaugeFamily("quarantine_held", "Values that are held back and wait for an operator.", "currency"),
 	}
+}
+
+// Describe is prometheus.Collector.
+func (m *sourceMetrics) Describe(all chan<- *prometheus.Desc) {
+	describe(all, m.up, m.lastSuccess, m.failures, m.observations, m.consecutive, m.held)
 }
 
 // Collect gives the numbers of the moment. A source that was never tried has none, and disabled ones neither.
-func (m *metrics) Collect(all chan<- prometheus.Metric) {
+func (m *sourceMetrics) Collect(all chan<- prometheus.Metric) {
 	health := m.sources.health()
 	for i := range health {
 		if h := &health[i]; h.Runs > 0 {
@@ -73,31 +122,27 @@ func (m *metrics) Collect(all chan<- prometheus.Metric) {
 		counts[held[i].Observation.Currency]++
 	}
 	for currency, count := range counts {
-		all <- gauge(m.held, count, currency)
+		give(all, m.held, count, currency)
 	}
 }
 
-func (m *metrics) source(h *collectors.Health, all chan<- prometheus.Metric) {
+func (m *sourceMetrics) source(h *collectors.Health, all chan<- prometheus.Metric) {
 	up := 0
 	if h.State == collectors.OK || h.State == collectors.Partial {
 		up = 1
 	}
-	all <- gauge(m.up, up, h.SourceID)
+	give(all, m.up, up, h.SourceID)
 	if !h.LastSuccess.IsZero() {
-		all <- gauge(m.lastSuccess, int(h.LastSuccess.Unix()), h.SourceID)
+		give(all, m.lastSuccess, h.LastSuccess.Unix(), h.SourceID)
 	}
-	all <- gauge(m.consecutive, h.ConsecutiveFailures, h.SourceID)
+	give(all, m.consecutive, h.ConsecutiveFailures, h.SourceID)
 	for kind, count := range h.Failures {
-		all <- prometheus.MustNewConstMetric(m.failures, prometheus.CounterValue, float64(count), h.SourceID, string(kind))
+		give(all, m.failures, count, h.SourceID, string(kind))
 	}
 	for _, part := range []struct {
 		outcome string
 		count   int
 	}{{"accepted", h.Accepted}, {"held", h.Held}, {"repeated", h.Repeated}} {
-		all <- gauge(m.observations, part.count, h.SourceID, part.outcome)
+		give(all, m.observations, part.count, h.SourceID, part.outcome)
 	}
-}
-
-func gauge(desc *prometheus.Desc, value int, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 }

@@ -201,6 +201,8 @@ type frontOptions struct {
 	connsPerAddress   int    // 0 = any number
 	tls               tlsOptions
 	drainDelay        time.Duration // between the first word that the node stops and the end of accepting
+	access            string        // which answers are logged
+	metrics           string        // address of the listener for Prometheus, "" = none
 }
 
 // connsDefault and connsPerAddressDefault are for a node that anybody may reach.
@@ -238,19 +240,22 @@ type front struct {
 	err    error         // why, nil after stop; to be read when ended is closed
 }
 
-// listen opens the address; the errors say what the operator can do.
-func listen(address string) (net.Listener, error) {
+// listen opens the address of the node.
+func listen(address string) (net.Listener, error) { return listenFor(address, "--listen") }
+
+// listenFor opens the address that a flag names; the errors say what the operator can do.
+func listenFor(address, flag string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
 		return listener, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, &failure{exitBusy, fmt.Errorf("listen on %s: another program listens there; stop it or choose another address with --listen: %w",
-			address, syscall.EADDRINUSE)}
+		return nil, &failure{exitBusy, fmt.Errorf("listen on %s: another program listens there; stop it or choose another address with %s: %w",
+			address, flag, syscall.EADDRINUSE)}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fail(exitBadData, "listen on %s: not allowed; choose a port from 1024 up with --listen", address)
+		return nil, fail(exitBadData, "listen on %s: not allowed; choose a port from 1024 up with %s", address, flag)
 	}
-	return nil, fail(exitBadData, "listen on %s: choose an address of this machine with --listen: %w", address, err)
+	return nil, fail(exitBadData, "listen on %s: choose an address of this machine with %s: %w", address, flag, err)
 }
 
 // answering says what a node answers, whoever listens.
@@ -270,6 +275,7 @@ func (p *process) startFront(n *node, listener net.Listener, o frontOptions, c *
 	}
 	config := p.answering(n, &o, log)
 	config.Health, config.Site, config.Limits, config.Certificate = health, p.newSite(n, o, log), o.limits(log), c.certify()
+	config.Access, config.AccessFrom = accessLog(p.stderr, o.access)
 	f := &front{server: httpapi.New(config), url: url, ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)

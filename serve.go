@@ -89,6 +89,7 @@ func addServe(cmd *cobra.Command, o *serveOptions) {
 		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
 	addNode(cmd, &o.node)
 	addLog(cmd, &o.log)
+	addWatch(cmd, &o.front)
 	addAccounts(cmd, &o.accounts)
 	flags := cmd.Flags()
 	flags.Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")

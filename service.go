@@ -18,6 +18,7 @@ type service struct {
 	node       *node
 	front      *front
 	management *management
+	exposition *exposition // nil: no listener for Prometheus
 	post       *post
 	collection *collection
 
@@ -42,13 +43,18 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 		return nil, errors.Join(err, listener.Close())
 	}
 	certificate.warn(log, p.clock())
-	post, err := p.openPost(&o.accounts, log)
+	metrics, err := listenMetrics(o.front.metrics)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
+	}
+	post, err := p.openPost(&o.accounts, log)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close(), metrics.Close())
 	}
 	defer func() {
 		if err != nil {
 			post.close(ctx)
+			err = errors.Join(err, metrics.Close())
 		}
 	}()
 	node, err := p.startNodeWith(actors.Config{
@@ -70,10 +76,10 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	o.front.mail, o.front.allowance = o.accounts.way(), o.accounts.terms().Allowance
 	health := &health{node.system, post, collection}
 	front := p.startFront(node, listener, o.front, certificate, health, log)
-	management.health = &wholeHealth{health, front.server}
+	management.health, management.front, management.system = &wholeHealth{health, front.server}, front.server, node.system
 	management.start(socket)
 	return &service{
-		node, front, management, post, collection, certificate, o.front.drainDelay, p.newNotifier(node, log),
+		node, front, management, management.expose(metrics), post, collection, certificate, o.front.drainDelay, p.newNotifier(node, log),
 	}, nil
 }
 
@@ -116,7 +122,7 @@ func (s *service) stop(ctx context.Context) error {
 	s.front.server.Drain()
 	s.linger()
 	s.collection.stop()
-	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.node.close())
+	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.exposition.stop(ctx), s.node.close())
 	s.post.close(ctx)
 	s.notifier.end()
 	return err

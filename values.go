@@ -108,15 +108,32 @@ func plainSwitch(flags *pflag.FlagSet, into *bool, name, usage string) {
 // addressValue is where to listen: host and port, each may be left to the system (":8080", "127.0.0.1:0").
 func addressValue(into *string) pflag.Value {
 	return textValue(into, "HOST:PORT", func(text string) error {
-		_, port, err := net.SplitHostPort(text)
-		if err != nil {
-			return fmt.Errorf("%q is no HOST:PORT, such as 127.0.0.1:8080", text)
-		}
-		if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
-			return fmt.Errorf("%q: the port %q is no number from 0 to 65535", text, port)
-		}
-		return nil
+		_, err := hostOfAddress(text)
+		return err
 	})
+}
+
+// closedAddressValue is an address with its host spelled out: without one it would be open to every network by accident.
+func closedAddressValue(into *string) pflag.Value {
+	return textValue(into, "HOST:PORT", func(text string) error {
+		host, err := hostOfAddress(text)
+		if err == nil && host == "" {
+			return fmt.Errorf("%q names no host: write 127.0.0.1%s for this machine alone, or 0.0.0.0%s for every network", text, text, text)
+		}
+		return err
+	})
+}
+
+// hostOfAddress is the host of HOST:PORT, "" for every one.
+func hostOfAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q is no HOST:PORT, such as 127.0.0.1:8080", text)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+		return "", fmt.Errorf("%q: the port %q is no number from 0 to 65535", text, port)
+	}
+	return host, nil
 }
 
 // sentenceValue is one line of text for people.
