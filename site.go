@@ -49,8 +49,11 @@ func lettersOf(mail string) account.Mail {
 	return account.MailOff
 }
 
-// ServeHTTP is http.Handler.
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// ServeHTTP is http.Handler. Every answer leads to the contract.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	contract.Announce(w.Header())
+	s.mux.ServeHTTP(w, r)
+}
 
 // Has is httpapi.Site.
 func (s *site) Has(target string) bool {

@@ -33,9 +33,8 @@ func newDocument(path, mediaType string, body []byte) *document {
 // ServeHTTP is http.Handler.
 func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	for _, link := range links() {
-		header.Add("Link", link)
-	}
+	Announce(header)
+	header.Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
 	header.Set("Access-Control-Allow-Origin", "*")
 	header.Set("Access-Control-Expose-Headers", exposed)
 	header.Set("Content-Security-Policy", policy)

@@ -103,6 +103,16 @@ func TestDocuments_Q5Q6(t *testing.T) {
 	}
 }
 
+// TestAnnounce: an answer gets each link once.
+func TestAnnounce(t *testing.T) {
+	header := http.Header{"Link": {`</x>; rel="preload"`}}
+	Announce(header)
+	Announce(header)
+	if got := header.Values("Link"); len(got) != 3 || got[0] != `</x>; rel="preload"` {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestCatalog_RFC9727: a link set that leads to what there is, with and without an address.
 func TestCatalog_RFC9727(t *testing.T) {
 	for base, c := range map[string]Config{"": {}, "https://tasas.example": {PublicURL: "https://tasas.example"}} {

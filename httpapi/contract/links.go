@@ -1,12 +1,24 @@
 package contract
 
-// links are the values of Link that lead to the contract (RFC 8631): the document for programs, the page for people, the catalog. Pages
-// have the first two as well.
+import (
+	"net/http"
+	"slices"
+)
+
+// links are the values of Link that lead from any answer to the contract (RFC 8631): the document for programs, the page for people.
 func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
 		"<" + pathDocs + `>; rel="service-doc"; type="text/html"`,
-		"<" + pathCatalog + `>; rel="api-catalog"`,
+	}
+}
+
+// Announce puts links to the contract on an answer that does not have them yet.
+func Announce(header http.Header) {
+	for _, link := range links() {
+		if !slices.Contains(header.Values("Link"), link) {
+			header.Add("Link", link)
+		}
 	}
 }
 
