@@ -2,12 +2,12 @@
 // caller does: under the same limits, with a key of its own or none. It is the only package that knows the protocol's SDK, and only the
 // command tasard mcp links it.
 //
-//	tool               asks                                   costs
-//	best_rate          /v1/rates/best, /v1/convert if there is an amount   1 request
-//	convert            /v1/convert                            1
-//	rate_history       /v1/rates/history                      1, or 2 where there are more rows than are wanted
-//	list_currencies    /v1/currencies                         1
-//	list_institutions  /v1/institutions                       1 for each 200
+//	tool               asks                                      requests
+//	best_rate          /v1/rates/best, or /v1/convert (amount)   1
+//	convert            /v1/convert                               1
+//	rate_history       /v1/rates/history                         1, or 2 where there are more rows than are wanted
+//	list_currencies    /v1/currencies                            1
+//	list_institutions  /v1/institutions                          1 for each 200
 //
 // # What a tool answers
 //
@@ -24,8 +24,8 @@
 //
 // # Where to change what
 //
-//	a tool               its row in tools.go, its work in offers.go, history.go or lists.go
-//	what a parameter may be   constraints in tools.go
-//	words for errors     trouble.go
-//	the two transports   server.go
+//	a tool                    its row in tools.go, its work in offers.go, history.go or lists.go
+//	what a parameter may be   constrain in tools.go
+//	words for errors          trouble.go
+//	the two transports        server.go; the end of a stream: stream.go
 package mcp

@@ -369,3 +369,38 @@ func TestServe_Cancel(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// questions are what a shell writes into the program, and hangs up.
+const questions = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"USD","operation":"buy"}}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"EUR","operation":"buy"}}}
+`
+
+// TestServe_End: what was asked before the stream ended is answered, though the node takes its time.
+func TestServe_End(t *testing.T) {
+	srv := apitest.Start(t, apitest.Seed("standard"))
+	srv.Delay("/v1/rates/best", 100*time.Millisecond, 2)
+	var out strings.Builder
+	if err := newServer(t, srv).Serve(t.Context(), strings.NewReader(questions), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"id":1,`, `"id":2,`, `"id":3,`, "To buy USD", "To buy EUR"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is not in the answers:\n%s", want, out.String())
+		}
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 3 {
+		t.Errorf("%d answers to 3 questions:\n%s", lines, out.String())
+	}
+}
+
+// TestServe_Garbage: what is no message ends the stream with an error, and so does one without an end.
+func TestServe_Garbage(t *testing.T) {
+	for _, bad := range []string{"GET / HTTP/1.1\n", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 70<<10)} {
+		var out strings.Builder
+		if err := newServer(t, apitest.Start(t)).Serve(t.Context(), strings.NewReader(bad), &out); err == nil {
+			t.Errorf("%.40q: no error; answered %q", bad, out.String())
+		}
+	}
+}

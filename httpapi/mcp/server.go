@@ -68,14 +68,14 @@ func New(config Config) (*Server, error) {
 	return s, s.addTools()
 }
 
-// Serve answers one client, line by line, until the stream ends (nil) or ctx does. A read that can't be woken, as of standard input, may outlast
+// Serve answers one client, line by line, until the stream has ended and what was asked is answered (nil), or ctx ends. A read that can't be woken, as of standard input, may outlast
 // ctx by as long as the process does.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	closer, closes := in.(io.ReadCloser)
 	if !closes {
 		closer = io.NopCloser(in)
 	}
-	err := s.session.Run(ctx, &sdk.IOTransport{Reader: closer, Writer: keepOpen{out}, MaxLineLength: messageBytesMax})
+	err := s.session.Run(ctx, answering{&sdk.IOTransport{Reader: closer, Writer: keepOpen{out}, MaxLineLength: messageBytesMax}})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
