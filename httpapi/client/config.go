@@ -29,7 +29,7 @@ const NoRetries = -1
 
 const idleConnections = 16 // kept for the next request
 
-// Secret is a key or a session token. It prints as a mark; string(s) is the text itself.
+// Secret is a key or a session token. It prints as a mark; string(s) is the text itself, and so is its JSON, to keep it somewhere safe.
 type Secret string
 
 const hidden = "(secret)"
@@ -59,7 +59,7 @@ type Config struct {
 	WaitMax time.Duration
 	// Wait waits. Nil is the time itself; a test moves its clock instead.
 	Wait func(ctx context.Context, wait time.Duration) error
-	// Random is the chance by which pauses differ. Nil is that of the system.
+	// Random is the chance by which pauses differ, for several goroutines at once. Nil is that of the system.
 	Random io.Reader
 	// BodyMax is how many bytes of an answer are read; a longer one is an error. 0 is BodyMaxDefault.
 	BodyMax int64

@@ -281,6 +281,28 @@ func TestErrors_Away(t *testing.T) {
 	contains(t, got.text, srv.URL+" gives no answer", "--url")
 }
 
+// silent is a node that never answers.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestErrors_Silence: a call ends, whatever the node does.
+func TestErrors_Silence(t *testing.T) {
+	c, err := client.New(client.Config{BaseURL: "https://node.test", HTTPClient: &http.Client{Transport: silent{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mcp.New(mcp.Config{Client: c, CallMax: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := call(t, session(t, s), "list_currencies", nil)
+	contains(t, got.text, "https://node.test gives no answer", "deadline exceeded")
+}
+
 // post sends a message as a program, or a page, would.
 func post(t *testing.T, handler http.Handler, host string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()

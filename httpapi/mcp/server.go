@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,15 +34,21 @@ type Config struct {
 	Version string
 	// Hosts are the names, without port, under which Handler may be reached besides those of this machine.
 	Hosts []string
+	// CallMax is how long one call may take, with all tries and waits. 0 is CallMaxDefault.
+	CallMax time.Duration
 	// Logger is told of calls that fail. Nil: nobody is.
 	Logger *slog.Logger
 }
+
+// CallMaxDefault is less than the minute after which programs with a model give up.
+const CallMaxDefault = 45 * time.Second
 
 // Server answers calls of tools.
 type Server struct {
 	client  *client.Client
 	site    string
 	hosts   []string
+	callMax time.Duration
 	logger  *slog.Logger
 	session *sdk.Server
 }
@@ -57,7 +64,7 @@ func New(config Config) (*Server, error) {
 	if config.Client == nil {
 		return nil, errors.New("mcp: no client to ask the node with")
 	}
-	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger}
+	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger, callMax: cmp.Or(config.CallMax, CallMaxDefault)}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}

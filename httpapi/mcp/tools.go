@@ -49,6 +49,8 @@ func tool[In any, Out answer](s *Server, name, title, description string, work f
 			Name: name, Title: title, Description: description, InputSchema: input,
 			Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &harmless, OpenWorldHint: &closed},
 		}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
+			ctx, cancel := context.WithTimeout(ctx, s.callMax)
+			defer cancel()
 			out, err := work(ctx, in)
 			if err != nil {
 				s.logger.LogAttrs(ctx, slog.LevelWarn, "a tool gave an error", slog.String("tool", name), slog.String("error", err.Error()))
