@@ -23,36 +23,60 @@ type kept struct {
 	answer
 }
 
-// keptAnswers are all golden answers of this package.
+// keptAnswers are all golden answers: those of this package, and those of the harness's seeds.
 func keptAnswers(t testing.TB) (all []kept) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.http"))
+	for _, file := range goldenFiles(t, filepath.Join("testdata", "*", "*.http")) {
+		asked, text, _ := strings.Cut(readGolden(t, file), "\n")
+		begin := strings.Index(text, "HTTP/1.1 ") // behind what else was sent
+		if begin < 0 {
+			t.Fatalf("%s has no answer", file)
+		}
+		all = append(all, readKept(t, file, strings.TrimPrefix(asked, "# "), text[begin:]))
+	}
+	for _, file := range goldenFiles(t, filepath.Join("apitest", "testdata", "*.golden")) {
+		for _, block := range strings.Split(readGolden(t, file), "\n\nGET ")[1:] {
+			asked, text, _ := strings.Cut(block, "\n")
+			all = append(all, readKept(t, file+" "+asked, "GET "+asked, text))
+		}
+	}
+	return all
+}
+
+func goldenFiles(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	return files
+}
+
+func readGolden(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		asked, _, _ := strings.Cut(string(text), "\n")
-		method, target, _ := strings.Cut(strings.TrimPrefix(asked, "# "), " ")
-		begin := bytes.Index(text, []byte("\nHTTP/1.1 ")) + 1
-		// The file has one line break more behind the body.
-		head, body, found := bytes.Cut(text[begin:len(text)-1], []byte("\n\n"))
-		if begin == 0 || !found || method == "" || target == "" {
-			t.Fatalf("%s is no golden answer", file)
-		}
-		wire := strings.ReplaceAll(string(head), "\n", "\r\n") + "\r\n\r\n"
-		response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(wire)), &http.Request{Method: http.MethodHead})
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		_ = response.Body.Close() // of HEAD, empty
-		path, _ := splitTarget([]byte(target))
-		all = append(all, kept{file, method, string(path), answer{response.StatusCode, response.Header, body, false}})
+	return strings.TrimSuffix(string(text), "\n") // what ends the file
+}
+
+// readKept reads a head and a body.
+func readKept(t testing.TB, name, asked, text string) kept {
+	t.Helper()
+	method, target, named := strings.Cut(asked, " ")
+	head, body, found := strings.Cut(text, "\n\n")
+	if !found { // an answer without a body ends with its head
+		head = strings.TrimSuffix(text, "\n")
 	}
-	return all
+	wire := strings.ReplaceAll(head, "\n", "\r\n") + "\r\n\r\n"
+	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(wire)), &http.Request{Method: http.MethodHead})
+	if err != nil || !named {
+		t.Fatalf("%s is no golden answer to %q: %v", name, asked, err)
+	}
+	_ = response.Body.Close() // of HEAD, empty
+	path, _ := splitTarget([]byte(target))
+	return kept{name, method, string(path), answer{response.StatusCode, response.Header, []byte(body), false}}
 }
 
 // outside says why an answer belongs to no operation of the document; "" when it should.
@@ -89,7 +113,7 @@ func (d *openAPI) find(k *kept) (described, bool) {
 // general are headers that HTTP or browsers want, on answers of all kinds: they are no part of the document.
 func general(name string) bool {
 	return strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Content-") ||
-		slices.Contains([]string{"Cross-Origin-Resource-Policy", "Referrer-Policy", "Vary", "X-Content-Type-Options"}, name)
+		slices.Contains([]string{"Cross-Origin-Resource-Policy", "Date", "Referrer-Policy", "Vary", "X-Content-Type-Options"}, name)
 }
 
 // survey is what the golden answers have shown.
@@ -304,6 +328,43 @@ func TestDocument_Control(t *testing.T) {
 			problems := d.everyProblem(answers, codes)
 			if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, c.want) }) {
 				t.Errorf("want %q among %q", c.want, problems)
+			}
+		})
+	}
+}
+
+// TestDocument_ControlAnswers: each of these answers, which the program does not give, is told.
+func TestDocument_ControlAnswers(t *testing.T) {
+	all := keptAnswers(t)
+	place := slices.IndexFunc(all, func(k kept) bool { return k.file == filepath.Join("testdata", "limits", "best-200.http") })
+	if place < 0 {
+		t.Fatal("limits/best-200.http is gone")
+	}
+	swap := func(old, new string) func(*kept) {
+		return func(k *kept) { k.body = bytes.Replace(k.body, []byte(old), []byte(new), 1) }
+	}
+	for name, breach := range map[string]func(*kept){
+		"a number":              swap(`"buy":"58.80"`, `"buy":58.80`),
+		"a field more":          swap(`"manual":false`, `"manual":false,"evidence":"x"`),
+		"a field less":          swap(`"stale":false,`, ``),
+		"another word":          swap(`"channel":"digital"`, `"channel":"web"`),
+		"another form":          swap(`"sell":"59.25"`, `"sell":"59.250000001"`),
+		"another currency":      swap(`"quoteCurrency":"DOP"`, `"quoteCurrency":"USD"`),
+		"a day that is none":    swap(`"effectiveDate":null`, `"effectiveDate":"2025-02-29"`),
+		"no JSON":               swap(`{"data"`, `"data"`),
+		"no request id":         func(k *kept) { k.header.Del("X-Request-Id") },
+		"a header that is new":  func(k *kept) { k.header.Set("X-Node", "a") },
+		"a header of no number": func(k *kept) { k.header.Set("X-RateLimit-Limit", "many") },
+		"another status":        func(k *kept) { k.status = http.StatusTeapot },
+		"another path":          func(k *kept) { k.path = "/v1/rates/worst" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := all[place]
+			bad.header = bad.header.Clone()
+			breach(&bad)
+			s := &survey{statuses: map[string]bool{}, headers: map[string]bool{}, bodies: map[string][]any{}}
+			if readDocument(t, published(t)).judge(&bad, s); len(s.problems) == 0 {
+				t.Error("it passes")
 			}
 		})
 	}
