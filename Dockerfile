@@ -14,15 +14,17 @@ RUN git config --global --add safe.directory /src \
  && CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=auto -ldflags='-s -w' -o /out/usr/bin/tasard .
 # Somebody to be, somebody to trust, somewhere to write.
-RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib/tasard /out/tmp \
+RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib /out/tmp /data/tasard \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && cp packaging/image/tasard.toml /out/etc/tasard/ \
  && printf 'root:x:0:0:root:/:/nologin\ntasard:x:65532:65532:tasard:/var/lib/tasard:/nologin\n' >/out/etc/passwd \
  && printf 'root:x:0:\ntasard:x:65532:\n' >/out/etc/group \
- && chmod 1777 /out/tmp && chmod 0700 /out/var/lib/tasard && chown 65532:65532 /out/var/lib/tasard
+ && chmod 1777 /out/tmp && chmod 0700 /data/tasard
 
 FROM scratch
 COPY --from=build /out/ /
+# Not every builder keeps owners by itself.
+COPY --from=build --chown=65532:65532 /data/ /var/lib/
 ENV PATH=/usr/bin TASARD_CONFIG=/etc/tasard/tasard.toml
 USER 65532:65532
 WORKDIR /var/lib/tasard

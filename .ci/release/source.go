@@ -80,7 +80,7 @@ func (s *source) clone(ctx context.Context, repository string) error {
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet", s.dir},
-		{"-C", s.dir, "fetch", "--quiet", "--no-tags", from, s.commit},
+		{"-C", s.dir, "fetch", "--quiet", "--no-tags", "--depth=1", from, s.commit},
 		{"-C", s.dir, "checkout", "--quiet", "--detach", s.commit},
 		{"-C", s.dir, "tag", "--no-sign", "v" + s.version},
 	} {
