@@ -53,7 +53,7 @@ func (m *management) metrics() http.Handler {
 func (m *management) registry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}),
-		newBuildMetrics(), newSourceMetrics(m.sources, m.node))
+		newBuildMetrics(), newSourceMetrics(m.sources.health), newQuarantineMetrics(m.node))
 	if m.health != nil {
 		registry.MustRegister(newConditionMetrics(m.health), newMailMetrics(m.health))
 	}
@@ -75,54 +75,36 @@ func newBuildMetrics() prometheus.Collector {
 	return build
 }
 
-// quarantine is what metrics ask a node for.
-type quarantine interface {
-	Held(currency string) ([]engine.Held, error)
-}
-
-// sourceMetrics are the health of the sources, and what is held back of what they gave.
+// sourceMetrics are the health of the sources.
 type sourceMetrics struct {
-	sources *collection
-	node    quarantine
+	health func() []collectors.Health
 
-	up, lastSuccess, failures, observations, consecutive, held family
+	up, lastSuccess, failures, observations, consecutive family
 }
 
-func newSourceMetrics(sources *collection, node quarantine) *sourceMetrics {
+func newSourceMetrics(health func() []collectors.Health) *sourceMetrics {
 	return &sourceMetrics{
-		sources: sources, node: node,
+		health:       health,
 		up:           gaugeFamily("source_up", "1 when something of the source's last answer was taken in, else 0.", "source"),
 		lastSuccess:  gaugeFamily("source_last_success_timestamp_seconds", "When something of the source was taken in last.", "source"),
 		failures:     counterFamily("source_failures_total", "Failures since the start.", "source", "kind"),
 		observations: gaugeFamily("source_observations", "Observations of the source's newest slot, by what became of them.", "source", "outcome"),
 		consecutive:  gaugeFamily("source_consecutive_failures", "Slots in a row of which nothing was taken in.", "source"),
-		held:         gaugeFamily("quarantine_held", "Values that are held back and wait for an operator.", "currency"),
 	}
 }
 
 // Describe is prometheus.Collector.
 func (m *sourceMetrics) Describe(all chan<- *prometheus.Desc) {
-	describe(all, m.up, m.lastSuccess, m.failures, m.observations, m.consecutive, m.held)
+	describe(all, m.up, m.lastSuccess, m.failures, m.observations, m.consecutive)
 }
 
 // Collect gives the numbers of the moment. A source that was never tried has none, and disabled ones neither.
 func (m *sourceMetrics) Collect(all chan<- prometheus.Metric) {
-	health := m.sources.health()
+	health := m.health()
 	for i := range health {
 		if h := &health[i]; h.Runs > 0 {
 			m.source(h, all)
 		}
-	}
-	held, err := m.node.Held("")
-	if err != nil { // the node is not ready: no number is better than 0
-		return
-	}
-	counts := map[string]int{}
-	for i := range held {
-		counts[held[i].Observation.Currency]++
-	}
-	for currency, count := range counts {
-		give(all, m.held, count, currency)
 	}
 }
 
@@ -144,5 +126,38 @@ func (m *sourceMetrics) source(h *collectors.Health, all chan<- prometheus.Metri
 		count   int
 	}{{"accepted", h.Accepted}, {"held", h.Held}, {"repeated", h.Repeated}} {
 		give(all, m.observations, part.count, h.SourceID, part.outcome)
+	}
+}
+
+// quarantine is a node that tells what it holds back.
+type quarantine interface {
+	Held(currency string) ([]engine.Held, error)
+}
+
+// quarantineMetrics are what is held back of what the sources gave.
+type quarantineMetrics struct {
+	node quarantine
+	held family
+}
+
+func newQuarantineMetrics(node quarantine) *quarantineMetrics {
+	return &quarantineMetrics{node, gaugeFamily("quarantine_held", "Values that are held back and wait for an operator.", "currency")}
+}
+
+// Describe is prometheus.Collector.
+func (m *quarantineMetrics) Describe(all chan<- *prometheus.Desc) { describe(all, m.held) }
+
+// Collect gives the currencies of which something is held back.
+func (m *quarantineMetrics) Collect(all chan<- prometheus.Metric) {
+	held, err := m.node.Held("")
+	if err != nil { // the node is not ready: no number is better than 0
+		return
+	}
+	counts := map[string]int{}
+	for i := range held {
+		counts[held[i].Observation.Currency]++
+	}
+	for currency, count := range counts {
+		give(all, m.held, count, currency)
 	}
 }
