@@ -1,0 +1,123 @@
+package pages
+
+import (
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// luminance is that of WCAG 2.
+func luminance(t *testing.T, colour string) float64 {
+	t.Helper()
+	digits := strings.TrimPrefix(colour, "#")
+	if len(digits) == 3 {
+		digits = string([]byte{digits[0], digits[0], digits[1], digits[1], digits[2], digits[2]})
+	}
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		part, err := strconv.ParseUint(digits[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatalf("%s is no colour: %v", colour, err)
+		}
+		linear := float64(part) / 255
+		if linear <= 0.03928 {
+			linear /= 12.92
+		} else {
+			linear = math.Pow((linear+0.055)/1.055, 2.4)
+		}
+		sum += weight * linear
+	}
+	return sum
+}
+
+// TestStyle_Contrast holds every pair of colours that meet, light and dark, against WCAG AA: 4.5 for text, 3 for lines.
+func TestStyle_Contrast(t *testing.T) {
+	css, err := os.ReadFile("assets/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(css), -1)
+	if len(themes) != 2 {
+		t.Fatalf("%d themes, want light and dark", len(themes))
+	}
+	for i, theme := range themes {
+		colours := map[string]string{}
+		for _, found := range regexp.MustCompile(`--([\w-]+): (#[0-9a-f]{3,6})`).FindAllStringSubmatch(theme[1], -1) {
+			colours[found[1]] = found[2]
+		}
+		check := func(least float64, ground string, inks ...string) {
+			for _, ink := range inks {
+				a, b := luminance(t, colours[ink])+0.05, luminance(t, colours[ground])+0.05
+				if ratio := max(a, b) / min(a, b); ratio < least {
+					t.Errorf("theme %d: %s on %s has the contrast %.2f, want %.1f", i, ink, ground, ratio, least)
+				}
+			}
+		}
+		check(4.5, "paper", "ink", "soft", "link", "bad")
+		check(4.5, "card", "ink", "soft", "link", "bad")
+		check(4.5, "tint", "ink", "link")
+		check(4.5, "brand", "on-brand")
+		check(4.5, "good-tint", "good", "ink", "link")
+		check(4.5, "bad-tint", "bad")
+		check(4.5, "warn-tint", "warn")
+		check(3, "card", "line-best", "line-median", "line-reference")
+		check(3, "paper", "soft") // the edge of fields
+	}
+}
+
+// TestWords_Both: every text is there in both languages, takes the same values, and is used. Spanish names of currencies are the catalogue's.
+func TestWords_Both(t *testing.T) {
+	verbs := regexp.MustCompile(`%[a-z]`)
+	used := usedKeys(t)
+	for _, folder := range []string{"frame", "public"} {
+		all := mustWords(os.DirFS(folder))
+		keys := maps.Clone(all[Spanish])
+		maps.Copy(keys, all[English])
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			es, inSpanish := all[Spanish][key]
+			en, inEnglish := all[English][key]
+			if strings.HasPrefix(key, "currency.") && inEnglish {
+				continue
+			}
+			if !inSpanish || !inEnglish || es == "" || en == "" {
+				t.Errorf("%s: the text %s is missing in a language", folder, key)
+			}
+			if !slices.Equal(verbs.FindAllString(es, -1), verbs.FindAllString(en, -1)) {
+				t.Errorf("%s: %s takes other values in Spanish (%q) than in English (%q)", folder, key, es, en)
+			}
+			if !slices.ContainsFunc(used, func(begin string) bool { return strings.HasPrefix(key, begin) }) {
+				t.Errorf("%s: nobody uses %s", folder, key)
+			}
+		}
+	}
+}
+
+// usedKeys are the keys that stand in templates and programs, those that are put together up to their first verb.
+func usedKeys(t *testing.T) []string {
+	t.Helper()
+	var used []string
+	for _, folder := range []string{".", "frame", "public"} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if !strings.HasSuffix(entry.Name(), ".go") && !strings.HasSuffix(entry.Name(), ".html") || strings.HasSuffix(entry.Name(), "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(folder + "/" + entry.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range regexp.MustCompile(`"([a-z]+\.[a-zA-Z0-9.]*)`).FindAllStringSubmatch(string(text), -1) {
+				used = append(used, found[1])
+			}
+		}
+	}
+	return used
+}
