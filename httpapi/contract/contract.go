@@ -37,7 +37,7 @@ var modelsText string
 
 // What stands for the address of the node in the files.
 const (
-	yamlServer   = "  - url: /\n"
+	yamlServer   = "  - url: /"
 	jsonServer   = `"url": "/"`
 	modelsServer = "{base}"
 )
@@ -49,25 +49,27 @@ type Config struct {
 	PublicURL string
 }
 
-// Documents are all documents, ready to be sent. They are immutable and safe for concurrent use.
+// Documents are all documents. They never change and are safe for concurrent use.
 type Documents struct{ all []*document }
 
-// New makes the documents.
+// New is the documents for a node.
 func New(c Config) *Documents {
 	base := strings.TrimSuffix(c.PublicURL, "/")
-	yaml, asJSON := yamlText, jsonText
-	if base != "" {
-		quoted := string(encode(base))
-		yaml = strings.Replace(yaml, yamlServer, "  - url: "+quoted+"\n", 1)
-		asJSON = strings.Replace(asJSON, jsonServer, `"url": `+quoted, 1)
-	}
 	return &Documents{[]*document{
-		newDocument(pathJSON, typeJSON, []byte(asJSON)),
-		newDocument(pathYAML, typeYAML, []byte(yaml)),
-		newDocument(pathCatalog, typeLinkset, newCatalog(base)),
-		newDocument(pathPostman, typeJSON, newCollection(base)),
-		newDocument(pathModels, typeMarkdown, []byte(strings.ReplaceAll(modelsText, modelsServer, base))),
+		newDocument(pathJSON, typeJSON, func() []byte { return serverIn(jsonText, jsonServer, `"url": `, base) }),
+		newDocument(pathYAML, typeYAML, func() []byte { return serverIn(yamlText, yamlServer, "  - url: ", base) }),
+		newDocument(pathCatalog, typeLinkset, func() []byte { return newCatalog(base) }),
+		newDocument(pathPostman, typeJSON, func() []byte { return newCollection(base) }),
+		newDocument(pathModels, typeMarkdown, func() []byte { return []byte(strings.ReplaceAll(modelsText, modelsServer, base)) }),
 	}}
+}
+
+// serverIn is the OpenAPI document with the address of the node, where it is known, instead of what stands for it.
+func serverIn(text, placeholder, name, base string) []byte {
+	if base != "" {
+		text = strings.Replace(text, placeholder, name+string(encode(base)), 1)
+	}
+	return []byte(text)
 }
 
 // Register puts the documents at their paths. Each answers all methods of its path.

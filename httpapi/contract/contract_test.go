@@ -108,23 +108,23 @@ func TestPublicURL(t *testing.T) {
 	}
 	with, without := New(Config{PublicURL: "https://tasas.example/"}), New(Config{})
 	for i, document := range with.all {
-		if !bytes.Contains(document.body, []byte("https://tasas.example")) || bytes.Contains(document.body, []byte("tasas.example//")) {
+		if !bytes.Contains(document.made().body, []byte("https://tasas.example")) || bytes.Contains(document.made().body, []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)
 		}
-		if bytes.Contains(document.body, []byte(modelsServer)) || bytes.Contains(without.all[i].body, []byte(modelsServer)) {
+		if bytes.Contains(document.made().body, []byte(modelsServer)) || bytes.Contains(without.all[i].made().body, []byte(modelsServer)) {
 			t.Errorf("%s has %s left", document.path, modelsServer)
 		}
-		if document.tag == without.all[i].tag {
+		if document.made().tag == without.all[i].made().tag {
 			t.Errorf("%s: another body has the same tag", document.path)
 		}
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(with.all[1].body, &node); err != nil {
+	if err := yaml.Unmarshal(with.all[1].made().body, &node); err != nil {
 		t.Fatal(err)
 	}
 	var compact, indent bytes.Buffer
 	asJSON(t, &compact, &node)
-	if err := json.Indent(&indent, compact.Bytes(), "", "  "); err != nil || indent.String()+"\n" != string(with.all[0].body) {
+	if err := json.Indent(&indent, compact.Bytes(), "", "  "); err != nil || indent.String()+"\n" != string(with.all[0].made().body) {
 		t.Errorf("with an address JSON and YAML differ: %v", err)
 	}
 }

@@ -5,7 +5,7 @@
 //	/openapi.yaml               the OpenAPI document, as it was written by hand (openapi.yaml)
 //	/openapi.json               the same as JSON, made of it (openapi.json)
 //	/.well-known/api-catalog    where all of it is, as a link set (RFC 9727, RFC 9264)
-//	/postman.json               a Postman collection (v2.1), made of the OpenAPI document at the start
+//	/postman.json               a Postman collection (v2.1), made of the OpenAPI document
 //	/llms.txt                   a page for language models (llmstxt.org), which leads to the others (llms.txt)
 //
 // All are public: GET, HEAD and OPTIONS, for pages of every origin, with an ETag and an hour of caching. Announce puts the links to

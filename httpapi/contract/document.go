@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // Values of headers.
@@ -18,16 +19,23 @@ const (
 	tagBytes = 16 // of the digest
 )
 
-// document is one document as it is sent.
+// document is one document as it is sent. It is made when it is first asked for: a start does not wait for it.
 type document struct {
 	path, mediaType string
-	body            []byte
-	tag             string // weak: the body may go out compressed
+	made            func() made
 }
 
-func newDocument(path, mediaType string, body []byte) *document {
-	digest := sha256.Sum256(body)
-	return &document{path, mediaType, body, `W/"` + base64.RawURLEncoding.EncodeToString(digest[:tagBytes]) + `"`}
+type made struct {
+	body []byte
+	tag  string // weak: the body may go out compressed
+}
+
+func newDocument(path, mediaType string, body func() []byte) *document {
+	return &document{path, mediaType, sync.OnceValue(func() made {
+		text := body()
+		digest := sha256.Sum256(text)
+		return made{text, `W/"` + base64.RawURLEncoding.EncodeToString(digest[:tagBytes]) + `"`}
+	})}
 }
 
 // ServeHTTP is http.Handler.
@@ -57,15 +65,15 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // send answers with the document, or that the caller has it.
 func (d *document) send(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
+	made, header := d.made(), w.Header()
 	header.Set("Cache-Control", cached)
-	header.Set("ETag", d.tag)
-	if has(r.Header.Values("If-None-Match"), d.tag) {
+	header.Set("ETag", made.tag)
+	if has(r.Header.Values("If-None-Match"), made.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
-	_, _ = w.Write(d.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
+	_, _ = w.Write(made.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
 }
 
 // has tells whether a caller names the tag (RFC 9110, section 13.1.2: compared weakly).
