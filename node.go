@@ -243,9 +243,12 @@ type front struct {
 // listen opens the address of the node.
 func listen(address string) (net.Listener, error) { return listenFor(address, "--listen") }
 
-// listenFor opens the address that a flag names; the errors say what the operator can do.
+// listenFor opens the address that a flag names; the errors say what the operator can do. It is plain TCP: a listener of multipath TCP
+// can't be made deaf before it is closed, and would cut off who is just coming.
 func listenFor(address, flag string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+	var config net.ListenConfig
+	config.SetMultipathTCP(false)
+	listener, err := config.Listen(context.Background(), "tcp", address)
 	switch {
 	case err == nil:
 		return listener, nil

@@ -153,6 +153,6 @@
 //     breaks off is malformed_request too, and the answers before it are sent.
 //   - H23: TLS is 1.2 or later, HTTP/1.1 alone, without a certificate of the client. Who speaks plain HTTP to it gets malformed_request in
 //     plain HTTP. Strict-Transport-Security stays out all the same (H16): the node does not know what else its name serves.
-//   - H24: once the server drains, every answer says Connection: close. Connections without a request are closed 250 ms after the end of
-//     accepting, so that a request on its way is still answered.
+//   - H24: once the server drains, every answer says Connection: close. At the end the listener is made deaf (Linux), those who have come are
+//     accepted, and connections without a request are closed 250 ms later, so that a request on its way is still answered.
 package httpapi

@@ -258,14 +258,16 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.http.Serve(patient)
 }
 
-// lastCall is how long connections have after the end of accepting to send what is on its way: an answer to it ends each. One that is
-// closed while a request lies in it, not read yet, has failed a client. lastCallLook is how often it is looked whether any is left.
+// lastCall is how long clients have, once nobody new is let in, to send what is on its way: an answer to it ends each connection. One that
+// is closed while a request lies in it, not read yet, has failed a client. lastCallLook is how often it is looked whether any is left, and
+// lastCallLooks how often at least: a connection that the kernel has just made is not seen at once.
 const (
-	lastCall     = 250 * time.Millisecond
-	lastCallLook = 5 * time.Millisecond
+	lastCall      = 250 * time.Millisecond
+	lastCallLook  = 5 * time.Millisecond
+	lastCallLooks = 4
 )
 
-// Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is open,
+// Shutdown lets nobody new in, lets requests in flight finish, closes idle connections and returns when no connection is open,
 // or with the context's error. Every answer that it meets says that its connection ends; the idle ones are closed when there was none
 // for a moment (lastCall). A client that began a request holds it up until ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -273,8 +275,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	for _, ln := range s.listeners {
-		// The library closes it again and reports the first result.
-		_ = ln.Close()
+		if !deafen(ln.Listener) {
+			_ = ln.Close() // the result comes below
+		}
 	}
 	turns := s.rounds
 	s.rounds = nil
@@ -287,14 +290,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		turns.end()
 	}
 	s.callLast(ctx)
+	for _, ln := range s.listeners { // there are no others any more
+		_ = ln.Close() // the library closes it again and reports the first result
+	}
 	return s.http.ShutdownWithContext(ctx)
-}
-
-// open tells that there are connections. The library counts one too few once accepting has ended.
-func (s *Server) open() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.listeners, func(l *patient) bool { return len(l.slots) > 0 })
 }
 
 // callLast waits until no connection is open, or for lastCall.
@@ -303,13 +302,27 @@ func (s *Server) callLast(ctx context.Context) {
 	defer cancel()
 	look := time.NewTicker(lastCallLook)
 	defer look.Stop()
-	for s.open() {
+	for looks := 0; len(s.listeners) > 0 && (looks < lastCallLooks || s.open()); looks++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
 	}
+}
+
+// open tells that there are connections. The library counts one too few once accepting has ended. A listener that still accepts holds a
+// place for the next.
+func (s *Server) open() bool {
+	return slices.ContainsFunc(s.listeners, func(l *patient) bool {
+		accepting := 1
+		select {
+		case <-l.closed:
+			accepting = 0
+		default:
+		}
+		return len(l.slots) > accepting
+	})
 }
 
 // Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
