@@ -15,12 +15,16 @@ import (
 // linkedModule is a module whose code is in the program.
 type linkedModule struct {
 	path, version, dir string
-	sum                string // as in go.sum
+	url                string // as purl has it
+	sum                string // as in go.sum; "" of what is no Go module
 	licence            string // an SPDX expression
 }
 
-// linked are the modules of a program: the go command says where they lie, .ci/licences what their licences are, and the
-// program itself is asked whether that is all.
+// embedded is where the program for browsers lies that ours carries along: Swagger UI, as .ci/docs-assets fetches it.
+const embedded = "httpapi/pages/docs/vendored"
+
+// linked are the modules of a program, and what it embeds: the go command says where they lie, .ci/licences what their licences are,
+// and the program itself is asked whether that is all.
 func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error) {
 	environ := toolchain("linux", p.arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
@@ -46,8 +50,19 @@ func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error)
 		if dir == "" || licence == "" {
 			return nil, fmt.Errorf("%s is in the program, and its place (%q) or its licence (%q) is not known", id, dir, licence)
 		}
-		modules = append(modules, linkedModule{path: m.Path, version: m.Version, dir: dir, sum: m.Sum, licence: licence})
+		modules = append(modules, linkedModule{
+			path: m.Path, version: m.Version, dir: dir, url: "pkg:golang/" + m.Path + "@" + m.Version, sum: m.Sum, licence: licence,
+		})
 	}
+	version, err := r.source.read(embedded + "/VERSION")
+	if err != nil {
+		return nil, err
+	}
+	number := strings.TrimSpace(string(version))
+	modules = append(modules, linkedModule{
+		path: "swagger-ui-dist", version: number, dir: filepath.Join(r.source.dir, filepath.FromSlash(embedded)),
+		url: "pkg:npm/swagger-ui-dist@" + number, licence: "Apache-2.0",
+	})
 	slices.SortFunc(modules, func(a, b linkedModule) int { return strings.Compare(a.path, b.path) })
 	return modules, nil
 }
@@ -67,12 +82,12 @@ func licencesOf(table string) map[string]string {
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("Licences and notices of what is linked into tasard beside its own code.\n")
-	goLicence, err := command(context.Background(), "", toolchain(runtime.GOOS, runtime.GOARCH), "go", "env", "GOROOT")
+	root, err := command(context.Background(), "", toolchain(runtime.GOOS, runtime.GOARCH), "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
 	parts := append([]linkedModule{{
-		path: "Go, its standard library and runtime", version: runtime.Version(), dir: strings.TrimSpace(string(goLicence)), licence: "BSD-3-Clause",
+		path: "Go, its standard library and runtime", version: runtime.Version(), dir: strings.TrimSpace(string(root)), licence: "BSD-3-Clause",
 	}}, modules...)
 	for _, m := range parts {
 		found, err := legalFiles(m.dir)
@@ -98,7 +113,7 @@ func legalFiles(dir string) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for licences: %w", err)
 	}
-	form := regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|notice|patents)`)
+	form := regexp.MustCompile(`(?i)(^|\.)(licen[cs]e|copying|unlicense|notice|patents)`)
 	var found [][]byte
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() || !form.MatchString(entry.Name()) {

@@ -132,6 +132,20 @@ func TestNotices_Missing(t *testing.T) {
 	}
 }
 
+// TestNotices_Files wants every file that a licence may be in, and no other.
+func TestNotices_Files(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"LICENSE", "Licence.md", "COPYING", "NOTICE.txt", "PATENTS", "bundle.js.LICENSE.txt", "README.md", "licenses.go.txt.bak", "x_license.go"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), modeFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := legalFiles(dir)
+	if got, want := string(bytes.Join(found, []byte(","))), "COPYING,LICENSE,Licence.md,NOTICE.txt,PATENTS,bundle.js.LICENSE.txt,licenses.go.txt.bak"; err != nil || got != want {
+		t.Errorf("%v: got %s, want %s", err, got, want)
+	}
+}
+
 // TestCertificates_AreARootStore wants the file of the image to be one that the program can use.
 func TestCertificates_AreARootStore(t *testing.T) {
 	text, err := rootCertificates()

@@ -63,12 +63,14 @@ func goComponent() cyclonedx.Component {
 }
 
 func moduleComponent(m linkedModule) cyclonedx.Component {
-	url := "pkg:golang/" + m.path + "@" + m.version
-	return cyclonedx.Component{
-		BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: m.path, Version: m.version, PackageURL: url,
+	component := cyclonedx.Component{
+		BOMRef: m.url, Type: cyclonedx.ComponentTypeLibrary, Name: m.path, Version: m.version, PackageURL: m.url,
 		Scope: cyclonedx.ScopeRequired, Licenses: licensed(m.licence),
-		Properties: &[]cyclonedx.Property{{Name: "go.sum", Value: m.sum}},
 	}
+	if m.sum != "" {
+		component.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: m.sum}}
+	}
+	return component
 }
 
 // licensed is one licence by its SPDX id, or an expression of several.
