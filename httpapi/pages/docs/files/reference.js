@@ -14,6 +14,27 @@ function emptied(contract) {
   return contract;
 }
 
+// What the page around it says already: title, description, server.
+const withoutHead = () => ({ components: { InfoContainer: () => null, ServersContainer: () => null } });
+
+// What Swagger UI draws lacks names for some of its fields, and takes itself for the whole page. It draws whenever it likes, so this is
+// done after each time.
+function fitted(reference) {
+  const operations = reference.querySelector("main");
+  operations?.setAttribute("role", "region");
+  operations?.setAttribute("aria-label", "Operations");
+  for (const heading of reference.querySelectorAll("h3, h4")) {
+    heading.setAttribute("aria-level", heading.localName === "h3" ? "2" : "3");
+  }
+  for (const field of reference.querySelectorAll("select, input:not([id]), textarea")) {
+    const row = field.closest("tr");
+    field.setAttribute("aria-label", row?.dataset.paramName ?? (row?.dataset.code ? `Choice of answer ${row.dataset.code}` : "Value"));
+  }
+  for (const block of reference.querySelectorAll("pre")) {
+    block.tabIndex = 0;
+  }
+}
+
 (async () => {
   try {
     const answer = await fetch("/openapi.json", { credentials: "omit" });
@@ -22,12 +43,14 @@ function emptied(contract) {
     }
     const contract = emptied(await answer.json());
     contract.servers = [{ url: location.origin }];
-    delete contract.info.description; // the guide says it
+    const reference = document.getElementById("reference");
+    new MutationObserver(() => fitted(reference)).observe(reference, { childList: true, subtree: true });
     SwaggerUIBundle({
       spec: contract,
-      domNode: document.getElementById("reference"),
+      domNode: reference,
       layout: "BaseLayout",
       presets: [SwaggerUIBundle.presets.apis],
+      plugins: [withoutHead],
       deepLinking: true,
       docExpansion: "list",
       defaultModelsExpandDepth: 0,
