@@ -74,6 +74,7 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 	addListen(cmd, &o.front)
 	flags := cmd.Flags()
 	addLog(cmd, &o.log)
+	addWatch(cmd, &o.front)
 	addLimits(cmd, &o.accounts)
 	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
 	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")

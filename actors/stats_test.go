@@ -202,3 +202,51 @@ func TestStats_Log(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestStats_CostsTheSameForMany: what Stats takes does not grow with the accounts, and it waits for no disk.
+func TestStats_CostsTheSameForMany(t *testing.T) {
+	cost := func(accounts int) float64 {
+		n := &node{t: t, mail: newLetterbox(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
+		n.boot(population(t, accounts))
+		defer n.stop()
+		for id := range uint64(min(accounts, 1000)) {
+			if _, err := n.Admit(engine.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := n.Stats(); got.Accounts != int64(accounts) || got.Living > 1000 || accounts > 0 && got.Living == 0 {
+			t.Errorf("%d accounts, %d live, want %d", got.Accounts, got.Living, accounts)
+		}
+		return testing.AllocsPerRun(100, func() { n.Stats() })
+	}
+	if few, many := cost(1), cost(20_000); many > few {
+		t.Errorf("%v allocations with one account, %v with 20,000", few, many)
+	}
+	journal := newSlowJournal()
+	s := start(t, Config{Journal: journal})
+	waiting := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	<-journal.entered // and does not come back
+	if !s.Stats().Serving {
+		t.Error("a node that waits for its disk tells nothing")
+	}
+	journal.outcome <- nil
+	waiting.group.Wait()
+}
+
+// BenchmarkStats is what it costs to look at a node with 100,000 accounts, all of which were used lately.
+func BenchmarkStats(b *testing.B) {
+	const accounts = 100_000
+	n := &node{t: b, mail: newLetterbox(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
+	n.boot(population(b, accounts))
+	defer n.stop()
+	for id := range uint64(accounts) {
+		ask(b, n, engine.Caller{Key: keyOf(id + 1), HasKey: true})
+	}
+	if got := n.Stats(); got.Accounts != accounts || got.Living != accounts {
+		b.Fatalf("%d accounts, %d live", got.Accounts, got.Living)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Stats()
+	}
+}

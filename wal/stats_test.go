@@ -108,3 +108,39 @@ func TestStats_BoundsRise(t *testing.T) {
 		last = bound
 	}
 }
+
+// stuck is a store whose disk does not come back before it is let go.
+type stuck struct {
+	store
+	entered, end chan struct{}
+}
+
+func (s stuck) Sync() error {
+	close(s.entered)
+	<-s.end
+	return s.store.Sync()
+}
+
+// TestStats_WaitsForNoDisk: while a sync hangs the log tells what it had before.
+func TestStats_WaitsForNoDisk(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), testOptions())
+	mustAppend(t, l, 1)
+	real := l.store
+	hung := stuck{real, make(chan struct{}), make(chan struct{})}
+	l.store = hung
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.Append(batchFrom(2, 1))
+		ended <- err
+	}()
+	<-hung.entered
+	if got := l.Stats(); got.Batches != 1 || got.Last != 1 {
+		t.Errorf("while a sync hangs: %+v", got)
+	}
+	close(hung.end)
+	if err := <-ended; err != nil || l.Stats().Batches != 2 {
+		t.Errorf("afterwards: %v, %+v", err, l.Stats())
+	}
+	l.store = real
+	mustClose(t, l)
+}
