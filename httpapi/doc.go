@@ -116,6 +116,7 @@
 //	a limit of connections Limits in server.go
 //	what is counted        tally.go, and its public form in stats.go
 //	what a test needs      harness.go: Date by the clock, planted errors, one connection at a time (apitest)
+//	what callers see       contract/openapi.yaml says it too; document_test.go tells where the two differ
 //
 // # Decisions
 //
