@@ -38,7 +38,7 @@
 //     says nothing about today, and the same whenever it is read.
 //   - O11: what an operator's catalogue file says of a source wins over the
 //     source's definition, but for the bounds, which such a file can't say.
-//   - O12: how sources are is told at the management socket alone: /sources for
+//   - O12: how sources are is told at the management socket: /sources for
 //     tasard sources list, /metrics for Prometheus.
 //   - O13: SIGHUP reads again what can change under a running node: certificate, password of the mail server, how sources are asked and read.
 //     All of it or nothing. What rates say of their sources, and which institutions there are, is read at a start: it is in answers that
@@ -47,4 +47,10 @@
 //     nobody is accepted any more.
 //   - O15: the watchdog of a service manager hears from a node whose actors answer. A slow disk or failing sources are told elsewhere: a
 //     restart would not cure them.
+//   - O16: --metrics-listen offers /metrics, /livez and /readyz over TCP, to whoever reaches it: none of it is secret or changes anything.
+//     Profiles stay at the socket. The host must be written, so that nobody is shown everything by leaving it out; an address that other
+//     machines reach is taken at its word, with a warning in the log.
+//   - O17: metrics are asked for when they are scraped, of those who have the numbers anyway (metrics*.go). Their labels come from closed
+//     lists. Their names are kept in a golden file: dashboards and alerts, ours in packaging among them, rely on them.
+//   - O18: an access log has a line for an answer, with its request id, and no path, query, key or whole address: what is in it can't be used.
 package main

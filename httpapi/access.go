@@ -30,9 +30,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
 	if began.IsZero() {
 		began = now // it was never read to its end
 	}
-	id := a.id
-	if id == "" {
-		id = string(s.idOf(ctx))
+	id := string(s.idOf(ctx))
+	if id == "" { // the head was written in one piece, and not begun anew after a panic
+		id = a.id
 	}
 	length := len(ctx.Response.Body())
 	if ctx.IsHead() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -138,6 +139,19 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 		dst = append(dst, ']')
 	}
 	return append(dst, `}}`...)
+}
+
+// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
+// may be sent: its body, kept aside, would go out behind this head.
+func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
+	if conn, ok := ctx.Conn().(*slottedTCP); ok {
+		conn.body = nil
+	}
+	ctx.Response.SkipBody = ctx.IsHead()
+	s.beginAnew(ctx)
+	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
+		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
 
 // refuseUnread answers a request that the library could not read to its end, and closes the connection.

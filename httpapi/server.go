@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -388,19 +387,6 @@ func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
 	}
 	header.SetCanonical(s.names.requestID, bytesOf(s.requestID()))
 	s.announce(header)
-}
-
-// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
-// may be sent: its body, kept aside, would go out behind this head.
-func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		conn.body = nil
-	}
-	ctx.Response.SkipBody = ctx.IsHead()
-	s.beginAnew(ctx)
-	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
-		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
-	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
 
 // classLog passes on what kind of thing the library complains about, without the arguments: they quote requests.
