@@ -161,7 +161,7 @@ func TestTLS_Refused(t *testing.T) {
 	t.Parallel()
 	good, other := newPairFiles(t), newPairFiles(t)
 	open := newPairFiles(t)
-	if err := os.Chmod(open.key, 0o644); err != nil { //nolint:gosec // what must be refused
+	if err := os.Chmod(open.key, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
