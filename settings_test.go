@@ -85,7 +85,7 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind minute network output page required-at " +
+	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
 		"reason refused saved sell show source to version what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := allSettings((&process{}).newRoot())
 	for _, command := range everyCommand((&process{}).newRoot()) {
