@@ -33,6 +33,9 @@ function fitted(reference) {
   for (const block of reference.querySelectorAll("pre")) {
     block.tabIndex = 0;
   }
+  for (const link of reference.querySelectorAll("button a[href]")) {
+    link.removeAttribute("href"); // a link within a button: the button does the same, address included
+  }
 }
 
 (async () => {
