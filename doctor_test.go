@@ -165,3 +165,21 @@ func TestK7_DoctorRehearses(t *testing.T) {
 		t.Errorf("days %s", got)
 	}
 }
+
+// TestDoctor_Network wants the host of each source to be reached where it can be, without a page of it being asked for, and a missing
+// contact to be told.
+func TestDoctor_Network(t *testing.T) {
+	t.Parallel()
+	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
+	if code := p.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	text := p.output()
+	reached := strings.Count(text, " is reached")
+	if reached < 20 || strings.Contains(text, "is not reached") || !strings.Contains(text, "www.bancentral.gov.do:443 is reached") {
+		t.Errorf("%d hosts are reached:\n%s", reached, text)
+	}
+	if !strings.Contains(text, "--collect-contact") {
+		t.Errorf("the missing contact is not told:\n%s", text)
+	}
+}
