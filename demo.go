@@ -169,7 +169,8 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	}
 	began := p.clock()
 	today := engine.DateOf(began)
-	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-demoDays))+1, today-1))
+	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
+	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-demoDays))+1, newest))
 	if err != nil {
 		return err
 	}

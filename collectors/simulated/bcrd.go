@@ -183,7 +183,7 @@ func bcrdOthers(v *view) document {
 func bcrdWorkbook(v *view, sheets []sheet) document {
 	modified := v.Now
 	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
-		modified = localDay(l.Date).Add(historyHour * time.Hour)
+		modified = localDay(l.Date).Add(HistoryHour * time.Hour)
 	}
 	return document{contentType: contentWorkbook, body: workbook(sheets), modified: modified}
 }

@@ -23,7 +23,7 @@ const (
 	silenceEvery = 60 * 24 * time.Hour
 	silenceMin   = 27 * time.Hour     // longer than a source is believed without a word, so that its rates go stale
 	silenceSpan  = 24 * time.Hour     // added to it at most
-	historyHour  = 17                 // the hour of a day's publication, and of the reference rate
+	HistoryHour  = 17                 // in Santo Domingo: of a day's publication in History, and of the reference rate
 	daysKept     = 420                // of the reference: what its workbooks go back
 	daysBefore   = 40                 // business days of the reference that lie before the market's own beginning
 	marketStream = 0x7461736172642131 // which of the generator's streams a seed chooses from
@@ -145,7 +145,7 @@ func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	defer m.mu.Unlock()
 	var all []engine.Refresh
 	for day := from; day <= to; day++ {
-		m.move(day.Start().Add(historyHour*time.Hour), weekday(day) != time.Sunday)
+		m.move(day.Start().Add(HistoryHour*time.Hour), weekday(day) != time.Sunday)
 		all = append(all, m.publication()...)
 	}
 	return all
@@ -270,7 +270,7 @@ func (q *price) set() {
 
 // lastBusinessDay is the newest day from Monday to Friday whose reference rate is out at an instant.
 func lastBusinessDay(at time.Time) engine.Date {
-	day := engine.DateOf(at.Add(-historyHour * time.Hour))
+	day := engine.DateOf(at.Add(-HistoryHour * time.Hour))
 	for weekend(day) {
 		day = day.AddDays(-1)
 	}
