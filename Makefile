@@ -13,6 +13,7 @@ BENCH     ?= .
 BENCHFLAGS ?=
 FAULTS    ?=
 PKG       ?=
+PAGES     ?=
 VERSION   ?=
 # The Go release that hands out is built with: another one gives other bytes. The Dockerfile names it too.
 RELEASE_GO := go1.26.8
@@ -109,6 +110,11 @@ mutants: ## small faults planted in PKG (wal, quota, auth, decimal, time) that n
 .PHONY: contract
 contract: build ## the OpenAPI document and the collection of a demo, read by other people's programs; wants Node.js
 	@.ci/contract/check
+
+.PHONY: pages-test
+pages-test: build ## the pages in a real browser: sign-up, accessibility, policy; PAGES=sign-up picks by name; wants Node.js
+	@.ci/debian browser
+	@.ci/browser/check "$(PAGES)"
 
 .PHONY: licences
 licences: ## the licence of each module that is linked; fails on an unknown or copyleft one

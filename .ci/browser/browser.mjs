@@ -1,0 +1,89 @@
+// The browser and its visitors. Each visitor is somebody else: a profile of its own, an address of its own (the node believes the
+// X-Forwarded-For of this machine), and nothing that happens to them goes unseen.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { chromium } from "playwright-core";
+import { base } from "./node.mjs";
+
+export const sizes = { desktop: { width: 1280, height: 900 }, phone: { width: 360, height: 780 } };
+const patience = 30_000; // milliseconds, for whatever a page does
+let browser;
+let visitors = 0;
+
+export async function start() {
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+}
+export const stop = () => browser?.close();
+
+// visit lets somebody in, and fails when anything went wrong on the way, whatever look is about. Options:
+//   language   "es" or "en": at gives paths of pages in it, and t their words
+//   script     false turns JavaScript off
+//   size       one of sizes; dark: the reader prefers it
+//   zone       the time zone
+//   service    another node than base
+export async function visit(options, look) {
+  const { language = "es", script = true, size = sizes.desktop, dark = false, zone = "America/Santo_Domingo", service = base } = options;
+  visitors++;
+  const address = `10.0.${visitors >> 8}.${visitors & 255}`;
+  const context = await browser.newContext({
+    baseURL: service, locale: language === "es" ? "es-DO" : "en-US", timezoneId: zone, javaScriptEnabled: script,
+    viewport: size, colorScheme: dark ? "dark" : "light", extraHTTPHeaders: { "X-Forwarded-For": address },
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const visitor = { context, address, service, script, faults: [], requested: [], t: texts(language), at: paths(language) };
+  context.setDefaultTimeout(patience);
+  await watch(visitor);
+  try {
+    visitor.page = await context.newPage();
+    await look(visitor);
+    assert.deepEqual(visitor.faults, [], "what happened on the way");
+  } finally {
+    await context.close();
+  }
+}
+
+// watch writes down what no page may do. Chromium tells of each breach of the policy in the console, without JavaScript too.
+async function watch({ context, service, faults, requested }) {
+  await context.exposeBinding("breachOfPolicy", (_, text) => faults.push(`policy: ${text}`));
+  await context.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (e) => globalThis.breachOfPolicy(`${e.effectiveDirective} ${e.blockedURI}`));
+  });
+  context.on("console", (message) => {
+    // What the server refuses is seen below, and what it answers to a visitor is what tests ask for.
+    if (/^Failed to load resource: the server responded with a status of/.test(message.text())) return;
+    if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
+  });
+  context.on("weberror", (error) => faults.push(`script: ${error.error()}`));
+  context.on("request", (request) => {
+    requested.push(request.url());
+    if (!request.url().startsWith(service + "/") && !request.url().startsWith("data:")) faults.push(`elsewhere: ${request.url()}`);
+  });
+  context.on("response", (response) => {
+    if (response.status() >= 400 && !response.request().isNavigationRequest()) faults.push(`refused: ${response.url()}: ${response.status()}`);
+  });
+  context.on("requestfailed", (request) => {
+    const why = request.failure()?.errorText;
+    if (why !== "net::ERR_ABORTED") faults.push(`no answer: ${request.url()}: ${why}`); // aborted: the visitor went on before it came
+  });
+}
+
+// forgive takes the faults that a test has brought about off the list; it fails when there are none.
+export function forgive({ faults }, pattern) {
+  const others = faults.filter((fault) => !pattern.test(fault));
+  assert.ok(others.length < faults.length, `${pattern} is missing in ${JSON.stringify(faults)}`);
+  faults.splice(0, faults.length, ...others);
+}
+
+// paths gives the path of a page, named by its Spanish one, in a language.
+const paths = (language) => (page) => (language === "es" ? page : `/en${page}`.replace(/^\/en\/(?=$|[?#])/, "/en"));
+
+// texts gives the words of the pages by their keys, as the program has them; values take the places of %d and %s.
+function texts(language) {
+  const read = (folder) => JSON.parse(readFileSync(path.join(process.env.PROJECT, "httpapi/pages", folder, `words.${language}.json`)));
+  const words = { ...read("public"), ...read("docs/files"), ...read("account/files"), ...read("frame") };
+  return (key, ...values) => {
+    assert.ok(words[key], `there is no text ${key} in ${language}`);
+    return words[key].replace(/%[ds]/g, () => values.shift());
+  };
+}

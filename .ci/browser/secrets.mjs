@@ -1,0 +1,71 @@
+// Where a key must not be: in an address, in the browser's storage, in a page after the first view.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { visit } from "./browser.mjs";
+import { codeFor } from "./node.mjs";
+import { makeKey, signIn } from "./signup.mjs";
+
+// traces are the places where a visitor's browser has a secret.
+async function traces(v, secret) {
+  const stored = await v.page.evaluate(async () => {
+    const all = (storage) => Array.from({ length: storage.length }, (_, i) => `${storage.key(i)}=${storage.getItem(storage.key(i))}`).join();
+    return {
+      localStorage: all(localStorage), sessionStorage: all(sessionStorage), cookie: document.cookie, name: window.name,
+      databases: JSON.stringify(await indexedDB.databases()), caches: JSON.stringify(await caches.keys()), history: JSON.stringify(history.state),
+    };
+  });
+  const places = {
+    ...stored, page: await v.page.content(), cookies: JSON.stringify(await v.context.cookies()), address: v.page.url(),
+    requests: v.requested.join("\n"),
+  };
+  return Object.keys(places).filter((place) => places[place].includes(secret)).sort();
+}
+
+test("secrets: a key is in the page that makes it, and nowhere else before or after", () => visit({}, async (v) => {
+  await signIn(v, "secret@example.com");
+  const secret = await makeKey(v, "server");
+  assert.deepEqual(await traces(v, secret), ["page"]);
+  await v.page.getByRole("button", { name: v.t("made.copy"), exact: true }).click();
+  await v.page.getByRole("link", { name: v.t("made.back") }).click();
+  for (const path of ["/account", "/", "/docs", "/terms"]) {
+    await v.page.goto(v.at(path));
+    assert.deepEqual(await traces(v, secret), [], path);
+  }
+  const hint = secret.slice(-4);
+  await v.page.goto(v.at("/account"));
+  assert.ok((await v.page.content()).includes(hint), "the account tells keys apart by their last characters");
+}));
+
+test("secrets, control: a key that was put anywhere is found", () => visit({}, async (v) => {
+  const secret = "planted0123456789";
+  await v.page.goto(`/?currency=USD&amount=${secret}`); // shown again beside its field
+  await v.page.evaluate((text) => {
+    localStorage.setItem("key", text);
+    sessionStorage.setItem("key", text);
+    document.cookie = `key=${text}`;
+    window.name = text;
+    history.replaceState({ text }, "");
+    return Promise.all([caches.open(text), new Promise((done) => { indexedDB.open(text).onsuccess = done; })]);
+  }, secret);
+  assert.deepEqual(await traces(v, secret),
+    ["address", "caches", "cookie", "cookies", "databases", "history", "localStorage", "name", "page", "requests", "sessionStorage"]);
+}));
+
+test("secrets: the session and the code are out of reach of scripts, and in no address", () => visit({}, async (v) => {
+  const email = "code@example.com";
+  await v.page.goto("/account");
+  await v.page.getByLabel(v.t("welcome.email")).fill(email);
+  await v.page.getByRole("button", { name: v.t("welcome.send") }).click();
+  const code = await codeFor(email);
+  await v.page.getByLabel(v.t("code.code")).fill(code);
+  await v.page.getByRole("button", { name: v.t("code.enter") }).click();
+  await v.page.locator("#usage").waitFor();
+  const cookies = (await v.context.cookies()).filter((cookie) => cookie.name === "tasard_session");
+  assert.ok(cookies.length > 0);
+  for (const cookie of cookies) {
+    assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, "Strict"]);
+    assert.match(cookie.path, /^(\/en)?\/account$/);
+    assert.deepEqual(await traces(v, cookie.value), ["cookies"]);
+  }
+  assert.deepEqual(await traces(v, code), []);
+}));
