@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,7 +130,7 @@ func checkMetrics(t *testing.T, data string) {
 		t.Errorf("Prometheus finds fault with it: %v, %v", problems, err)
 	}
 	for line := range strings.Lines(string(all)) {
-		if !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "tasard_") && !strings.HasPrefix(line, "go_") {
+		if !regexp.MustCompile("^(# |tasard_|go_|process_)").MatchString(line) {
 			t.Errorf("not ours: %s", line)
 		}
 	}
