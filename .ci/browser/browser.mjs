@@ -12,7 +12,7 @@ let browser;
 let visitors = 0;
 
 export async function start() {
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 }
 export const stop = () => browser?.close();
 

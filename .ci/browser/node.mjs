@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import PostalMime from "postal-mime";
 import { SMTPServer } from "smtp-server";
 
-const patience = 30_000; // milliseconds, for a start or a letter
+const patience = 120_000; // milliseconds, for a start or a letter
 const program = path.join(process.env.PROJECT, "tasard");
 const run = promisify(execFile);
 const running = new Set();

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visit } from "./browser.mjs";
-import { codeFor } from "./node.mjs";
-import { makeKey, signIn } from "./signup.mjs";
+import { askCode, enter, makeKey, signIn } from "./signup.mjs";
 
 // traces are the places where a visitor's browser has a secret.
 async function traces(v, secret) {
@@ -52,13 +51,8 @@ test("secrets, control: a key that was put anywhere is found", () => visit({}, a
 }));
 
 test("secrets: the session and the code are out of reach of scripts, and in no address", () => visit({}, async (v) => {
-  const email = "code@example.com";
-  await v.page.goto("/account");
-  await v.page.getByLabel(v.t("welcome.email")).fill(email);
-  await v.page.getByRole("button", { name: v.t("welcome.send") }).click();
-  const code = await codeFor(email);
-  await v.page.getByLabel(v.t("code.code")).fill(code);
-  await v.page.getByRole("button", { name: v.t("code.enter") }).click();
+  const code = await askCode(v, "code@example.com");
+  await enter(v, code);
   await v.page.locator("#usage").waitFor();
   const cookies = (await v.context.cookies()).filter((cookie) => cookie.name === "tasard_session");
   assert.ok(cookies.length > 0);

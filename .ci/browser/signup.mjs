@@ -11,7 +11,7 @@ const press = (v, key) => v.page.getByRole("button", { name: v.t(key) }).click()
 const sees = (v, text) => v.page.getByText(text).first().waitFor();
 
 // askCode goes from the start to where the code is typed.
-async function askCode(v, email) {
+export async function askCode(v, email) {
   await v.page.goto(v.at("/account"));
   await v.page.getByLabel(v.t("welcome.email")).fill(email);
   await press(v, "welcome.send");
@@ -19,7 +19,7 @@ async function askCode(v, email) {
   return codeFor(email);
 }
 
-async function enter(v, code) {
+export async function enter(v, code) {
   await v.page.getByLabel(v.t("code.code")).fill(code);
   await press(v, "code.enter");
 }
