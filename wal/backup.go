@@ -75,6 +75,21 @@ func contentsOf(segments []segment, snapshots []snapshot, end position) contents
 	return c
 }
 
+// pin is what of the log must stay while something is copied. The oldest segment may end with the snapshot: it was the last one with a
+// frame when that was chosen.
+type pin struct {
+	snapshot uint64 // sequence, 0 without one
+	first    uint64 // frame with which the oldest segment begins
+}
+
+func (c *contents) pin() pin {
+	p := pin{c.base(), c.end.frame}
+	if len(c.segments) > 0 {
+		p.first = c.segments[0].start.frame
+	}
+	return p
+}
+
 // base is the sequence of the snapshot, 0 without one.
 func (c *contents) base() uint64 {
 	if c.snapshot == nil {
@@ -120,7 +135,7 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	defer l.unpin(c.base())
+	defer l.unpin(&c)
 	info, err := c.copyTo(w, &o)
 	if err != nil {
 		return info, fmt.Errorf("back up the log: %w", err)
@@ -137,14 +152,14 @@ func (l *Log) pin() (contents, error) {
 		return contents{}, ErrClosed
 	}
 	c := contentsOf(l.segments, l.snapshots, l.next)
-	l.pins = append(l.pins, c.base())
+	l.pins = append(l.pins, c.pin())
 	return c, nil
 }
 
-func (l *Log) unpin(base uint64) {
+func (l *Log) unpin(c *contents) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Index(l.pins, base)
+	at := slices.Index(l.pins, c.pin())
 	l.pins = slices.Delete(l.pins, at, at+1)
 }
 
@@ -152,7 +167,7 @@ func (l *Log) unpin(base uint64) {
 func (l *Log) pinned(sequence uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Contains(l.pins, sequence)
+	return slices.ContainsFunc(l.pins, func(p pin) bool { return p.snapshot == sequence })
 }
 
 // Backup is Log.Backup of a directory on which no process works; it changes nothing there. A torn tail is left out. Errors beside

@@ -230,6 +230,26 @@ func TestBackup_HoldsUpNobody(t *testing.T) {
 	mustClose(t, l)
 }
 
+// TestBackup_AtAnEmptySegment begins a copy when the log has just begun a new segment: the one before is copied although nothing follows
+// the snapshot yet, and stays when something does.
+func TestBackup_AtAnEmptySegment(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	for l.segments[len(l.segments)-1].bytes > 0 {
+		mustAppend(t, l, 1)
+	}
+	mustSnapshot(t, l, l.Last())
+	c, err := l.pin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outgrow(t, l)
+	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
+		t.Error(err)
+	}
+	l.unpin(&c)
+	mustClose(t, l)
+}
+
 // TestBackup_ControlUnpinned wants the same to fail when what is copied is not held.
 func TestBackup_ControlUnpinned(t *testing.T) {
 	l := grownLog(t, filepath.Join(scratch(t), "log"))
@@ -237,7 +257,7 @@ func TestBackup_ControlUnpinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.unpin(c.base())
+	l.unpin(&c)
 	outgrow(t, l)
 	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a copy of files that nobody holds: %v", err)

@@ -226,12 +226,13 @@ func (l *Log) droppable(seq uint64) int {
 	if whole < snapshotsKept {
 		return 0
 	}
-	for _, pin := range l.pins {
-		seq = min(seq, pin+1)
+	oldest := l.next.frame // that is being copied
+	for _, p := range l.pins {
+		oldest = min(oldest, p.first)
 	}
 	// The last segment with a frame stays: it holds the chain that the next frame continues.
 	n := 0
-	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= seq {
+	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= seq && l.segments[n].start.frame < oldest {
 		n++
 	}
 	return n

@@ -96,7 +96,7 @@
 // # Backups
 //
 // A backup is the newest whole snapshot and every frame behind it that was durable at one moment. Log.Backup
-// takes it from a log in use: it pins the snapshot, so that neither retire nor DropBefore removes what is
+// takes it from a log in use: it pins the snapshot and what follows, so that neither retire nor DropBefore removes what is
 // still to be read, and copies segments up to their last frame of that moment. All goes through the same
 // scan as at Open, so damage is never copied. What comes out is a tar of a whole directory:
 //

@@ -36,8 +36,8 @@ type Log struct {
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []uint64 // sequences of snapshots that are being copied, with all that follows them
-	cause     error    // the first failed disk operation
+	pins      []pin // what is being copied
+	cause     error // the first failed disk operation
 	closed    bool
 	done      Stats // what was appended since Open; sizes are not kept there
 }
