@@ -24,7 +24,7 @@ import (
 
 const (
 	demoSource      = "demo-" // what ids of the demo market's sources begin with
-	demoDays        = 365     // of history
+	demoDaysMax     = 365     // of history
 	demoStepDefault = 5 * time.Second
 	demoStepMin     = time.Second
 	demoStepMax     = time.Hour
@@ -38,6 +38,7 @@ type demoOptions struct {
 	log            logOptions
 	seed           uint64
 	step           time.Duration
+	days           int // of history
 	faults         []wishedFault
 	market         *simulated.Market
 }
@@ -49,7 +50,7 @@ type wishedFault struct {
 }
 
 func (p *process) newDemo() *cobra.Command {
-	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault}
+	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
 	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, demo: true}
 	o.accounts = defaultAccounts()
 	o.accounts.limits, o.accounts.mail, o.accounts.keyPrefix = false, mailLog, engine.KeyPrefixTest
@@ -78,6 +79,7 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 	addLimits(cmd, &o.accounts)
 	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
 	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
+	flags.Var(countValue(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
 	markSettings(flags)
 	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
 	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
@@ -170,7 +172,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	began := p.clock()
 	today := engine.DateOf(began)
 	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
-	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-demoDays))+1, newest))
+	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
 	if err != nil {
 		return err
 	}
@@ -180,7 +182,7 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 		return err
 	}
 	say(p.stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		grouped(s.node.rates()), demoDays, grouped(taken+s.collection.accepted()), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+		grouped(s.node.rates()), o.days, grouped(taken+s.collection.accepted()), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
 	if err := printBest(p.stdout, s.node); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func startDemo(t *testing.T) (*program, string) {
 	t.Helper()
 	temp := t.TempDir()
-	p := startWith(t, "now", []string{"TMPDIR=" + temp}, "demo", "--listen", "127.0.0.1:0").listening()
+	p := startWith(t, "now", []string{"TMPDIR=" + temp, fewDays}, "demo", "--listen", "127.0.0.1:0").listening()
 	p.await("Ctrl-C stops it.")
 	return p, temp
 }
@@ -58,7 +58,7 @@ func TestDemo_NobodyReads(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "demo", "--listen", "127.0.0.1:0", "--log-format", "text")
-	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp)
+	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp, fewDays)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()

@@ -16,8 +16,11 @@ import (
 // startDemoWith begins a demo whose temporary files are the test's.
 func startDemoWith(t *testing.T, args ...string) *program {
 	t.Helper()
-	return startWith(t, "now", []string{"TMPDIR=" + t.TempDir()}, args...)
+	return startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, args...)
 }
+
+// fewDays of history are made up much sooner than a year, which TestDemo_LinesToTry has.
+const fewDays = "TASARD_DAYS=20"
 
 // TestDemo_LinesToTry does what the demo tells people to try. The variable that names the directory of a node does not name the demo's.
 func TestDemo_LinesToTry(t *testing.T) {
@@ -142,7 +145,7 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	for range 2 {
-		p := start(t, "now", "demo", "--listen", "127.0.0.1:0", "--data", data).listening()
+		p := startWith(t, "now", []string{fewDays}, "demo", "--listen", "127.0.0.1:0", "--data", data).listening()
 		p.await("Ctrl-C stops it.")
 		if code := p.signal(os.Interrupt); code != exitDone {
 			t.Fatalf("exit code %d:\n%s", code, p.output())
