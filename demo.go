@@ -344,7 +344,7 @@ func tryLines(program, url, socket string) string {
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
   curl '%[1]s/v1/rates/history?currency=USD&institution=popular'
   %[3]s sources list --admin-socket %[2]s
-Get a key (the login code is printed here, not sent; README.md has the rest):
+Pages: %[1]s/ and %[1]s/docs; keys are made at %[1]s/account, or so (the login code is printed here, not sent):
   curl -H 'Content-Type: application/json' -d '{"email":"ana@example.com"}' %[1]s/v1/account/codes
 `, url, socket, program)
 }

@@ -34,6 +34,19 @@ func ClientPrefix(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
+// LoggedNetwork is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one; "unknown" for the zero address.
+func LoggedNetwork(addr netip.Addr) string {
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil || !addr.IsValid() {
+		return "unknown"
+	}
+	return network.String()
+}
+
 func (t clients) at(addr netip.Addr) *client {
 	prefix := ClientPrefix(addr)
 	c := t[prefix]

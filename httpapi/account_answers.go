@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -131,20 +130,7 @@ func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refu
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
 		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(refused)),
-		slog.String("network", networkOf(s.clientAddress(ctx))))
-}
-
-// networkOf is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one.
-func networkOf(addr netip.Addr) string {
-	bits := 48
-	if addr.Is4() {
-		bits = 24
-	}
-	network, err := addr.Prefix(bits)
-	if err != nil || !addr.IsValid() {
-		return "unknown"
-	}
-	return network.String()
+		slog.String("network", engine.LoggedNetwork(s.clientAddress(ctx))))
 }
 
 // codeOf is the code of an error of the rules, "" for another.

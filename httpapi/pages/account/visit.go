@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"unicode"
@@ -140,18 +139,5 @@ func (v *visit) log(operation string, status int, refused engine.Code) {
 	}
 	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
 		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
-		slog.String("code", string(refused)), slog.String("network", networkOf(v.r.Address)))
-}
-
-// networkOf is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one.
-func networkOf(addr netip.Addr) string {
-	bits := 48
-	if addr.Is4() {
-		bits = 24
-	}
-	network, err := addr.Prefix(bits)
-	if err != nil || !addr.IsValid() {
-		return "unknown"
-	}
-	return network.String()
+		slog.String("code", string(refused)), slog.String("network", engine.LoggedNetwork(v.r.Address)))
 }
