@@ -67,16 +67,16 @@ race: ## every test, race detector on, in random order
 
 # The race detector makes sweeps ten times slower, so under it they take samples.
 .PHONY: whole
-whole: ## the sweeps that the race detector samples, whole: each byte, each bit, a million conversions
-	$(GO) test -shuffle=on -timeout 5m ./engine ./wal ./actors ./collectors/...
-	$(GO) test -shuffle=on -timeout 5m -run 'TestW1|TestExport_RoundTrip|TestImport_' .
+whole: ## the tests that do less under the race detector, whole: each byte, each bit, a million conversions
+	$(GO) test ./.ci/whole
+	$(GO) run ./.ci/whole .
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	.ci/fuzz $(FUZZTIME)
 
 .PHONY: test-faults
-test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
+test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 55 minutes; FAULTS=W1 picks by name
 	@.ci/debian faults
 	@.ci/faults $(FAULTS)
 

@@ -22,7 +22,7 @@ type adminOptions struct {
 func (p *process) newAdmin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
-		Short: "Look after a running node: accounts, held values, manual rates, required keys",
+		Short: "Look after a running node: accounts, held values, manual rates, required keys, its cluster",
 		Long: `admin speaks to a running node through the Unix socket in its data directory, or at --admin-socket. Only the user that
 runs the node, and root, can open it. Every change is written down with the instant and the name of who made it: the
 user at the other end of the socket, as the operating system knows it, behind the name that --by gives.
@@ -35,7 +35,7 @@ Tables are for people; --json is for programs.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.newAdminAccounts(), p.newAdminQuarantine(), p.newAdminRates(), p.newAdminRequired())
+	cmd.AddCommand(p.newAdminAccounts(), p.newAdminQuarantine(), p.newAdminRates(), p.newAdminRequired(), p.newAdminCluster())
 	return cmd
 }
 

@@ -206,19 +206,52 @@ func (w whileAlive) Read(p []byte) (int, error) {
 	return w.Reader.Read(p)
 }
 
+// A node that starts or stops holds the directory and answers nobody for a moment.
+const (
+	lockPatience = 3 * time.Second
+	lockLook     = 50 * time.Millisecond
+)
+
 // copyOut takes the backup from the running node, or from the directory when no node answers.
-func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) (err error) {
+func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
 	node := newAdminNode(cmp.Or(o.socket, filepath.Join(o.data, adminSocketName)), "tasard serve")
-	copied, err := node.copy(ctx)
-	if err == nil {
-		defer func() { err = errors.Join(err, copied.close()) }()
-		taken.from = "of the running node"
-		taken.info, err = wal.PackBackup(copied, out, taken.survey.Visitor())
-		return copied.explain(err)
+	patience := time.NewTimer(lockPatience)
+	defer patience.Stop()
+	look := time.NewTicker(lockLook)
+	defer look.Stop()
+	for {
+		err := p.copyNode(ctx, node, out, taken)
+		if errors.Is(err, errNoNode) && o.data != "" {
+			err = p.copyDirectory(ctx, o, out, taken)
+		}
+		if !errors.Is(err, wal.ErrLocked) {
+			return err
+		}
+		select {
+		case <-look.C: // before it is locked nothing is written
+		case <-ctx.Done():
+			return errNoBackup
+		case <-patience.C:
+			return fail(exitBusy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket", o.data, node.socket)
+		}
 	}
-	if !errors.Is(err, errNoNode) || o.data == "" {
+}
+
+// errNoBackup is the end of a backup that was interrupted.
+var errNoBackup = fail(exitInterrupted, "interrupted; no backup was made")
+
+func (p *process) copyNode(ctx context.Context, node *adminNode, out io.Writer, taken *takenBackup) (err error) {
+	copied, err := node.copy(ctx)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, copied.close()) }()
+	taken.from = "of the running node"
+	taken.info, err = wal.PackBackup(copied, out, taken.survey.Visitor())
+	return copied.explain(err)
+}
+
+func (p *process) copyDirectory(ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
 	if err := needLog(o.data); err != nil {
 		return err
 	}
@@ -231,15 +264,12 @@ func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, 
 		Clock: p.clock, Program: buildVersion(), Visit: taken.survey.Visitor(),
 		Pace: func(int) error {
 			if ctx.Err() != nil {
-				return fail(exitInterrupted, "interrupted; no backup was made")
+				return errNoBackup
 			}
 			return nil
 		},
 	})
-	switch {
-	case errors.Is(err, wal.ErrLocked):
-		return fail(exitBusy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket", o.data, node.socket)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	return file.Close()

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/wal"
 )
 
 // backedUp is a node with a few rates, and the arguments that back it up.
@@ -196,6 +198,27 @@ func TestRestore_OldBackup(t *testing.T) {
 	told := mustRun(t, "restore", "--from", to, "--data", t.TempDir())
 	if !strings.Contains(told, "taken     2026-06-30T") || !strings.Contains(told, " ago\n") || !strings.Contains(told, "revoked since are valid again") {
 		t.Errorf("it says %q", told)
+	}
+}
+
+// TestBackup_WaitsForWhoStops: a node that starts or stops holds the directory and answers nobody; a backup that meets it is made a moment
+// later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
+func TestBackup_WaitsForWhoStops(t *testing.T) {
+	t.Parallel()
+	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
+	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	time.AfterFunc(4*lockLook, func() { closed <- log.Close() })
+	got := run(t, nil, nil, "backup", "--data", data, "--to", to)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if got.code != exitDone || len(readFile(t, to)) == 0 {
+		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 }
 

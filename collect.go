@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -121,6 +122,11 @@ func userAgent(version, contact string) string {
 type collection struct {
 	fresh func(*source.Set) *collecting
 	now   atomic.Pointer[collecting]
+
+	mu      sync.Mutex
+	ctx     context.Context // of start, nil before it
+	resting bool            // another node of the cluster collects
+	running bool
 }
 
 // collecting is a collector with the definitions that it goes by.
@@ -162,18 +168,53 @@ func (p *process) newCollecting(n *node, set *source.Set, o *collectOptions, dir
 // present is what collects at the moment.
 func (c *collection) present() *collecting { return c.now.Load() }
 
-// start collects until stop. The node must be ready: what it has heard is not asked for again.
-func (c *collection) start(ctx context.Context) { c.present().start(ctx) }
+// start collects until stop, or while it is this node's turn. The node must be ready: what it has heard is not asked for again.
+func (c *collection) start(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ctx = ctx
+	c.goOn()
+}
 
 // stop ends what is under way and waits for it: nothing reaches the node afterwards.
-func (c *collection) stop() { c.present().stop() }
+func (c *collection) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ctx, c.running = nil, false
+	c.present().stop()
+}
 
 // replace goes on with other definitions. What is under way is asked for again; how sources were until now is forgotten.
-// Whoever started the collection calls it.
-func (c *collection) replace(ctx context.Context, set *source.Set) {
-	c.stop()
+func (c *collection) replace(set *source.Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renew(set)
+	c.goOn()
+}
+
+// turn tells whether it is this node that collects. When it is not any more, nothing is under way afterwards.
+func (c *collection) turn(own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resting = !own; c.resting && c.running {
+		c.renew(c.present().set)
+	}
+	c.goOn()
+}
+
+// renew puts a collector that asks nobody yet in the place of the present one.
+func (c *collection) renew(set *source.Set) {
+	c.present().stop()
 	c.now.Store(c.fresh(set))
-	c.start(ctx)
+	c.running = false
+}
+
+// goOn starts the present collector if it is to collect now.
+func (c *collection) goOn() {
+	if c.ctx != nil && !c.resting && !c.running {
+		c.running = true
+		c.present().start(c.ctx)
+	}
 }
 
 // doneBy tells what the log of a node has of each source: asked once, when collecting begins.

@@ -85,7 +85,7 @@ func (p *process) checkServe(ctx context.Context, o *serveOptions) error {
 	credentials := p.variable(credentialsVariable)
 	set, setErr := openSet(o.node.sources)
 	catalogue, catalogueErr := openCatalogue(o.node.catalogue)
-	problems := []error{setErr, catalogueErr}
+	problems := []error{setErr, catalogueErr, p.checkCluster(&o.cluster, o.node.data)}
 	if setErr == nil && catalogueErr == nil {
 		_, err := withSources(catalogue, set)
 		problems = append(problems, err)

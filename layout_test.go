@@ -31,12 +31,13 @@ type folder struct {
 // a new folder is a decision and not an accident. The root has the name ".".
 func layout() map[string]folder {
 	return map[string]folder{
-		".": {ours: []string{"engine", "wal", "actors", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
+		".": {ours: []string{"engine", "wal", "actors", "actors/cluster", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
 			"collectors/simulated", "httpapi/contract", "httpapi/pages", "httpapi/pages/account", "httpapi/pages/docs", "httpapi/client", "httpapi/mcp",
 			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
 		"engine":          {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
 		"wal":             {never: []string{"net", "net/http"}},
 		"actors":          {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
+		"actors/cluster":  {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
 		"actors/mail":     {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
 		"httpapi":         {ours: []string{"engine"}},
 		"httpapi/apitest": {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
@@ -84,6 +85,9 @@ func ownedLibraries() map[string][]string {
 		"github.com/wneessen/go-mail":             {"actors/mail"},
 		"github.com/spf13/cobra":                  {"."},
 		"github.com/coreos/go-systemd/v22":        {"."}, // how a service manager is told
+		"github.com/nats-io/nats-server/v2":       {"actors/cluster"},
+		"github.com/nats-io/nats.go":              {"actors/cluster"},
+		"go.uber.org/automaxprocs":                {"."},
 		"github.com/spf13/pflag":                  {"."},
 		"github.com/BurntSushi/toml":              {"."},
 		"github.com/modelcontextprotocol/go-sdk":  {"httpapi/mcp"},

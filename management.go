@@ -55,6 +55,7 @@ type management struct {
 	health    watched          // nil: nobody can tell
 	front     measured         // the same
 	system    stocked          // the same
+	cluster   standing         // nil: the node is alone
 	allowance engine.Allowance // of accounts without their own
 	mail      string           // how letters leave the node
 	clock     func() time.Time

@@ -25,6 +25,7 @@ const (
 	restorePath  = accountPath + "/restore"
 	limitPath    = accountPath + "/limit"
 	requiredPath = "/keys-required"
+	clusterPath  = "/cluster"
 )
 
 const (
@@ -86,6 +87,7 @@ func (m *management) routes() http.Handler {
 		mux.HandleFunc("GET "+readyzPath, m.readiness)
 	}
 	mux.HandleFunc("GET "+backupPath, m.backup)
+	mux.HandleFunc("GET "+clusterPath, answering(m.showCluster))
 	profileRoutes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuseAdmin(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})

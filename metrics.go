@@ -63,6 +63,9 @@ func (m *management) registry() *prometheus.Registry {
 	if m.system != nil {
 		registry.MustRegister(newNodeMetrics(m.system), newLogMetrics(m.system))
 	}
+	if m.cluster != nil {
+		registry.MustRegister(newClusterMetrics(m.cluster))
+	}
 	return registry
 }
 

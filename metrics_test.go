@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -82,10 +83,24 @@ func (stillHealth) mail() *mail.Stats {
 	return &mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Overflown: 53, Failures: 54}
 }
 
+// stillCluster is a cluster of three nodes of which one is gone.
+type stillCluster struct{}
+
+func (stillCluster) Status() cluster.Status {
+	return cluster.Status{
+		Cluster: "rates", Standing: actors.Standing{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
+		Nodes: []cluster.NodeStatus{
+			{Name: "node-1", Node: 1, Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
+			{Name: "node-2", Node: 2, Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
+			{Name: "node-3", Address: "10.0.0.3:6222", Member: true, Lag: 63},
+		},
+	}
+}
+
 // watchedManagement is a management listener with something of everything to tell.
 func watchedManagement() *management {
 	m := managementOf(&stillNode{})
-	m.health, m.front, m.system = stillHealth{}, stillFront{}, stillSystem{}
+	m.health, m.front, m.system, m.cluster = stillHealth{}, stillFront{}, stillSystem{}, stillCluster{}
 	return m
 }
 

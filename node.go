@@ -76,15 +76,21 @@ func (p *process) startNode(o nodeOptions, catalogue *engine.Catalogue, log *slo
 func (p *process) startNodeWith(c actors.Config) (*node, error) {
 	c.Rules, c.Clock, c.Random = engine.DefaultRules(), p.clock, p.random
 	system, err := actors.Open(c)
-	switch {
-	case errors.Is(err, wal.ErrLocked):
-		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
-	case (cannotWrite(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
-		return nil, fail(exitCannotWrite, "the data directory can't be created or written: %w; name another one with --data", err)
-	case err != nil:
-		return nil, logError(c.Dir, err)
+	if err != nil {
+		return nil, directoryError(c.Dir, err)
 	}
 	return &node{system, c.Catalogue}, nil
+}
+
+// directoryError gives an error of opening a data directory its exit code.
+func directoryError(directory string, err error) error {
+	switch {
+	case errors.Is(err, wal.ErrLocked):
+		return fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", directory)
+	case (cannotWrite(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
+		return fail(exitCannotWrite, "the data directory can't be created or written: %w; name another one with --data", err)
+	}
+	return logError(directory, err)
 }
 
 // openNode opens the data directory and waits until its log is replayed.

@@ -201,7 +201,7 @@ func TestPackaging_Dashboard(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process"}; !slices.Equal(rows, want) {
+	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process", "Cluster"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
 	// What others say better, or what only a person asks for.

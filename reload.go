@@ -72,7 +72,7 @@ func (r *reload) once(ctx context.Context) {
 		r.service.post.smtp.SetPassword(*found.password)
 	}
 	if found.set != nil {
-		r.service.collection.replace(ctx, found.set)
+		r.service.collection.replace(found.set)
 	}
 	if len(found.changes) == 0 {
 		found.changes = []string{"nothing has changed"}

@@ -88,6 +88,7 @@ func addServe(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().Var(spanValue(&o.front.drainDelay, 0, drainDelayMax), "drain-delay",
 		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
 	addNode(cmd, &o.node)
+	addCluster(cmd, &o.cluster)
 	addLog(cmd, &o.log)
 	addWatch(cmd, &o.front)
 	addAccounts(cmd, &o.accounts)
@@ -111,6 +112,9 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	wanted, release := hangUps()
 	defer release()
 	log := p.logger(o.log)
+	if err := p.checkCluster(&o.cluster, o.node.data); err != nil {
+		return err
+	}
 	known, err := openKnown(o.node)
 	if err != nil {
 		return err
@@ -166,7 +170,7 @@ func (p *process) runNode(ctx context.Context, s *service, o *runOptions, log *s
 	if found.AmbiguousTail {
 		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
-	s.collection.start(ctx)
+	defer s.beginToCollect(ctx, log)()
 	s.notifier.ready(s.status())
 	if o.file != nil {
 		if err := p.takeInBeside(ctx, s, o.file, log); err != nil {
@@ -175,6 +179,26 @@ func (p *process) runNode(ctx context.Context, s *service, o *runOptions, log *s
 	}
 	again := reload{o.serveOptions, p.variable(credentialsVariable), s, s.notifier, log}
 	return again.serve(ctx, o.wanted)
+}
+
+// beginToCollect starts collecting: always, or in turn with the other nodes. end waits until the turn is given up.
+func (s *service) beginToCollect(ctx context.Context, log *slog.Logger) (end func()) {
+	if s.cluster == nil {
+		s.collection.start(ctx)
+		return func() {}
+	}
+	s.collection.turn(false)
+	s.collection.start(ctx)
+	turns, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.collectInTurn(turns, log)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.

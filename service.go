@@ -11,11 +11,13 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
 )
 
 // service is a node that answers: callers over HTTP, its operator over a socket.
 type service struct {
 	node       *node
+	cluster    *cluster.Cluster // nil: the node is alone
 	front      *front
 	management *management
 	exposition *exposition // nil: no listener for Prometheus
@@ -30,6 +32,7 @@ type service struct {
 // serviceOptions say what a service is made of.
 type serviceOptions struct {
 	node     nodeOptions
+	cluster  clusterOptions
 	front    frontOptions
 	accounts accountOptions
 	collect  collectOptions
@@ -57,16 +60,13 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 			err = errors.Join(err, metrics.Close())
 		}
 	}()
-	node, err := p.startNodeWith(actors.Config{
-		Dir: o.node.data, Catalogue: known.catalogue, Logger: log,
-		Terms: o.accounts.terms(), LimitsOff: !o.accounts.limits, KeyPrefix: o.accounts.keyPrefix, Mailer: post.letters,
-	})
+	node, joined, err := p.startAmong(ctx, o, known, post, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	socket, err := listenAdmin(ctx, o.accounts.socket(o.node.data))
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), node.close())
+		return nil, errors.Join(err, listener.Close(), node.close(), leaveCluster(joined))
 	}
 	collection := p.newCollection(node, known.set, &o.collect, o.node.sources, log)
 	management := &management{
@@ -77,10 +77,30 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	health := &health{node.system, post, collection}
 	front := p.startFront(node, listener, o.front, certificate, health, log)
 	management.health, management.front, management.system = &wholeHealth{health, front.server}, front.server, node.system
+	if joined != nil {
+		management.cluster = joined
+	}
 	management.start(socket)
 	return &service{
-		node, front, management, management.expose(metrics), post, collection, certificate, o.front.drainDelay, p.newNotifier(node, log),
+		node, joined, front, management, management.expose(metrics), post, collection, certificate, o.front.drainDelay, p.newNotifier(node, log),
 	}, nil
+}
+
+// startAmong opens the data directory, as that of one node of several where there are others.
+func (p *process) startAmong(ctx context.Context, o *serviceOptions, known known, post *post, log *slog.Logger) (*node, *cluster.Cluster, error) {
+	c := actors.Config{
+		Dir: o.node.data, Catalogue: known.catalogue, Logger: log,
+		Terms: o.accounts.terms(), LimitsOff: !o.accounts.limits, KeyPrefix: o.accounts.keyPrefix, Mailer: post.letters,
+	}
+	joined, err := p.joinCluster(ctx, &o.cluster, &c)
+	if err != nil {
+		return nil, nil, err
+	}
+	node, err := p.startNodeWith(c)
+	if err != nil {
+		return nil, nil, errors.Join(err, leaveCluster(joined))
+	}
+	return node, joined, nil
 }
 
 // await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
@@ -122,7 +142,8 @@ func (s *service) stop(ctx context.Context) error {
 	s.front.server.Drain()
 	s.linger()
 	s.collection.stop()
-	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.exposition.stop(ctx), s.node.close())
+	s.handOver(ctx)
+	err := errors.Join(s.front.stop(ctx), s.management.stop(ctx), s.exposition.stop(ctx), s.node.close(), leaveCluster(s.cluster))
 	s.post.close(ctx)
 	s.notifier.end()
 	return err

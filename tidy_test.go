@@ -28,10 +28,14 @@ const (
 func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/breath.go":             "Breath.End, by whoever took breath",
+		"actors/cluster/crew.go":       "crew.wait, in Cluster.Close",
+		"actors/cluster/server.go":     "embedded.stop, in Cluster.Close",
+		"actors/follower.go":           "follower.end, in System.Close",
 		"actors/mail/mailer.go":        "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
 		"actors/postman.go":            "postman.end, in System.Close",
 		"actors/relief.go":             "relief.stop, at the end of System.Close",
+		"httpapi/sleepers.go":          "sleepers.wait, in Server.Shutdown: each ends with its connection",
 		"httpapi/rounds.go":            "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":             "replayer.run: waits for the goroutine that applies",
 		"actors/snapshot.go":           "keeper.stop, in System.Close",

@@ -2,8 +2,6 @@ package actors
 
 import (
 	"errors"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -58,8 +56,10 @@ type accountActor struct {
 	account *engine.Account
 	terms   engine.Terms
 	clock   *steadyClock
+	quorum  quorum
 	outbox  *outbox // of the shard
 	limits  accountLimits
+	heard   uint64 // letters about other nodes' records
 
 	parked  []*admission // wait for the lease that is in flight
 	leasing bool         // a lease is in flight
@@ -89,6 +89,10 @@ func (a *accountActor) receive(l letter) {
 		a.change(m)
 	case *kept:
 		a.kept(m)
+	case *foreignAccount:
+		a.foreign(m)
+	case *rest:
+		a.rest()
 	case *portion:
 		m.hand(a.account)
 	case *returning:
@@ -143,6 +147,9 @@ func (a *accountActor) park(m *admission, now engine.Moment) {
 	case a.stopped != nil:
 		m.settle(a.stopped)
 		return
+	case a.quorum.lost():
+		m.settle(readOnly(errNoMajority))
+		return
 	case len(a.parked) >= a.limits.parked:
 		m.settle(errOverflow)
 		return
@@ -175,7 +182,7 @@ func (a *accountActor) lease(key engine.Digest, now engine.Moment, waiting int) 
 		return
 	}
 	a.leasing, a.pressed = true, waiting > 0
-	a.outbox.post(wish{account: a.id, event: event, record: record}, a.pressed)
+	a.outbox.post(wish{account: a.id, event: event, record: record, heard: a.heard}, a.pressed)
 }
 
 // press has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
@@ -189,6 +196,14 @@ func (a *accountActor) press() {
 // leased goes on after a lease has become durable, or not.
 func (a *accountActor) leased(m *kept) {
 	a.leasing = false
+	switch {
+	case m.err == errConflict && !a.leaving:
+		a.account.LeaseLost()
+		a.serve()
+		return
+	case m.err == errConflict:
+		m.err = errStopped
+	}
 	if m.err != nil {
 		a.account.LeaseLost()
 		a.settleParked(m.err)
@@ -258,110 +273,12 @@ func (a *accountActor) idle(now engine.Moment) bool {
 	return !a.leasing && a.flight == nil && len(a.parked) == 0 && len(a.waiting) == 0 && a.account.Idle(now)
 }
 
-// change queues a change and starts it when nothing else is under way.
-func (a *accountActor) change(m *change) {
-	switch {
-	case a.leaving:
-		m.settle(errStopped)
-		return
-	case a.stopped != nil:
-		m.settle(a.stopped)
-		return
-	case len(a.waiting) >= a.limits.changes:
-		m.settle(errOverflow)
-		return
-	}
-	a.waiting = append(a.waiting, m)
-	a.next()
-}
-
-// next decides waiting changes until there is something to write.
-func (a *accountActor) next() {
-	for a.flight == nil && len(a.waiting) > 0 {
-		m := a.waiting[0]
-		a.waiting = a.waiting[1:]
-		if m.abandoned() {
-			m.settle(errExpired)
-			continue
-		}
-		event, record, err := a.decide(m.query)
-		if err != nil || event == nil {
-			m.reply(struct{}{}, err)
-			continue
-		}
-		a.flight = m
-		a.outbox.post(wish{account: a.id, event: event, record: record}, true)
-	}
-}
-
-// decide changes nothing that a panic could leave half done, so one costs only the question.
-func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, record []byte, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			event, err = nil, &engine.Error{
-				Code: engine.CodeInternalError, Message: "an internal error",
-				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
-			}
-		}
-	}()
-	event, err = q.decide(a.account, a.clock.now())
-	if err != nil || event == nil {
-		return nil, nil, err
-	}
-	if record, err = encodeEvent(event); err != nil {
-		a.lost(event)
-		return nil, nil, err
-	}
-	return event, record, nil
-}
-
-// lost takes back what deciding an event has noted.
-func (a *accountActor) lost(event engine.AccountEvent) {
-	if _, key := event.(*engine.KeyCreated); key {
-		a.account.KeyLost()
-	}
-}
-
-// kept makes a durable event true and goes on with what waited for it.
-func (a *accountActor) kept(m *kept) {
-	switch m.event.(type) {
-	case *engine.Leased:
-		a.leased(m)
-		return
-	case *engine.Returned:
-		if m.err == nil {
-			a.account.Apply(m.event)
-		}
-		return
-	}
-	if m.err == nil {
-		a.account.Apply(m.event)
-	} else {
-		a.lost(m.event)
-	}
-	if a.flight != nil {
-		done := a.flight
-		a.flight = nil
-		done.reply(struct{}{}, asError(m.err))
-	}
-	a.next()
-	a.leave()
-}
-
-// asError keeps a nil *engine.Error from becoming an error that is not nil.
-func asError(err *engine.Error) error {
-	if err == nil {
-		return nil
-	}
-	return err
-}
-
 // leave gives the lease back when the node stops and nothing of the account is in flight any more.
 func (a *accountActor) leave() {
 	if !a.leaving || a.leasing || a.flight != nil {
 		return
 	}
-	w := wish{account: a.id, last: true}
+	w := wish{account: a.id, firm: true, last: true}
 	if a.stopped == nil {
 		if event := a.account.Return(a.clock.now()); event != nil {
 			if record, err := encodeEvent(event); err == nil {

@@ -38,9 +38,7 @@ func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
 	if err != nil {
 		return internal(err)
 	}
-	m := once[codeQuery, engine.Letter](codeQuery{email, code, from})
-	s.tenants.registrar.send(m)
-	letter, err := m.wait(s.config.WriteTimeout)
+	letter, err := put(s, s.tenants.registrar, once[codeQuery, engine.Letter](codeQuery{email, code, from}))
 	if err != nil || letter.To.IsZero() {
 		return err
 	}
@@ -60,9 +58,7 @@ func (s *System) OpenSession(email engine.Email, code string, from netip.Addr) (
 	if err != nil {
 		return engine.Secret{}, time.Time{}, internal(err)
 	}
-	m := once[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from})
-	s.tenants.registrar.send(m)
-	expires, err := m.wait(s.config.WriteTimeout)
+	expires, err := put(s, s.tenants.registrar, once[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from}))
 	if err != nil {
 		return engine.Secret{}, time.Time{}, err
 	}
@@ -75,9 +71,7 @@ func (s *System) CloseSession(token engine.Digest) error {
 		return err
 	}
 	defer s.calls.leave()
-	m := once[signOutQuery, struct{}](signOutQuery{token})
-	s.tenants.registrar.send(m)
-	_, err := m.wait(s.config.WriteTimeout)
+	_, err := put(s, s.tenants.registrar, once[signOutQuery, struct{}](signOutQuery{token}))
 	return err
 }
 
@@ -196,9 +190,7 @@ func (s *System) revokeKey(account uint64, id string) error {
 
 // change has an account decide an event; when it returns without an error the event is durable and true.
 func (s *System) change(account uint64, decide func(*engine.Account, engine.Moment) (engine.AccountEvent, error)) error {
-	m := once[changeQuery, struct{}](changeQuery{account, decide})
-	s.tenants.shards.of(account).send(m)
-	_, err := m.wait(s.config.WriteTimeout)
+	_, err := put(s, s.tenants.shards.of(account), once[changeQuery, struct{}](changeQuery{account, decide}))
 	return err
 }
 

@@ -15,7 +15,7 @@ var errNoCopy = errors.New("this journal can't be copied")
 // Backup writes the state of this moment to w as wal.Log.Backup does: everything that was acknowledged before the call is in it.
 // Questions and changes go on meanwhile. Close waits for it; what should not wait ends it through Pace.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
-	if err := s.enter(); err != nil {
+	if err := s.join(); err != nil {
 		return wal.BackupInfo{}, err
 	}
 	defer s.calls.leave()
@@ -80,18 +80,20 @@ func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
 // Record takes the next record. Those that the snapshot covers are decoded and no more.
 func (s *Survey) Record(sequence uint64, record []byte) (err error) {
 	defer recovered(&err)
-	event, err := s.decoder.decodeEvent(record)
+	events, err := s.decoder.decodeRecord(record, nil)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}
 	if sequence <= s.covered {
 		return nil
 	}
-	switch e := event.(type) {
-	case engine.Event:
-		s.book(e.CurrencyCode()).Apply(e)
-	case *engine.AccountCreated:
-		s.accounts++
+	for _, event := range events {
+		switch e := event.(type) {
+		case engine.Event:
+			s.book(e.CurrencyCode()).Apply(e)
+		case *engine.AccountCreated:
+			s.accounts++
+		}
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ func accountRecord(event engine.AccountEvent) isRecord_Event {
 	case *engine.Leased:
 		r := &RecordLeased{
 			Account: e.Account, Day: int32(e.Day), Count: int64(e.Count), Refunded: int64(e.Refunded), Unspent: int64(e.Unspent),
-			Steady: int64(e.Steady), KeyId: e.KeyID,
+			Steady: int64(e.Steady), KeyId: e.KeyID, Node: uint32(e.Node), Recent: int64(e.Recent),
 		}
 		r.At, r.AtNanos = instant(e.At)
 		return &Record_Leased{r}
 	case *engine.Returned:
 		return &Record_Returned{&RecordReturned{
 			Account: e.Account, Day: int32(e.Day), Unspent: int64(e.Unspent), Recent: int64(e.Recent), Steady: int64(e.Steady),
-			Uses: converted(e.Uses, keyUseRecord),
+			Uses: converted(e.Uses, keyUseRecord), Node: uint32(e.Node),
 		}}
 	case *engine.Suspended:
 		r := &RecordSuspended{Account: e.Account, Reason: e.Reason, By: e.By}
@@ -65,14 +65,14 @@ func (d *decoder) accountEvent(record *Record) any {
 		leased := d.room.newLeased()
 		*leased = engine.Leased{
 			Account: r.Account, Day: d.date(r.Day), Count: d.count(r.Count), Refunded: d.count(r.Refunded), Unspent: d.count(r.Unspent),
-			Steady: d.steady(r.Steady), KeyID: d.own(r.KeyId), At: d.instant(r.At, r.AtNanos),
+			Steady: d.steady(r.Steady), KeyID: d.own(r.KeyId), At: d.instant(r.At, r.AtNanos), Node: d.node(r.Node), Recent: d.count(r.Recent),
 		}
 		return leased
 	case *Record_Returned:
 		r := e.Returned
 		return &engine.Returned{
 			Account: r.Account, Day: d.date(r.Day), Unspent: d.count(r.Unspent), Recent: d.count(r.Recent), Steady: d.steady(r.Steady),
-			Uses: d.keyUses(r.Uses),
+			Uses: d.keyUses(r.Uses), Node: d.node(r.Node),
 		}
 	case *Record_Suspended:
 		r := e.Suspended
@@ -156,6 +156,14 @@ func (d *decoder) count(n int64) int {
 		return 0
 	}
 	return int(n)
+}
+
+func (d *decoder) node(n uint32) engine.NodeID {
+	if n > math.MaxUint16 {
+		d.keep(fmt.Errorf("a node %d", n))
+		return 0
+	}
+	return engine.NodeID(n)
 }
 
 func (d *decoder) allowance(day, minute int64) engine.Allowance {

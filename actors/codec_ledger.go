@@ -21,7 +21,9 @@ func encodeState(s engine.AccountState) *SnapshotAccount {
 			return &SnapshotDay{Day: int32(d.Day), Leased: int64(d.Leased)}
 		}),
 		Leases: converted(s.Leases, func(l *engine.LeaseState) *SnapshotLease {
-			return &SnapshotLease{Steady: int64(l.Steady), Unspent: int64(l.Unspent), Count: int64(l.Count)}
+			return &SnapshotLease{
+				Steady: int64(l.Steady), Unspent: int64(l.Unspent), Count: int64(l.Count), Node: uint32(l.Node), Recent: int64(l.Recent),
+			}
 		}),
 	}
 	r.Created, r.CreatedNanos = instant(s.Record.CreatedAt)
@@ -87,7 +89,10 @@ func (d dormant) aside() bool {
 }
 
 // wake is the account again. One that was not put aside in this process begins to count at a moment.
-func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
+func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) { return d.wakeOn(0, resumed) }
+
+// wakeOn is wake on a node of a cluster.
+func (d dormant) wakeOn(node engine.NodeID, resumed engine.Moment) (*engine.Account, error) {
 	data, rest := d.parts()
 	decoder := &decoder{}
 	state, err := decoder.accountState(data)
@@ -95,6 +100,7 @@ func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 		return nil, err
 	}
 	account := engine.RestoreAccount(state)
+	account.SetNode(node)
 	if len(rest) == 0 {
 		account.Resume(resumed)
 		return account, nil
@@ -105,6 +111,29 @@ func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) {
 	}
 	account.TakeUp(aside)
 	return account, nil
+}
+
+// learn is the account after an event that another process decided, which arrives at a moment. It sleeps on: what is counted from the
+// start of this process is counted when it wakes, so that nothing is lost however soon after the start it happens.
+func (d dormant) learn(event engine.AccountEvent, now engine.Moment) (dormant, error) {
+	data, rest := d.parts()
+	decoder := &decoder{}
+	state, err := decoder.accountState(data)
+	if err != nil {
+		return nil, err
+	}
+	account := engine.RestoreAccount(state)
+	if len(rest) == 0 {
+		account.Learn(event, now)
+		return freeze(account)
+	}
+	aside, err := decoder.aside(rest)
+	if err != nil {
+		return nil, fmt.Errorf("decode account %d: %w", state.Record.ID, err)
+	}
+	account.TakeUp(aside)
+	account.Learn(event, now)
+	return putAside(account)
 }
 
 // accountState reads an account. Its lists are the decoder's own, until the next one is read.
@@ -129,15 +158,31 @@ func (d *decoder) accountState(data []byte) (engine.AccountState, error) {
 		state.Days = append(state.Days, engine.DayState{Day: d.date(day.Day), Leased: d.count(day.Leased)})
 	}
 	for _, lease := range r.Leases {
-		state.Leases = append(state.Leases, engine.LeaseState{
-			Steady: d.steady(lease.Steady), Unspent: d.count(lease.Unspent), Count: d.count(lease.Count),
-		})
+		state.Leases = append(state.Leases, d.lease(lease, state.Leases))
 	}
 	if d.err != nil {
 		return engine.AccountState{}, fmt.Errorf("decode account %d: %w", r.Id, d.err)
 	}
 	d.state = state
 	return state, nil
+}
+
+// lease is a lease behind others: those of a node that is alone come first, then one of each node of a cluster, by number.
+func (d *decoder) lease(r *SnapshotLease, before []engine.LeaseState) engine.LeaseState {
+	lease := engine.LeaseState{
+		Steady: d.steady(r.Steady), Unspent: d.count(r.Unspent), Count: d.count(r.Count), Node: d.node(r.Node), Recent: d.count(r.Recent),
+	}
+	last := engine.NodeID(0)
+	if n := len(before); n > 0 {
+		last = before[n-1].Node
+	}
+	switch {
+	case lease.Node < last || lease.Node == last && last != 0:
+		d.keep(fmt.Errorf("a lease of node %d behind one of node %d", lease.Node, last))
+	case lease.Node == 0 && lease.Recent != 0 || lease.Node != 0 && lease.Unspent != 0:
+		d.keep(fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.Recent, lease.Unspent))
+	}
+	return lease
 }
 
 func (d *decoder) aside(data []byte) (engine.Aside, error) {

@@ -27,7 +27,7 @@ type sleeper struct {
 
 // ofLedger reports that a part is of no book.
 func (p *SnapshotPart) ofLedger() bool {
-	return len(p.Accounts)+len(p.Addresses)+len(p.Sessions) > 0 || p.Registry != nil
+	return len(p.Accounts)+len(p.Addresses)+len(p.Sessions)+len(p.Codes) > 0 || p.Registry != nil
 }
 
 func (d *decoder) ledgerPart(p *SnapshotPart) {
@@ -46,6 +46,9 @@ func (d *decoder) ledgerPart(p *SnapshotPart) {
 			Token: d.digest(r.Token), Account: r.Account, Email: d.email(r.Email),
 			Expires: d.instant(r.Expires, r.ExpiresNanos), Until: d.steady(r.Until),
 		})
+	}
+	for _, r := range p.Codes {
+		d.ledger.registry.Shared = append(d.ledger.registry.Shared, d.code(r))
 	}
 	if r := p.Registry; r != nil {
 		l := &d.ledger

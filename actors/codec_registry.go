@@ -19,6 +19,9 @@ func registryRecord(event engine.RegistryEvent) isRecord_Event {
 	case *engine.CodeIssued:
 		r := &RecordCodeIssued{Email: emailRecord(e.Email), Steady: int64(e.Steady), Mailed: e.Mailed}
 		r.At, r.AtNanos = instant(e.At)
+		if e.Sealed != (engine.CodeSeal{}) {
+			r.Sealed = e.Sealed[:]
+		}
 		return &Record_CodeIssued{r}
 	case *engine.CodeFailed:
 		r := &RecordCodeFailed{Email: emailRecord(e.Email), Steady: int64(e.Steady)}
@@ -36,8 +39,25 @@ func registryRecord(event engine.RegistryEvent) isRecord_Event {
 }
 
 func (d *decoder) codeIssued(r *RecordCodeIssued) *engine.CodeIssued {
-	return &engine.CodeIssued{
+	e := &engine.CodeIssued{
 		Email: d.email(r.Email), At: d.instant(r.At, r.AtNanos), Steady: d.steady(r.Steady), Mailed: r.Mailed,
+	}
+	if len(r.Sealed) > 0 {
+		e.Sealed = engine.CodeSeal(d.digest(r.Sealed))
+	}
+	return e
+}
+
+func codeRecord(c *engine.CodeState) *SnapshotCode {
+	r := &SnapshotCode{Email: emailRecord(c.Email), Seal: c.Seal[:], Until: int64(c.Until), Tries: int64(c.Tries)}
+	r.Expires, r.ExpiresNanos = instant(c.Expires)
+	return r
+}
+
+func (d *decoder) code(r *SnapshotCode) engine.CodeState {
+	return engine.CodeState{
+		Email: d.email(r.Email), Seal: engine.CodeSeal(d.digest(r.Seal)), Expires: d.instant(r.Expires, r.ExpiresNanos),
+		Until: d.steady(r.Until), Tries: d.count(r.Tries),
 	}
 }
 

@@ -28,6 +28,9 @@ type Config struct {
 	Log LogConfig
 	// Journal keeps the records in place of the local log in Dir. The system owns it and closes it.
 	Journal Journal
+	// Seal is the secret by which all nodes of a cluster check login codes, 32 bytes. nil = drawn at the start, for this process alone:
+	// then codes are not in the log.
+	Seal []byte
 
 	// AskTimeout is how long a question waits for its answer. 0 = 5 s. Questions take microseconds; a
 	// short one turns a pause of the machine into errors.

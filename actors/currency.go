@@ -60,6 +60,8 @@ func (c *currencyActor) receive(l letter) {
 		c.committed(m)
 	case *applied:
 		c.applied(m)
+	case *foreignQuotes:
+		c.foreign(m)
 	case *share:
 		c.share(m)
 	case *halt:
@@ -71,7 +73,7 @@ func (c *currencyActor) receive(l letter) {
 // queue would be lost.
 func (c *currencyActor) vital(l letter) bool {
 	switch l.(type) {
-	case *command, *decided, *committed, *applied, *share, *halt:
+	case *command, *decided, *committed, *applied, *foreignQuotes, *share, *halt:
 		return true
 	}
 	return false

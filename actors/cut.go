@@ -160,6 +160,9 @@ func (w *partWriter) registry(r *registryCut) {
 	for sessions := range chunks(rest.Sessions) {
 		w.write(&SnapshotPart{Requires: snapshotVersion, Sessions: converted(sessions, sessionRecord)})
 	}
+	for codes := range chunks(rest.Shared) {
+		w.write(&SnapshotPart{Requires: snapshotVersion, Codes: converted(codes, codeRecord)})
+	}
 	state := &SnapshotRegistry{
 		Wrong: rollingRecord(&rest.Wrong), Codes: rollingRecord(&rest.Codes),
 		Swept: int64(rest.Swept), LastId: rest.LastID, Steady: int64(r.steady),

@@ -10,23 +10,41 @@ import (
 
 // DescribeRecord is a record of the log as one line of JSON, for people: the event's name, then its fields
 // under the names that the API uses, without those that are empty. E-mail addresses are masked, of the
-// digests of keys and sessions only the beginning is shown.
+// digests of keys and sessions only the beginning is shown. A bundle names its node and has its events in a list.
 func DescribeRecord(record []byte) (string, error) {
-	event, err := newDecoder().decodeEvent(record)
+	d := newDecoder()
+	events, err := d.decodeRecord(record, nil)
 	if err != nil {
 		return "", err
 	}
-	var line any
-	if quotes, ok := event.(engine.Event); ok {
-		line = described(quotes)
-	} else {
-		line = describedAccount(event)
+	lines := make([]any, 0, len(events))
+	for _, event := range events {
+		if quotes, ok := event.(engine.Event); ok {
+			lines = append(lines, described(quotes))
+		} else {
+			lines = append(lines, describedAccount(event))
+		}
+	}
+	b, err := d.bundle(record)
+	if err != nil {
+		return "", err
+	}
+	line := any(bundleLine{Event: "bundle", Node: b.node, Records: lines})
+	if !isBundle(record) {
+		line = lines[0]
 	}
 	text, err := json.Marshal(line)
 	if err != nil {
 		return "", fmt.Errorf("describe record: %w", err)
 	}
 	return string(text), nil
+}
+
+// bundleLine is what one node of several has written at once.
+type bundleLine struct {
+	Event   string        `json:"event"`
+	Node    engine.NodeID `json:"node"`
+	Records []any         `json:"records"`
 }
 
 // eventLine is any event; each has some of the fields.

@@ -22,12 +22,14 @@ type accountLine struct {
 	Refunded     int       `json:"refunded,omitempty"`
 	Unspent      int       `json:"unspent,omitempty"`
 	Recent       int       `json:"recent,omitempty"`
+	Node         int       `json:"node,omitempty"` // of a cluster
 	Uses         []useLine `json:"uses,omitempty"`
 	Steady       string    `json:"steady,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
 	DayLimit     int       `json:"dayLimit,omitempty"`
 	MinuteLimit  int       `json:"minuteLimit,omitempty"`
 	Mailed       bool      `json:"mailed,omitempty"`
+	Sealed       bool      `json:"sealed,omitempty"` // the code is in the log, for the other nodes
 	New          bool      `json:"new,omitempty"`
 	Token        string    `json:"token,omitempty"` // beginning of the digest
 	ExpiresAt    string    `json:"expiresAt,omitempty"`
@@ -66,11 +68,11 @@ func describedAccount(event any) accountLine {
 	case *engine.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
-			Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
+			Recent: e.Recent, Node: int(e.Node), Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
 		}
 	case *engine.Returned:
 		return accountLine{
-			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.Recent,
+			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.Recent, Node: int(e.Node),
 			Steady: steadyText(e.Steady), Uses: converted(e.Uses, func(u *engine.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
 		}
 	case *engine.Suspended:
@@ -89,7 +91,8 @@ func describedLogin(event any) accountLine {
 	switch e := event.(type) {
 	case *engine.CodeIssued:
 		return accountLine{
-			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Steady: steadyText(e.Steady), At: instantText(e.At),
+			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != engine.CodeSeal{}, Steady: steadyText(e.Steady),
+			At: instantText(e.At),
 		}
 	case *engine.CodeFailed:
 		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: steadyText(e.Steady), At: instantText(e.At)}

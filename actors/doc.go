@@ -23,7 +23,8 @@
 //	errand                 decides or applies for one currency, then ends; together they leave a processor free
 //	writer                 waits for the disk: appends, and lets go of old records; idle, it looks at space and clock
 //	keeper                 encodes and writes snapshots
-//	sweeper                tells the shards when to put idle accounts aside
+//	sweeper                tells the shards when to put idle accounts aside; in a cluster, when to ask the others for their leases
+//	follower               in a cluster: hands the journal actor the records of all nodes
 //	recover, apply         replay at the start, then end
 //
 // Close waits for all of them. An actor never waits: not for the disk, not for another actor. Only a
@@ -86,6 +87,29 @@
 // got. The journal itself brings the shard the news, between that batch and whatever comes after, so that
 // every cut has the account on both sides or on none.
 //
+// # Several nodes
+//
+// A Journal that is Shared is written by several nodes, and each of them gets all records in one order. What the journal actor gathers is one
+// record there, a bundle (bundle.go), offered for the place behind the last record that was delivered (sharing.go):
+//
+//	owner        decides, and says how many letters about other nodes' records it had taken in
+//	journal      packs what waits into a bundle with a token of its own
+//	writer       Append: offers it for one place
+//	follower     delivered: the record of that place, of whatever node
+//	journal      its own token: committed, in order. Another node's: foreign letters to the owners that it is about; of the offer, what
+//	             was decided by these is void (errConflict), the rest is offered again behind the record
+//	owner        foreign: applies it; conflict: decides the same commands again on the new state, and nobody hears of it
+//
+// So every rule that one owner decides holds on all nodes together: two active keys, five tries of a code, one publication of a slot, a day's
+// quota. A write has one outcome, and the log alone knows it: what Append returns only frees the writer. Everything is applied in the order
+// of the log, own records too, so a cut at a record is the same state on every node. A currency applies between two errands (learn.go);
+// of a shard a conflict goes on to those accounts alone that the record was about (foreign.go); the registrar takes back all that is not
+// durable and rules it again (registrar_foreign.go).
+//
+// The follower waits when 64 records are not applied by all owners, so nothing is ever dropped and no mailbox grows. Leases are of one node
+// (engine.Leased.Node); an account that rests gives them back, so that other nodes get them. Without a majority nothing is decided: changes
+// are refused at the door, and by the journal actor for those who wait for a lease; reads and what is leased go on.
+//
 // # Snapshots
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
@@ -147,6 +171,7 @@
 //     when it is known that nothing was ever published (E4).
 //   - A2: after fail-stop reads go on; every write is answered read_only.
 //   - A3: a write whose outcome a failure left open is an internal error that says so.
+//     In a cluster so is one that had been offered when the majority was lost, for whoever can't wait until it is back.
 //   - A4: calls after Close get data_unavailable and Retry-After 2.
 //   - A5: without a mailer a request for a code is answered data_unavailable. What the mailer's queue refuses
 //     is answered as it says; the pause until the next code passes all the same.
@@ -155,4 +180,6 @@
 //   - A8: a refund that finds a full mailbox is given up: the request stays charged.
 //   - A9: one change of the transition at a time; another one meanwhile is answered overloaded.
 //   - A10: a suspended account can log in and see and revoke its keys; they are refused until it is restored.
+//   - A11: without a majority a change is answered read_only; Close gives up what was offered and waits for no majority.
+//   - A12: a record of another node about a currency that this one lacks stops the node; started again, it has it.
 package actors

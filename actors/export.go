@@ -36,7 +36,7 @@ func (s *System) States() ([]engine.BookState, error) {
 
 // boards are the durable boards of all currencies, cut behind one record of the journal.
 func (s *System) boards() ([]*engine.Board, error) {
-	if err := s.enter(); err != nil {
+	if err := s.join(); err != nil {
 		return nil, err
 	}
 	defer s.calls.leave()

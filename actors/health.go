@@ -26,10 +26,11 @@ type vitals struct {
 	slow     engine.Trouble
 	failing  engine.Trouble // the last snapshot came to nothing
 	late     engine.Trouble
-	waiting  atomic.Int64 // when the oldest write came that waits for the writer, by age; 0 = none
-	underway atomic.Int64 // the same of the batch that the writer has
-	refused  atomic.Int64 // bytes of the newest batch that found no space
-	wanted   atomic.Int64 // bytes for which there must be space before a snapshot that failed is tried again
+	waiting  atomic.Int64  // when the oldest write came that waits for the writer, by age; 0 = none
+	underway atomic.Int64  // the same of the batch that the writer has
+	refused  atomic.Int64  // bytes of the newest batch that found no space
+	sequence atomic.Uint64 // of the newest durable record
+	wanted   atomic.Int64  // bytes for which there must be space before a snapshot that failed is tried again
 }
 
 // newVitals measures by the steady clock where there is one.
@@ -66,6 +67,12 @@ func (v *vitals) ends() {
 	v.underway.Store(0)
 }
 
+// lacks notes that no change can become durable for want of a majority: no disk is slow because of that.
+func (v *vitals) lacks() {
+	v.waiting.Store(0)
+	v.underway.Store(0)
+}
+
 // noteSlow looks at the oldest change that is not on disk.
 func (v *vitals) noteSlow(now time.Time) {
 	oldest := v.underway.Load()
@@ -83,9 +90,25 @@ func (v *vitals) noteSlow(now time.Time) {
 // Conditions is engine.Health. It asks no actor and touches no disk.
 func (s *System) Conditions() []engine.Condition {
 	now := s.vitals.clock()
-	return []engine.Condition{
+	all := []engine.Condition{
 		s.logCondition(), s.dataCondition(), s.vitals.disk(now), s.vitals.snapshot(now), s.tenants.clock.condition(),
 		s.ratesCondition(s.config.Clock()),
+	}
+	if s.shared != nil {
+		all = append(all, clusterCondition(s.shared.Standing()))
+	}
+	return all
+}
+
+// clusterCondition is no_majority while too few nodes reach each other. Only a node that has others tells it.
+func clusterCondition(standing Standing) engine.Condition {
+	if standing.Majority {
+		return engine.Well("cluster")
+	}
+	return engine.Condition{
+		Name: "cluster", State: "no_majority", Since: standing.Since.Round(0).UTC(),
+		Detail: "Too few nodes reach each other: nothing is changed here, keyed requests are refused once their lease is used up, reads go on and " +
+			"may be old. Look at the other nodes and at the network between them.",
 	}
 }
 

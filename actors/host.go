@@ -39,9 +39,15 @@ func (r *ref) send(l letter) {
 
 // stop ends the actor and waits until all its letters are settled.
 func (r *ref) stop() {
-	r.root.Stop(r.pid)
-	<-r.mailbox.finished
+	r.end()
+	r.ended()
 }
+
+// end sends the actor its end.
+func (r *ref) end() { r.root.Stop(r.pid) }
+
+// ended waits until the actor has ended and all its letters are settled.
+func (r *ref) ended() { <-r.mailbox.finished }
 
 // halt tells every actor that changes something that the node has stopped.
 type halt struct {

@@ -39,6 +39,14 @@ func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []
 
 // enter lets a call in that changes something. The caller must leave.
 func (s *System) enter() error {
+	if s.available() == nil && s.tenants.quorum.lost() {
+		return readOnly(errNoMajority)
+	}
+	return s.join()
+}
+
+// join lets a call in that needs the journal. The caller must leave.
+func (s *System) join() error {
 	if err := s.available(); err != nil {
 		return err
 	}
@@ -80,7 +88,7 @@ func (in *intake) round() error {
 	for _, o := range orders {
 		receipt, err := o.command.wait(in.system.config.WriteTimeout)
 		if err != nil {
-			failed = cmp.Or(failed, err)
+			failed = cmp.Or(failed, in.system.undecided(err))
 			continue
 		}
 		in.add(receipt, o.parts)
@@ -145,9 +153,22 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	m := once[engine.Command, engine.Receipt](c)
+	return put(s, owner, once[engine.Command, engine.Receipt](c))
+}
+
+// put asks for a change and waits for it.
+func put[Q, A any](s *System, owner *ref, m *question[Q, A]) (A, error) {
 	owner.send(m)
-	return m.wait(s.config.WriteTimeout)
+	answer, err := m.wait(s.config.WriteTimeout)
+	return answer, s.undecided(err)
+}
+
+// undecided is the answer to who could not wait for a change: without a majority nobody knows whether it is kept.
+func (s *System) undecided(err error) error {
+	if errors.Is(err, errExpired) && s.tenants.quorum.lost() {
+		return errUndecided
+	}
+	return err
 }
 
 // Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is

@@ -61,6 +61,7 @@ type write struct {
 	from    *ref
 	records [][]byte
 	news    []news // told when the records are durable, before from hears of it
+	heard   uint64 // letters about other nodes' records that from had taken in when it decided
 }
 
 // news is what another owner must know of a write: it belongs to every cut behind it, and to none before.
@@ -92,10 +93,11 @@ type journalActor struct {
 	shards   []*ref // of accounts; they and the registrar have one in a whole cut
 	registry *ref
 	snapshot snapshotPlan
+	shared   *sharing // nil: nobody else writes the log
 
 	last    uint64 // sequence of the last durable record
 	waiting []*write
-	flight  []*write // with the writer
+	flight  []*write // with the writer, or offered and not decided by the log
 	busy    bool     // the writer works, on flight or on old segments
 	cause   *engine.Error
 	cuts    []*cutQuestion
@@ -106,10 +108,13 @@ type journalActor struct {
 func (j *journalActor) receive(l letter) {
 	switch m := l.(type) {
 	case *write:
-		j.vitals.comes()
-		j.waiting = append(j.waiting, m) // bounded: one of each owner
+		j.accept(m)
 	case *written:
 		j.written(m)
+	case *delivered:
+		j.delivered(m)
+	case *standing:
+		j.stood()
 	case *dropped:
 		j.dropped(m)
 	case *snapshotted:
@@ -120,10 +125,26 @@ func (j *journalActor) receive(l letter) {
 		j.queueCut(m)
 	case *closing:
 		j.end = m
+	case *leaving:
+		j.shared.leaving = true
+		j.stood()
 	case *halt:
 		j.stop(m.why)
 	}
 	j.advance()
+}
+
+// accept queues a write, unless it is known to be void or without a chance.
+func (j *journalActor) accept(w *write) {
+	switch {
+	case j.shared != nil && j.shared.stale(w):
+		w.from.send(&committed{err: errConflict})
+	case j.shared.refuses():
+		w.from.send(&committed{err: readOnly(errNoMajority)})
+	default:
+		j.vitals.comes()
+		j.waiting = append(j.waiting, w) // bounded: one of each owner
+	}
 }
 
 // cutsMax bounds the callers that wait for a cut while a batch is being written.
@@ -142,13 +163,14 @@ func (j *journalActor) vital(letter) bool { return true }
 // abort answers what waits; what the writer has under way is answered when it comes back.
 func (j *journalActor) abort(why *engine.Error) { j.stop(why) }
 
-// advance starts what can be started, unless the writer works: then it is called again.
+// advance starts what can be started, unless the writer works: then it is called again. Where other nodes write as well, every delivery
+// is a place for a cut, whatever the writer does.
 func (j *journalActor) advance() {
 	switch {
 	case j.cause != nil:
 		j.refuse()
-	case j.busy:
-	case j.snapshot.drop > 0:
+	case j.busy && j.shared == nil:
+	case j.snapshot.drop > 0 && !j.busy:
 		j.busy = true
 		j.writer.take(job{dropBefore: j.snapshot.drop})
 		j.snapshot.drop = 0
@@ -158,6 +180,7 @@ func (j *journalActor) advance() {
 	case len(j.cuts) > 0:
 		j.answerCuts()
 		j.advance()
+	case j.busy || len(j.flight) > 0:
 	case len(j.waiting) > 0:
 		j.append()
 	case j.end != nil && !j.snapshot.running:
@@ -183,24 +206,41 @@ func (j *journalActor) append() {
 	bytes, taken := 0, 0
 	for _, w := range j.waiting {
 		size := batchBytes(w.records)
-		if taken > 0 && (bytes+size > wal.BatchBytesMax || len(records)+len(w.records) > wal.BatchRecordsMax) {
+		if taken > 0 && (bytes+size > batchBytesMax(j.shared != nil) || len(records)+len(w.records) > wal.BatchRecordsMax) {
 			break
 		}
 		records, bytes, taken = append(records, w.records...), bytes+size, taken+1
 	}
 	j.flight = append(j.flight[:0], j.waiting[:taken]...)
 	j.waiting = append(j.waiting[:0], j.waiting[taken:]...)
-	j.busy = true
 	j.vitals.takes(len(j.waiting) == 0)
-	j.snapshot.count(len(records), bytes)
+	if j.shared != nil {
+		j.offer(records)
+		return
+	}
+	j.busy = true
+	j.grows(len(records), bytes)
+	j.writer.take(job{expected: j.last, records: records})
+}
+
+// grows counts what snapshots do not have yet.
+func (j *journalActor) grows(records, bytes int) {
+	j.snapshot.count(records, bytes)
 	if j.snapshot.late() {
 		j.vitals.late.Begin(j.vitals.clock())
 	}
-	j.writer.take(job{expected: j.last, records: records})
 }
 
 // recordOverheadBytes is what a batch needs for each record besides the record.
 const recordOverheadBytes = 4
+
+// batchBytesMax is how large a batch may be, counted as batchBytes does; one that is bundled is a single record.
+func batchBytesMax(bundled bool) int {
+	if bundled {
+		return bundleBytesMax - bundleHeadBytes
+	}
+	return wal.BatchBytesMax
+}
 
 func batchBytes(records [][]byte) int {
 	total := 0
@@ -213,27 +253,37 @@ func batchBytes(records [][]byte) int {
 // written tells the owners how their batch came out.
 func (j *journalActor) written(m *written) {
 	j.busy = false
-	j.vitals.ends()
+	if j.shared != nil {
+		j.offered(m)
+		return
+	}
 	flight := j.flight
 	j.flight = nil
-	answer := outcome(m.err)
 	if m.err == nil {
 		j.last = m.last
-	} else if answer.Code == engine.CodeInternalError {
+		j.vitals.sequence.Store(m.last)
+		j.commit(flight)
+		return
+	}
+	j.vitals.ends()
+	answer := outcome(m.err)
+	if answer.Code == engine.CodeInternalError {
 		j.stop(answer)
 		j.fail(fmt.Errorf("write to the journal: %w", m.err))
 	}
 	for _, w := range flight {
-		if m.err == nil {
-			w.tell()
-		}
 		w.from.send(&committed{err: answer})
 	}
 }
 
-func (w *write) tell() {
-	for _, n := range w.news {
-		n.to.send(n.fact)
+// commit tells the owners that their batch is durable.
+func (j *journalActor) commit(batch []*write) {
+	j.vitals.ends()
+	for _, w := range batch {
+		for _, n := range w.news {
+			n.to.send(n.fact)
+		}
+		w.from.send(&committed{})
 	}
 }
 
@@ -252,10 +302,14 @@ func outcome(err error) *engine.Error {
 	}
 }
 
-// stop ends writing for good. What the writer has under way is answered when it comes back.
+// stop ends writing for good. What the writer has under way is answered when it comes back; what waits for the word of a log that others
+// write too, at once.
 func (j *journalActor) stop(why *engine.Error) {
 	if j.cause == nil {
 		j.cause = readOnly(why)
+	}
+	if j.shared != nil {
+		j.giveUp()
 	}
 	j.refuse()
 }
@@ -271,7 +325,7 @@ func (j *journalActor) refuse() {
 		j.cuts = j.cuts[1:]
 		q.settle(j.cause)
 	}
-	if j.end != nil && !j.busy {
+	if j.end != nil && (!j.busy || j.shared != nil) {
 		j.end.reply(struct{}{}, nil)
 		j.end = nil
 	}

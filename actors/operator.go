@@ -38,7 +38,7 @@ func (s *System) ListAccounts() ([]engine.AccountSummary, error) {
 }
 
 func (s *System) summary(state dormant) (engine.AccountSummary, error) {
-	account, err := state.wake(s.tenants.clock.start())
+	account, err := state.wakeOn(s.tenants.node, s.tenants.clock.start())
 	if err != nil {
 		return engine.AccountSummary{}, err
 	}
@@ -125,7 +125,5 @@ func (s *System) announce(q announcementQuery) (engine.Transition, error) {
 		return engine.Transition{}, err
 	}
 	defer s.calls.leave()
-	m := once[announcementQuery, engine.Transition](q)
-	s.tenants.registrar.send(m)
-	return m.wait(s.config.WriteTimeout)
+	return put(s, s.tenants.registrar, once[announcementQuery, engine.Transition](q))
 }

@@ -219,6 +219,7 @@ type Record struct {
 	//	*Record_SessionClosed
 	//	*Record_Announced
 	//	*Record_AnnouncementWithdrawn
+	//	*Record_Bundle
 	Event         isRecord_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -439,6 +440,15 @@ func (x *Record) GetAnnouncementWithdrawn() *RecordAnnouncementWithdrawn {
 	return nil
 }
 
+func (x *Record) GetBundle() *RecordBundle {
+	if x != nil {
+		if x, ok := x.Event.(*Record_Bundle); ok {
+			return x.Bundle
+		}
+	}
+	return nil
+}
+
 type isRecord_Event interface {
 	isRecord_Event()
 }
@@ -519,6 +529,10 @@ type Record_AnnouncementWithdrawn struct {
 	AnnouncementWithdrawn *RecordAnnouncementWithdrawn `protobuf:"bytes,20,opt,name=announcement_withdrawn,json=announcementWithdrawn,proto3,oneof"`
 }
 
+type Record_Bundle struct {
+	Bundle *RecordBundle `protobuf:"bytes,21,opt,name=bundle,proto3,oneof"`
+}
+
 func (*Record_Refreshed) isRecord_Event() {}
 
 func (*Record_Withdrawn) isRecord_Event() {}
@@ -557,6 +571,70 @@ func (*Record_Announced) isRecord_Event() {}
 
 func (*Record_AnnouncementWithdrawn) isRecord_Event() {}
 
+func (*Record_Bundle) isRecord_Event() {}
+
+// RecordBundle is what one node of a cluster has written at once: in a log that several nodes write each record is one of them. It holds no
+// other bundle.
+type RecordBundle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Token         uint64                 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`    // by which the node knows its own
+	Records       [][]byte               `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"` // each a Record
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordBundle) Reset() {
+	*x = RecordBundle{}
+	mi := &file_actors_record_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordBundle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordBundle) ProtoMessage() {}
+
+func (x *RecordBundle) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordBundle.ProtoReflect.Descriptor instead.
+func (*RecordBundle) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RecordBundle) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *RecordBundle) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *RecordBundle) GetRecords() [][]byte {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
 // RecordRefreshed is engine.Refreshed.
 type RecordRefreshed struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -579,7 +657,7 @@ type RecordRefreshed struct {
 
 func (x *RecordRefreshed) Reset() {
 	*x = RecordRefreshed{}
-	mi := &file_actors_record_proto_msgTypes[1]
+	mi := &file_actors_record_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +669,7 @@ func (x *RecordRefreshed) String() string {
 func (*RecordRefreshed) ProtoMessage() {}
 
 func (x *RecordRefreshed) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[1]
+	mi := &file_actors_record_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +682,7 @@ func (x *RecordRefreshed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRefreshed.ProtoReflect.Descriptor instead.
 func (*RecordRefreshed) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{1}
+	return file_actors_record_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RecordRefreshed) GetCurrency() string {
@@ -718,7 +796,7 @@ type RecordQuoted struct {
 
 func (x *RecordQuoted) Reset() {
 	*x = RecordQuoted{}
-	mi := &file_actors_record_proto_msgTypes[2]
+	mi := &file_actors_record_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +808,7 @@ func (x *RecordQuoted) String() string {
 func (*RecordQuoted) ProtoMessage() {}
 
 func (x *RecordQuoted) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[2]
+	mi := &file_actors_record_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +821,7 @@ func (x *RecordQuoted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuoted.ProtoReflect.Descriptor instead.
 func (*RecordQuoted) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{2}
+	return file_actors_record_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RecordQuoted) GetInstitution() string {
@@ -850,7 +928,7 @@ type RecordHeld struct {
 
 func (x *RecordHeld) Reset() {
 	*x = RecordHeld{}
-	mi := &file_actors_record_proto_msgTypes[3]
+	mi := &file_actors_record_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +940,7 @@ func (x *RecordHeld) String() string {
 func (*RecordHeld) ProtoMessage() {}
 
 func (x *RecordHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[3]
+	mi := &file_actors_record_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +953,7 @@ func (x *RecordHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordHeld.ProtoReflect.Descriptor instead.
 func (*RecordHeld) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{3}
+	return file_actors_record_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RecordHeld) GetId() uint64 {
@@ -1021,7 +1099,7 @@ type RecordWithdrawn struct {
 
 func (x *RecordWithdrawn) Reset() {
 	*x = RecordWithdrawn{}
-	mi := &file_actors_record_proto_msgTypes[4]
+	mi := &file_actors_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1111,7 @@ func (x *RecordWithdrawn) String() string {
 func (*RecordWithdrawn) ProtoMessage() {}
 
 func (x *RecordWithdrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[4]
+	mi := &file_actors_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1124,7 @@ func (x *RecordWithdrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordWithdrawn.ProtoReflect.Descriptor instead.
 func (*RecordWithdrawn) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{4}
+	return file_actors_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RecordWithdrawn) GetCurrency() string {
@@ -1126,7 +1204,7 @@ type RecordReleased struct {
 
 func (x *RecordReleased) Reset() {
 	*x = RecordReleased{}
-	mi := &file_actors_record_proto_msgTypes[5]
+	mi := &file_actors_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1216,7 @@ func (x *RecordReleased) String() string {
 func (*RecordReleased) ProtoMessage() {}
 
 func (x *RecordReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[5]
+	mi := &file_actors_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1229,7 @@ func (x *RecordReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReleased.ProtoReflect.Descriptor instead.
 func (*RecordReleased) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{5}
+	return file_actors_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RecordReleased) GetCurrency() string {
@@ -1252,7 +1330,7 @@ type RecordRejected struct {
 
 func (x *RecordRejected) Reset() {
 	*x = RecordRejected{}
-	mi := &file_actors_record_proto_msgTypes[6]
+	mi := &file_actors_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1342,7 @@ func (x *RecordRejected) String() string {
 func (*RecordRejected) ProtoMessage() {}
 
 func (x *RecordRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[6]
+	mi := &file_actors_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1355,7 @@ func (x *RecordRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRejected.ProtoReflect.Descriptor instead.
 func (*RecordRejected) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{6}
+	return file_actors_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecordRejected) GetCurrency() string {
@@ -1326,7 +1404,7 @@ type RecordEmail struct {
 
 func (x *RecordEmail) Reset() {
 	*x = RecordEmail{}
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1416,7 @@ func (x *RecordEmail) String() string {
 func (*RecordEmail) ProtoMessage() {}
 
 func (x *RecordEmail) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[7]
+	mi := &file_actors_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1429,7 @@ func (x *RecordEmail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordEmail.ProtoReflect.Descriptor instead.
 func (*RecordEmail) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{7}
+	return file_actors_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RecordEmail) GetDigest() []byte {
@@ -1381,7 +1459,7 @@ type RecordAccountCreated struct {
 
 func (x *RecordAccountCreated) Reset() {
 	*x = RecordAccountCreated{}
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1471,7 @@ func (x *RecordAccountCreated) String() string {
 func (*RecordAccountCreated) ProtoMessage() {}
 
 func (x *RecordAccountCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[8]
+	mi := &file_actors_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1484,7 @@ func (x *RecordAccountCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAccountCreated.ProtoReflect.Descriptor instead.
 func (*RecordAccountCreated) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{8}
+	return file_actors_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RecordAccountCreated) GetAccount() uint64 {
@@ -1456,7 +1534,7 @@ type RecordKey struct {
 
 func (x *RecordKey) Reset() {
 	*x = RecordKey{}
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1546,7 @@ func (x *RecordKey) String() string {
 func (*RecordKey) ProtoMessage() {}
 
 func (x *RecordKey) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[9]
+	mi := &file_actors_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1559,7 @@ func (x *RecordKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKey.ProtoReflect.Descriptor instead.
 func (*RecordKey) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{9}
+	return file_actors_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RecordKey) GetId() string {
@@ -1565,7 +1643,7 @@ type RecordKeyCreated struct {
 
 func (x *RecordKeyCreated) Reset() {
 	*x = RecordKeyCreated{}
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1655,7 @@ func (x *RecordKeyCreated) String() string {
 func (*RecordKeyCreated) ProtoMessage() {}
 
 func (x *RecordKeyCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[10]
+	mi := &file_actors_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1668,7 @@ func (x *RecordKeyCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyCreated.ProtoReflect.Descriptor instead.
 func (*RecordKeyCreated) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{10}
+	return file_actors_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RecordKeyCreated) GetAccount() uint64 {
@@ -1621,7 +1699,7 @@ type RecordKeyRevoked struct {
 
 func (x *RecordKeyRevoked) Reset() {
 	*x = RecordKeyRevoked{}
-	mi := &file_actors_record_proto_msgTypes[11]
+	mi := &file_actors_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1711,7 @@ func (x *RecordKeyRevoked) String() string {
 func (*RecordKeyRevoked) ProtoMessage() {}
 
 func (x *RecordKeyRevoked) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[11]
+	mi := &file_actors_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1724,7 @@ func (x *RecordKeyRevoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyRevoked.ProtoReflect.Descriptor instead.
 func (*RecordKeyRevoked) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{11}
+	return file_actors_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RecordKeyRevoked) GetAccount() uint64 {
@@ -1696,13 +1774,15 @@ type RecordLeased struct {
 	KeyId         string                 `protobuf:"bytes,7,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	At            int64                  `protobuf:"varint,8,opt,name=at,proto3" json:"at,omitempty"`
 	AtNanos       uint32                 `protobuf:"varint,9,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
+	Node          uint32                 `protobuf:"varint,10,opt,name=node,proto3" json:"node,omitempty"`     // of a cluster; 0 = the only one
+	Recent        int64                  `protobuf:"varint,11,opt,name=recent,proto3" json:"recent,omitempty"` // of a cluster alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordLeased) Reset() {
 	*x = RecordLeased{}
-	mi := &file_actors_record_proto_msgTypes[12]
+	mi := &file_actors_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1794,7 @@ func (x *RecordLeased) String() string {
 func (*RecordLeased) ProtoMessage() {}
 
 func (x *RecordLeased) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[12]
+	mi := &file_actors_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1807,7 @@ func (x *RecordLeased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordLeased.ProtoReflect.Descriptor instead.
 func (*RecordLeased) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{12}
+	return file_actors_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordLeased) GetAccount() uint64 {
@@ -1793,6 +1873,20 @@ func (x *RecordLeased) GetAtNanos() uint32 {
 	return 0
 }
 
+func (x *RecordLeased) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *RecordLeased) GetRecent() int64 {
+	if x != nil {
+		return x.Recent
+	}
+	return 0
+}
+
 // RecordReturned is engine.Returned.
 type RecordReturned struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1802,13 +1896,14 @@ type RecordReturned struct {
 	Recent        int64                  `protobuf:"varint,4,opt,name=recent,proto3" json:"recent,omitempty"`
 	Steady        int64                  `protobuf:"varint,5,opt,name=steady,proto3" json:"steady,omitempty"`
 	Uses          []*RecordKeyUse        `protobuf:"bytes,6,rep,name=uses,proto3" json:"uses,omitempty"`
+	Node          uint32                 `protobuf:"varint,7,opt,name=node,proto3" json:"node,omitempty"` // of a cluster; 0 = the only one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordReturned) Reset() {
 	*x = RecordReturned{}
-	mi := &file_actors_record_proto_msgTypes[13]
+	mi := &file_actors_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1915,7 @@ func (x *RecordReturned) String() string {
 func (*RecordReturned) ProtoMessage() {}
 
 func (x *RecordReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[13]
+	mi := &file_actors_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1928,7 @@ func (x *RecordReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReturned.ProtoReflect.Descriptor instead.
 func (*RecordReturned) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{13}
+	return file_actors_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RecordReturned) GetAccount() uint64 {
@@ -1878,6 +1973,13 @@ func (x *RecordReturned) GetUses() []*RecordKeyUse {
 	return nil
 }
 
+func (x *RecordReturned) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
 // RecordKeyUse is engine.KeyUse.
 type RecordKeyUse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1890,7 +1992,7 @@ type RecordKeyUse struct {
 
 func (x *RecordKeyUse) Reset() {
 	*x = RecordKeyUse{}
-	mi := &file_actors_record_proto_msgTypes[14]
+	mi := &file_actors_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +2004,7 @@ func (x *RecordKeyUse) String() string {
 func (*RecordKeyUse) ProtoMessage() {}
 
 func (x *RecordKeyUse) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[14]
+	mi := &file_actors_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +2017,7 @@ func (x *RecordKeyUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordKeyUse.ProtoReflect.Descriptor instead.
 func (*RecordKeyUse) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{14}
+	return file_actors_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecordKeyUse) GetKeyId() string {
@@ -1953,7 +2055,7 @@ type RecordSuspended struct {
 
 func (x *RecordSuspended) Reset() {
 	*x = RecordSuspended{}
-	mi := &file_actors_record_proto_msgTypes[15]
+	mi := &file_actors_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2067,7 @@ func (x *RecordSuspended) String() string {
 func (*RecordSuspended) ProtoMessage() {}
 
 func (x *RecordSuspended) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[15]
+	mi := &file_actors_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2080,7 @@ func (x *RecordSuspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSuspended.ProtoReflect.Descriptor instead.
 func (*RecordSuspended) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{15}
+	return file_actors_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecordSuspended) GetAccount() uint64 {
@@ -2029,7 +2131,7 @@ type RecordRestored struct {
 
 func (x *RecordRestored) Reset() {
 	*x = RecordRestored{}
-	mi := &file_actors_record_proto_msgTypes[16]
+	mi := &file_actors_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2143,7 @@ func (x *RecordRestored) String() string {
 func (*RecordRestored) ProtoMessage() {}
 
 func (x *RecordRestored) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[16]
+	mi := &file_actors_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2156,7 @@ func (x *RecordRestored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRestored.ProtoReflect.Descriptor instead.
 func (*RecordRestored) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{16}
+	return file_actors_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RecordRestored) GetAccount() uint64 {
@@ -2100,7 +2202,7 @@ type RecordAllowanceSet struct {
 
 func (x *RecordAllowanceSet) Reset() {
 	*x = RecordAllowanceSet{}
-	mi := &file_actors_record_proto_msgTypes[17]
+	mi := &file_actors_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2214,7 @@ func (x *RecordAllowanceSet) String() string {
 func (*RecordAllowanceSet) ProtoMessage() {}
 
 func (x *RecordAllowanceSet) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[17]
+	mi := &file_actors_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2227,7 @@ func (x *RecordAllowanceSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAllowanceSet.ProtoReflect.Descriptor instead.
 func (*RecordAllowanceSet) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{17}
+	return file_actors_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecordAllowanceSet) GetAccount() uint64 {
@@ -2178,13 +2280,14 @@ type RecordCodeIssued struct {
 	AtNanos       uint32                 `protobuf:"varint,3,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"`
 	Steady        int64                  `protobuf:"varint,4,opt,name=steady,proto3" json:"steady,omitempty"`
 	Mailed        bool                   `protobuf:"varint,5,opt,name=mailed,proto3" json:"mailed,omitempty"`
+	Sealed        []byte                 `protobuf:"bytes,6,opt,name=sealed,proto3" json:"sealed,omitempty"` // the code as only the nodes of a cluster can check it; absent where there is one node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordCodeIssued) Reset() {
 	*x = RecordCodeIssued{}
-	mi := &file_actors_record_proto_msgTypes[18]
+	mi := &file_actors_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2299,7 @@ func (x *RecordCodeIssued) String() string {
 func (*RecordCodeIssued) ProtoMessage() {}
 
 func (x *RecordCodeIssued) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[18]
+	mi := &file_actors_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2312,7 @@ func (x *RecordCodeIssued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeIssued.ProtoReflect.Descriptor instead.
 func (*RecordCodeIssued) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{18}
+	return file_actors_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordCodeIssued) GetEmail() *RecordEmail {
@@ -2247,6 +2350,13 @@ func (x *RecordCodeIssued) GetMailed() bool {
 	return false
 }
 
+func (x *RecordCodeIssued) GetSealed() []byte {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
 // RecordCodeFailed is engine.CodeFailed.
 type RecordCodeFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2260,7 +2370,7 @@ type RecordCodeFailed struct {
 
 func (x *RecordCodeFailed) Reset() {
 	*x = RecordCodeFailed{}
-	mi := &file_actors_record_proto_msgTypes[19]
+	mi := &file_actors_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2382,7 @@ func (x *RecordCodeFailed) String() string {
 func (*RecordCodeFailed) ProtoMessage() {}
 
 func (x *RecordCodeFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[19]
+	mi := &file_actors_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2395,7 @@ func (x *RecordCodeFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeFailed.ProtoReflect.Descriptor instead.
 func (*RecordCodeFailed) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{19}
+	return file_actors_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordCodeFailed) GetEmail() *RecordEmail {
@@ -2329,7 +2439,7 @@ type RecordCodeRefused struct {
 
 func (x *RecordCodeRefused) Reset() {
 	*x = RecordCodeRefused{}
-	mi := &file_actors_record_proto_msgTypes[20]
+	mi := &file_actors_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2451,7 @@ func (x *RecordCodeRefused) String() string {
 func (*RecordCodeRefused) ProtoMessage() {}
 
 func (x *RecordCodeRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[20]
+	mi := &file_actors_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2464,7 @@ func (x *RecordCodeRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordCodeRefused.ProtoReflect.Descriptor instead.
 func (*RecordCodeRefused) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{20}
+	return file_actors_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordCodeRefused) GetEmail() *RecordEmail {
@@ -2396,7 +2506,7 @@ type RecordSessionOpened struct {
 
 func (x *RecordSessionOpened) Reset() {
 	*x = RecordSessionOpened{}
-	mi := &file_actors_record_proto_msgTypes[21]
+	mi := &file_actors_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2518,7 @@ func (x *RecordSessionOpened) String() string {
 func (*RecordSessionOpened) ProtoMessage() {}
 
 func (x *RecordSessionOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[21]
+	mi := &file_actors_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2531,7 @@ func (x *RecordSessionOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSessionOpened.ProtoReflect.Descriptor instead.
 func (*RecordSessionOpened) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{21}
+	return file_actors_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordSessionOpened) GetAccount() uint64 {
@@ -2497,7 +2607,7 @@ type RecordSessionClosed struct {
 
 func (x *RecordSessionClosed) Reset() {
 	*x = RecordSessionClosed{}
-	mi := &file_actors_record_proto_msgTypes[22]
+	mi := &file_actors_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +2619,7 @@ func (x *RecordSessionClosed) String() string {
 func (*RecordSessionClosed) ProtoMessage() {}
 
 func (x *RecordSessionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[22]
+	mi := &file_actors_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +2632,7 @@ func (x *RecordSessionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordSessionClosed.ProtoReflect.Descriptor instead.
 func (*RecordSessionClosed) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{22}
+	return file_actors_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordSessionClosed) GetToken() []byte {
@@ -2546,7 +2656,7 @@ type RecordAnnounced struct {
 
 func (x *RecordAnnounced) Reset() {
 	*x = RecordAnnounced{}
-	mi := &file_actors_record_proto_msgTypes[23]
+	mi := &file_actors_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2668,7 @@ func (x *RecordAnnounced) String() string {
 func (*RecordAnnounced) ProtoMessage() {}
 
 func (x *RecordAnnounced) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[23]
+	mi := &file_actors_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2681,7 @@ func (x *RecordAnnounced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAnnounced.ProtoReflect.Descriptor instead.
 func (*RecordAnnounced) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{23}
+	return file_actors_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecordAnnounced) GetAt() int64 {
@@ -2621,7 +2731,7 @@ type RecordAnnouncementWithdrawn struct {
 
 func (x *RecordAnnouncementWithdrawn) Reset() {
 	*x = RecordAnnouncementWithdrawn{}
-	mi := &file_actors_record_proto_msgTypes[24]
+	mi := &file_actors_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2743,7 @@ func (x *RecordAnnouncementWithdrawn) String() string {
 func (*RecordAnnouncementWithdrawn) ProtoMessage() {}
 
 func (x *RecordAnnouncementWithdrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[24]
+	mi := &file_actors_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2756,7 @@ func (x *RecordAnnouncementWithdrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAnnouncementWithdrawn.ProtoReflect.Descriptor instead.
 func (*RecordAnnouncementWithdrawn) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{24}
+	return file_actors_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RecordAnnouncementWithdrawn) GetAt() int64 {
@@ -2689,13 +2799,14 @@ type SnapshotPart struct {
 	Sessions      []*SnapshotSession     `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"` // in the order of their opening
 	Registry      *SnapshotRegistry      `protobuf:"bytes,13,opt,name=registry,proto3" json:"registry,omitempty"`
 	Slots         []*SnapshotSlot        `protobuf:"bytes,14,rep,name=slots,proto3" json:"slots,omitempty"`
+	Codes         []*SnapshotCode        `protobuf:"bytes,15,rep,name=codes,proto3" json:"codes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotPart) Reset() {
 	*x = SnapshotPart{}
-	mi := &file_actors_record_proto_msgTypes[25]
+	mi := &file_actors_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2818,7 @@ func (x *SnapshotPart) String() string {
 func (*SnapshotPart) ProtoMessage() {}
 
 func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[25]
+	mi := &file_actors_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2831,7 @@ func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotPart.ProtoReflect.Descriptor instead.
 func (*SnapshotPart) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{25}
+	return file_actors_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SnapshotPart) GetRequires() uint32 {
@@ -2821,6 +2932,13 @@ func (x *SnapshotPart) GetSlots() []*SnapshotSlot {
 	return nil
 }
 
+func (x *SnapshotPart) GetCodes() []*SnapshotCode {
+	if x != nil {
+		return x.Codes
+	}
+	return nil
+}
+
 // SnapshotAccount is engine.AccountState.
 type SnapshotAccount struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -2843,7 +2961,7 @@ type SnapshotAccount struct {
 
 func (x *SnapshotAccount) Reset() {
 	*x = SnapshotAccount{}
-	mi := &file_actors_record_proto_msgTypes[26]
+	mi := &file_actors_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +2973,7 @@ func (x *SnapshotAccount) String() string {
 func (*SnapshotAccount) ProtoMessage() {}
 
 func (x *SnapshotAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[26]
+	mi := &file_actors_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +2986,7 @@ func (x *SnapshotAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAccount.ProtoReflect.Descriptor instead.
 func (*SnapshotAccount) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{26}
+	return file_actors_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SnapshotAccount) GetId() uint64 {
@@ -2973,7 +3091,7 @@ type SnapshotDay struct {
 
 func (x *SnapshotDay) Reset() {
 	*x = SnapshotDay{}
-	mi := &file_actors_record_proto_msgTypes[27]
+	mi := &file_actors_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3103,7 @@ func (x *SnapshotDay) String() string {
 func (*SnapshotDay) ProtoMessage() {}
 
 func (x *SnapshotDay) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[27]
+	mi := &file_actors_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3116,7 @@ func (x *SnapshotDay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotDay.ProtoReflect.Descriptor instead.
 func (*SnapshotDay) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{27}
+	return file_actors_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SnapshotDay) GetDay() int32 {
@@ -3021,13 +3139,15 @@ type SnapshotLease struct {
 	Steady        int64                  `protobuf:"varint,1,opt,name=steady,proto3" json:"steady,omitempty"`
 	Unspent       int64                  `protobuf:"varint,2,opt,name=unspent,proto3" json:"unspent,omitempty"`
 	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Node          uint32                 `protobuf:"varint,4,opt,name=node,proto3" json:"node,omitempty"`     // of a cluster; 0 = the only one
+	Recent        int64                  `protobuf:"varint,5,opt,name=recent,proto3" json:"recent,omitempty"` // of a cluster alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotLease) Reset() {
 	*x = SnapshotLease{}
-	mi := &file_actors_record_proto_msgTypes[28]
+	mi := &file_actors_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3159,7 @@ func (x *SnapshotLease) String() string {
 func (*SnapshotLease) ProtoMessage() {}
 
 func (x *SnapshotLease) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[28]
+	mi := &file_actors_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3172,7 @@ func (x *SnapshotLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotLease.ProtoReflect.Descriptor instead.
 func (*SnapshotLease) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{28}
+	return file_actors_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SnapshotLease) GetSteady() int64 {
@@ -3076,6 +3196,20 @@ func (x *SnapshotLease) GetCount() int64 {
 	return 0
 }
 
+func (x *SnapshotLease) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *SnapshotLease) GetRecent() int64 {
+	if x != nil {
+		return x.Recent
+	}
+	return 0
+}
+
 // SnapshotAddress is engine.AddressState.
 type SnapshotAddress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3093,7 +3227,7 @@ type SnapshotAddress struct {
 
 func (x *SnapshotAddress) Reset() {
 	*x = SnapshotAddress{}
-	mi := &file_actors_record_proto_msgTypes[29]
+	mi := &file_actors_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3105,7 +3239,7 @@ func (x *SnapshotAddress) String() string {
 func (*SnapshotAddress) ProtoMessage() {}
 
 func (x *SnapshotAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[29]
+	mi := &file_actors_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3118,7 +3252,7 @@ func (x *SnapshotAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAddress.ProtoReflect.Descriptor instead.
 func (*SnapshotAddress) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{29}
+	return file_actors_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SnapshotAddress) GetEmail() *RecordEmail {
@@ -3192,7 +3326,7 @@ type SnapshotSession struct {
 
 func (x *SnapshotSession) Reset() {
 	*x = SnapshotSession{}
-	mi := &file_actors_record_proto_msgTypes[30]
+	mi := &file_actors_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3338,7 @@ func (x *SnapshotSession) String() string {
 func (*SnapshotSession) ProtoMessage() {}
 
 func (x *SnapshotSession) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[30]
+	mi := &file_actors_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3351,7 @@ func (x *SnapshotSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSession.ProtoReflect.Descriptor instead.
 func (*SnapshotSession) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{30}
+	return file_actors_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SnapshotSession) GetToken() []byte {
@@ -3262,6 +3396,91 @@ func (x *SnapshotSession) GetUntil() int64 {
 	return 0
 }
 
+// SnapshotCode is engine.CodeState: only the nodes of a cluster keep codes.
+type SnapshotCode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Email         *RecordEmail           `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	Seal          []byte                 `protobuf:"bytes,2,opt,name=seal,proto3" json:"seal,omitempty"`
+	Expires       int64                  `protobuf:"varint,3,opt,name=expires,proto3" json:"expires,omitempty"`
+	ExpiresNanos  uint32                 `protobuf:"varint,4,opt,name=expires_nanos,json=expiresNanos,proto3" json:"expires_nanos,omitempty"`
+	Until         int64                  `protobuf:"varint,5,opt,name=until,proto3" json:"until,omitempty"`
+	Tries         int64                  `protobuf:"varint,6,opt,name=tries,proto3" json:"tries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotCode) Reset() {
+	*x = SnapshotCode{}
+	mi := &file_actors_record_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotCode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotCode) ProtoMessage() {}
+
+func (x *SnapshotCode) ProtoReflect() protoreflect.Message {
+	mi := &file_actors_record_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotCode.ProtoReflect.Descriptor instead.
+func (*SnapshotCode) Descriptor() ([]byte, []int) {
+	return file_actors_record_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SnapshotCode) GetEmail() *RecordEmail {
+	if x != nil {
+		return x.Email
+	}
+	return nil
+}
+
+func (x *SnapshotCode) GetSeal() []byte {
+	if x != nil {
+		return x.Seal
+	}
+	return nil
+}
+
+func (x *SnapshotCode) GetExpires() int64 {
+	if x != nil {
+		return x.Expires
+	}
+	return 0
+}
+
+func (x *SnapshotCode) GetExpiresNanos() uint32 {
+	if x != nil {
+		return x.ExpiresNanos
+	}
+	return 0
+}
+
+func (x *SnapshotCode) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+func (x *SnapshotCode) GetTries() int64 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
 // SnapshotRolling is engine.RollingState.
 type SnapshotRolling struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3273,7 +3492,7 @@ type SnapshotRolling struct {
 
 func (x *SnapshotRolling) Reset() {
 	*x = SnapshotRolling{}
-	mi := &file_actors_record_proto_msgTypes[31]
+	mi := &file_actors_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3285,7 +3504,7 @@ func (x *SnapshotRolling) String() string {
 func (*SnapshotRolling) ProtoMessage() {}
 
 func (x *SnapshotRolling) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[31]
+	mi := &file_actors_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3298,7 +3517,7 @@ func (x *SnapshotRolling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRolling.ProtoReflect.Descriptor instead.
 func (*SnapshotRolling) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{31}
+	return file_actors_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SnapshotRolling) GetCounts() []uint32 {
@@ -3331,7 +3550,7 @@ type SnapshotRegistry struct {
 
 func (x *SnapshotRegistry) Reset() {
 	*x = SnapshotRegistry{}
-	mi := &file_actors_record_proto_msgTypes[32]
+	mi := &file_actors_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3562,7 @@ func (x *SnapshotRegistry) String() string {
 func (*SnapshotRegistry) ProtoMessage() {}
 
 func (x *SnapshotRegistry) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[32]
+	mi := &file_actors_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3575,7 @@ func (x *SnapshotRegistry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRegistry.ProtoReflect.Descriptor instead.
 func (*SnapshotRegistry) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{32}
+	return file_actors_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SnapshotRegistry) GetWrong() *SnapshotRolling {
@@ -3414,7 +3633,7 @@ type AsideAccount struct {
 
 func (x *AsideAccount) Reset() {
 	*x = AsideAccount{}
-	mi := &file_actors_record_proto_msgTypes[33]
+	mi := &file_actors_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3426,7 +3645,7 @@ func (x *AsideAccount) String() string {
 func (*AsideAccount) ProtoMessage() {}
 
 func (x *AsideAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[33]
+	mi := &file_actors_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3439,7 +3658,7 @@ func (x *AsideAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsideAccount.ProtoReflect.Descriptor instead.
 func (*AsideAccount) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{33}
+	return file_actors_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AsideAccount) GetDays() []*AsideDay {
@@ -3475,7 +3694,7 @@ type AsideDay struct {
 
 func (x *AsideDay) Reset() {
 	*x = AsideDay{}
-	mi := &file_actors_record_proto_msgTypes[34]
+	mi := &file_actors_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3706,7 @@ func (x *AsideDay) String() string {
 func (*AsideDay) ProtoMessage() {}
 
 func (x *AsideDay) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[34]
+	mi := &file_actors_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3719,7 @@ func (x *AsideDay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsideDay.ProtoReflect.Descriptor instead.
 func (*AsideDay) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{34}
+	return file_actors_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AsideDay) GetDay() int32 {
@@ -3551,7 +3770,7 @@ type SnapshotOffer struct {
 
 func (x *SnapshotOffer) Reset() {
 	*x = SnapshotOffer{}
-	mi := &file_actors_record_proto_msgTypes[35]
+	mi := &file_actors_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3782,7 @@ func (x *SnapshotOffer) String() string {
 func (*SnapshotOffer) ProtoMessage() {}
 
 func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[35]
+	mi := &file_actors_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3795,7 @@ func (x *SnapshotOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOffer.ProtoReflect.Descriptor instead.
 func (*SnapshotOffer) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{35}
+	return file_actors_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SnapshotOffer) GetInstitution() string {
@@ -3722,7 +3941,7 @@ type SnapshotSuspect struct {
 
 func (x *SnapshotSuspect) Reset() {
 	*x = SnapshotSuspect{}
-	mi := &file_actors_record_proto_msgTypes[36]
+	mi := &file_actors_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3953,7 @@ func (x *SnapshotSuspect) String() string {
 func (*SnapshotSuspect) ProtoMessage() {}
 
 func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[36]
+	mi := &file_actors_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3966,7 @@ func (x *SnapshotSuspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSuspect.ProtoReflect.Descriptor instead.
 func (*SnapshotSuspect) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{36}
+	return file_actors_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SnapshotSuspect) GetInstitution() string {
@@ -3819,7 +4038,7 @@ type SnapshotSlot struct {
 
 func (x *SnapshotSlot) Reset() {
 	*x = SnapshotSlot{}
-	mi := &file_actors_record_proto_msgTypes[37]
+	mi := &file_actors_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +4050,7 @@ func (x *SnapshotSlot) String() string {
 func (*SnapshotSlot) ProtoMessage() {}
 
 func (x *SnapshotSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[37]
+	mi := &file_actors_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +4063,7 @@ func (x *SnapshotSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSlot.ProtoReflect.Descriptor instead.
 func (*SnapshotSlot) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{37}
+	return file_actors_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SnapshotSlot) GetSourceId() string {
@@ -3895,7 +4114,7 @@ type SnapshotRow struct {
 
 func (x *SnapshotRow) Reset() {
 	*x = SnapshotRow{}
-	mi := &file_actors_record_proto_msgTypes[38]
+	mi := &file_actors_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4126,7 @@ func (x *SnapshotRow) String() string {
 func (*SnapshotRow) ProtoMessage() {}
 
 func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
-	mi := &file_actors_record_proto_msgTypes[38]
+	mi := &file_actors_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4139,7 @@ func (x *SnapshotRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRow.ProtoReflect.Descriptor instead.
 func (*SnapshotRow) Descriptor() ([]byte, []int) {
-	return file_actors_record_proto_rawDescGZIP(), []int{38}
+	return file_actors_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SnapshotRow) GetDate() int32 {
@@ -4004,7 +4223,7 @@ var File_actors_record_proto protoreflect.FileDescriptor
 
 const file_actors_record_proto_rawDesc = "" +
 	"\n" +
-	"\x13actors/record.proto\x12\rtasard.record\"\xc8\n" +
+	"\x13actors/record.proto\x12\rtasard.record\"\xff\n" +
 	"\n" +
 	"\x06Record\x12\x1a\n" +
 	"\brequires\x18\x01 \x01(\rR\brequires\x12>\n" +
@@ -4031,8 +4250,13 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x0esession_opened\x18\x11 \x01(\v2\".tasard.record.RecordSessionOpenedH\x00R\rsessionOpened\x12K\n" +
 	"\x0esession_closed\x18\x12 \x01(\v2\".tasard.record.RecordSessionClosedH\x00R\rsessionClosed\x12>\n" +
 	"\tannounced\x18\x13 \x01(\v2\x1e.tasard.record.RecordAnnouncedH\x00R\tannounced\x12c\n" +
-	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawnB\a\n" +
-	"\x05event\"\xb1\x03\n" +
+	"\x16announcement_withdrawn\x18\x14 \x01(\v2*.tasard.record.RecordAnnouncementWithdrawnH\x00R\x15announcementWithdrawn\x125\n" +
+	"\x06bundle\x18\x15 \x01(\v2\x1b.tasard.record.RecordBundleH\x00R\x06bundleB\a\n" +
+	"\x05event\"R\n" +
+	"\fRecordBundle\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x18\n" +
+	"\arecords\x18\x03 \x03(\fR\arecords\"\xb1\x03\n" +
 	"\x0fRecordRefreshed\x12\x1a\n" +
 	"\bcurrency\x18\x01 \x01(\tR\bcurrency\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x1a\n" +
@@ -4143,7 +4367,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x04 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x05 \x01(\tR\x02by\"\xe0\x01\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\x8c\x02\n" +
 	"\fRecordLeased\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
 	"\x03day\x18\x02 \x01(\x05R\x03day\x12\x14\n" +
@@ -4153,14 +4377,18 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06steady\x18\x06 \x01(\x03R\x06steady\x12\x15\n" +
 	"\x06key_id\x18\a \x01(\tR\x05keyId\x12\x0e\n" +
 	"\x02at\x18\b \x01(\x03R\x02at\x12\x19\n" +
-	"\bat_nanos\x18\t \x01(\rR\aatNanos\"\xb7\x01\n" +
+	"\bat_nanos\x18\t \x01(\rR\aatNanos\x12\x12\n" +
+	"\x04node\x18\n" +
+	" \x01(\rR\x04node\x12\x16\n" +
+	"\x06recent\x18\v \x01(\x03R\x06recent\"\xcb\x01\n" +
 	"\x0eRecordReturned\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\x04R\aaccount\x12\x10\n" +
 	"\x03day\x18\x02 \x01(\x05R\x03day\x12\x18\n" +
 	"\aunspent\x18\x03 \x01(\x03R\aunspent\x12\x16\n" +
 	"\x06recent\x18\x04 \x01(\x03R\x06recent\x12\x16\n" +
 	"\x06steady\x18\x05 \x01(\x03R\x06steady\x12/\n" +
-	"\x04uses\x18\x06 \x03(\v2\x1b.tasard.record.RecordKeyUseR\x04uses\"P\n" +
+	"\x04uses\x18\x06 \x03(\v2\x1b.tasard.record.RecordKeyUseR\x04uses\x12\x12\n" +
+	"\x04node\x18\a \x01(\rR\x04node\"P\n" +
 	"\fRecordKeyUse\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
@@ -4182,13 +4410,14 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06minute\x18\x03 \x01(\x03R\x06minute\x12\x0e\n" +
 	"\x02at\x18\x04 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x05 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\x9f\x01\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\xb7\x01\n" +
 	"\x10RecordCodeIssued\x120\n" +
 	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x03 \x01(\rR\aatNanos\x12\x16\n" +
 	"\x06steady\x18\x04 \x01(\x03R\x06steady\x12\x16\n" +
-	"\x06mailed\x18\x05 \x01(\bR\x06mailed\"\x87\x01\n" +
+	"\x06mailed\x18\x05 \x01(\bR\x06mailed\x12\x16\n" +
+	"\x06sealed\x18\x06 \x01(\fR\x06sealed\"\x87\x01\n" +
 	"\x10RecordCodeFailed\x120\n" +
 	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x19\n" +
@@ -4219,7 +4448,7 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x1bRecordAnnouncementWithdrawn\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x19\n" +
 	"\bat_nanos\x18\x02 \x01(\rR\aatNanos\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"\xe9\x04\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\x9c\x05\n" +
 	"\fSnapshotPart\x12\x1a\n" +
 	"\brequires\x18\x01 \x01(\rR\brequires\x12\x1a\n" +
 	"\bcurrency\x18\x02 \x01(\tR\bcurrency\x12 \n" +
@@ -4236,7 +4465,8 @@ const file_actors_record_proto_rawDesc = "" +
 	"\taddresses\x18\v \x03(\v2\x1e.tasard.record.SnapshotAddressR\taddresses\x12:\n" +
 	"\bsessions\x18\f \x03(\v2\x1e.tasard.record.SnapshotSessionR\bsessions\x12;\n" +
 	"\bregistry\x18\r \x01(\v2\x1f.tasard.record.SnapshotRegistryR\bregistry\x121\n" +
-	"\x05slots\x18\x0e \x03(\v2\x1b.tasard.record.SnapshotSlotR\x05slots\"\xeb\x03\n" +
+	"\x05slots\x18\x0e \x03(\v2\x1b.tasard.record.SnapshotSlotR\x05slots\x121\n" +
+	"\x05codes\x18\x0f \x03(\v2\x1b.tasard.record.SnapshotCodeR\x05codes\"\xeb\x03\n" +
 	"\x0fSnapshotAccount\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x120\n" +
 	"\x05email\x18\x02 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
@@ -4254,11 +4484,13 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x06leases\x18\r \x03(\v2\x1c.tasard.record.SnapshotLeaseR\x06leases\"7\n" +
 	"\vSnapshotDay\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\x05R\x03day\x12\x16\n" +
-	"\x06leased\x18\x02 \x01(\x03R\x06leased\"W\n" +
+	"\x06leased\x18\x02 \x01(\x03R\x06leased\"\x83\x01\n" +
 	"\rSnapshotLease\x12\x16\n" +
 	"\x06steady\x18\x01 \x01(\x03R\x06steady\x12\x18\n" +
 	"\aunspent\x18\x02 \x01(\x03R\aunspent\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\"\xf3\x01\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\rR\x04node\x12\x16\n" +
+	"\x06recent\x18\x05 \x01(\x03R\x06recent\"\xf3\x01\n" +
 	"\x0fSnapshotAddress\x120\n" +
 	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
 	"\aaccount\x18\x02 \x01(\x04R\aaccount\x12\x14\n" +
@@ -4274,7 +4506,14 @@ const file_actors_record_proto_rawDesc = "" +
 	"\x05email\x18\x03 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x18\n" +
 	"\aexpires\x18\x04 \x01(\x03R\aexpires\x12#\n" +
 	"\rexpires_nanos\x18\x05 \x01(\rR\fexpiresNanos\x12\x14\n" +
-	"\x05until\x18\x06 \x01(\x03R\x05until\"A\n" +
+	"\x05until\x18\x06 \x01(\x03R\x05until\"\xbf\x01\n" +
+	"\fSnapshotCode\x120\n" +
+	"\x05email\x18\x01 \x01(\v2\x1a.tasard.record.RecordEmailR\x05email\x12\x12\n" +
+	"\x04seal\x18\x02 \x01(\fR\x04seal\x12\x18\n" +
+	"\aexpires\x18\x03 \x01(\x03R\aexpires\x12#\n" +
+	"\rexpires_nanos\x18\x04 \x01(\rR\fexpiresNanos\x12\x14\n" +
+	"\x05until\x18\x05 \x01(\x03R\x05until\x12\x14\n" +
+	"\x05tries\x18\x06 \x01(\x03R\x05tries\"A\n" +
 	"\x0fSnapshotRolling\x12\x16\n" +
 	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x03R\x06newest\"\x85\x02\n" +
@@ -4376,118 +4615,123 @@ func file_actors_record_proto_rawDescGZIP() []byte {
 }
 
 var file_actors_record_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_actors_record_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_actors_record_proto_goTypes = []any{
 	(RecordChannel)(0),                  // 0: tasard.record.RecordChannel
 	(RecordKind)(0),                     // 1: tasard.record.RecordKind
 	(RecordPrecision)(0),                // 2: tasard.record.RecordPrecision
 	(*Record)(nil),                      // 3: tasard.record.Record
-	(*RecordRefreshed)(nil),             // 4: tasard.record.RecordRefreshed
-	(*RecordQuoted)(nil),                // 5: tasard.record.RecordQuoted
-	(*RecordHeld)(nil),                  // 6: tasard.record.RecordHeld
-	(*RecordWithdrawn)(nil),             // 7: tasard.record.RecordWithdrawn
-	(*RecordReleased)(nil),              // 8: tasard.record.RecordReleased
-	(*RecordRejected)(nil),              // 9: tasard.record.RecordRejected
-	(*RecordEmail)(nil),                 // 10: tasard.record.RecordEmail
-	(*RecordAccountCreated)(nil),        // 11: tasard.record.RecordAccountCreated
-	(*RecordKey)(nil),                   // 12: tasard.record.RecordKey
-	(*RecordKeyCreated)(nil),            // 13: tasard.record.RecordKeyCreated
-	(*RecordKeyRevoked)(nil),            // 14: tasard.record.RecordKeyRevoked
-	(*RecordLeased)(nil),                // 15: tasard.record.RecordLeased
-	(*RecordReturned)(nil),              // 16: tasard.record.RecordReturned
-	(*RecordKeyUse)(nil),                // 17: tasard.record.RecordKeyUse
-	(*RecordSuspended)(nil),             // 18: tasard.record.RecordSuspended
-	(*RecordRestored)(nil),              // 19: tasard.record.RecordRestored
-	(*RecordAllowanceSet)(nil),          // 20: tasard.record.RecordAllowanceSet
-	(*RecordCodeIssued)(nil),            // 21: tasard.record.RecordCodeIssued
-	(*RecordCodeFailed)(nil),            // 22: tasard.record.RecordCodeFailed
-	(*RecordCodeRefused)(nil),           // 23: tasard.record.RecordCodeRefused
-	(*RecordSessionOpened)(nil),         // 24: tasard.record.RecordSessionOpened
-	(*RecordSessionClosed)(nil),         // 25: tasard.record.RecordSessionClosed
-	(*RecordAnnounced)(nil),             // 26: tasard.record.RecordAnnounced
-	(*RecordAnnouncementWithdrawn)(nil), // 27: tasard.record.RecordAnnouncementWithdrawn
-	(*SnapshotPart)(nil),                // 28: tasard.record.SnapshotPart
-	(*SnapshotAccount)(nil),             // 29: tasard.record.SnapshotAccount
-	(*SnapshotDay)(nil),                 // 30: tasard.record.SnapshotDay
-	(*SnapshotLease)(nil),               // 31: tasard.record.SnapshotLease
-	(*SnapshotAddress)(nil),             // 32: tasard.record.SnapshotAddress
-	(*SnapshotSession)(nil),             // 33: tasard.record.SnapshotSession
-	(*SnapshotRolling)(nil),             // 34: tasard.record.SnapshotRolling
-	(*SnapshotRegistry)(nil),            // 35: tasard.record.SnapshotRegistry
-	(*AsideAccount)(nil),                // 36: tasard.record.AsideAccount
-	(*AsideDay)(nil),                    // 37: tasard.record.AsideDay
-	(*SnapshotOffer)(nil),               // 38: tasard.record.SnapshotOffer
-	(*SnapshotSuspect)(nil),             // 39: tasard.record.SnapshotSuspect
-	(*SnapshotSlot)(nil),                // 40: tasard.record.SnapshotSlot
-	(*SnapshotRow)(nil),                 // 41: tasard.record.SnapshotRow
+	(*RecordBundle)(nil),                // 4: tasard.record.RecordBundle
+	(*RecordRefreshed)(nil),             // 5: tasard.record.RecordRefreshed
+	(*RecordQuoted)(nil),                // 6: tasard.record.RecordQuoted
+	(*RecordHeld)(nil),                  // 7: tasard.record.RecordHeld
+	(*RecordWithdrawn)(nil),             // 8: tasard.record.RecordWithdrawn
+	(*RecordReleased)(nil),              // 9: tasard.record.RecordReleased
+	(*RecordRejected)(nil),              // 10: tasard.record.RecordRejected
+	(*RecordEmail)(nil),                 // 11: tasard.record.RecordEmail
+	(*RecordAccountCreated)(nil),        // 12: tasard.record.RecordAccountCreated
+	(*RecordKey)(nil),                   // 13: tasard.record.RecordKey
+	(*RecordKeyCreated)(nil),            // 14: tasard.record.RecordKeyCreated
+	(*RecordKeyRevoked)(nil),            // 15: tasard.record.RecordKeyRevoked
+	(*RecordLeased)(nil),                // 16: tasard.record.RecordLeased
+	(*RecordReturned)(nil),              // 17: tasard.record.RecordReturned
+	(*RecordKeyUse)(nil),                // 18: tasard.record.RecordKeyUse
+	(*RecordSuspended)(nil),             // 19: tasard.record.RecordSuspended
+	(*RecordRestored)(nil),              // 20: tasard.record.RecordRestored
+	(*RecordAllowanceSet)(nil),          // 21: tasard.record.RecordAllowanceSet
+	(*RecordCodeIssued)(nil),            // 22: tasard.record.RecordCodeIssued
+	(*RecordCodeFailed)(nil),            // 23: tasard.record.RecordCodeFailed
+	(*RecordCodeRefused)(nil),           // 24: tasard.record.RecordCodeRefused
+	(*RecordSessionOpened)(nil),         // 25: tasard.record.RecordSessionOpened
+	(*RecordSessionClosed)(nil),         // 26: tasard.record.RecordSessionClosed
+	(*RecordAnnounced)(nil),             // 27: tasard.record.RecordAnnounced
+	(*RecordAnnouncementWithdrawn)(nil), // 28: tasard.record.RecordAnnouncementWithdrawn
+	(*SnapshotPart)(nil),                // 29: tasard.record.SnapshotPart
+	(*SnapshotAccount)(nil),             // 30: tasard.record.SnapshotAccount
+	(*SnapshotDay)(nil),                 // 31: tasard.record.SnapshotDay
+	(*SnapshotLease)(nil),               // 32: tasard.record.SnapshotLease
+	(*SnapshotAddress)(nil),             // 33: tasard.record.SnapshotAddress
+	(*SnapshotSession)(nil),             // 34: tasard.record.SnapshotSession
+	(*SnapshotCode)(nil),                // 35: tasard.record.SnapshotCode
+	(*SnapshotRolling)(nil),             // 36: tasard.record.SnapshotRolling
+	(*SnapshotRegistry)(nil),            // 37: tasard.record.SnapshotRegistry
+	(*AsideAccount)(nil),                // 38: tasard.record.AsideAccount
+	(*AsideDay)(nil),                    // 39: tasard.record.AsideDay
+	(*SnapshotOffer)(nil),               // 40: tasard.record.SnapshotOffer
+	(*SnapshotSuspect)(nil),             // 41: tasard.record.SnapshotSuspect
+	(*SnapshotSlot)(nil),                // 42: tasard.record.SnapshotSlot
+	(*SnapshotRow)(nil),                 // 43: tasard.record.SnapshotRow
 }
 var file_actors_record_proto_depIdxs = []int32{
-	4,  // 0: tasard.record.Record.refreshed:type_name -> tasard.record.RecordRefreshed
-	7,  // 1: tasard.record.Record.withdrawn:type_name -> tasard.record.RecordWithdrawn
-	8,  // 2: tasard.record.Record.released:type_name -> tasard.record.RecordReleased
-	9,  // 3: tasard.record.Record.rejected:type_name -> tasard.record.RecordRejected
-	11, // 4: tasard.record.Record.account_created:type_name -> tasard.record.RecordAccountCreated
-	13, // 5: tasard.record.Record.key_created:type_name -> tasard.record.RecordKeyCreated
-	14, // 6: tasard.record.Record.key_revoked:type_name -> tasard.record.RecordKeyRevoked
-	15, // 7: tasard.record.Record.leased:type_name -> tasard.record.RecordLeased
-	16, // 8: tasard.record.Record.returned:type_name -> tasard.record.RecordReturned
-	18, // 9: tasard.record.Record.suspended:type_name -> tasard.record.RecordSuspended
-	19, // 10: tasard.record.Record.restored:type_name -> tasard.record.RecordRestored
-	20, // 11: tasard.record.Record.allowance_set:type_name -> tasard.record.RecordAllowanceSet
-	21, // 12: tasard.record.Record.code_issued:type_name -> tasard.record.RecordCodeIssued
-	22, // 13: tasard.record.Record.code_failed:type_name -> tasard.record.RecordCodeFailed
-	23, // 14: tasard.record.Record.code_refused:type_name -> tasard.record.RecordCodeRefused
-	24, // 15: tasard.record.Record.session_opened:type_name -> tasard.record.RecordSessionOpened
-	25, // 16: tasard.record.Record.session_closed:type_name -> tasard.record.RecordSessionClosed
-	26, // 17: tasard.record.Record.announced:type_name -> tasard.record.RecordAnnounced
-	27, // 18: tasard.record.Record.announcement_withdrawn:type_name -> tasard.record.RecordAnnouncementWithdrawn
-	5,  // 19: tasard.record.RecordRefreshed.quotes:type_name -> tasard.record.RecordQuoted
-	6,  // 20: tasard.record.RecordRefreshed.held:type_name -> tasard.record.RecordHeld
-	0,  // 21: tasard.record.RecordQuoted.channel:type_name -> tasard.record.RecordChannel
-	1,  // 22: tasard.record.RecordQuoted.kind:type_name -> tasard.record.RecordKind
-	0,  // 23: tasard.record.RecordHeld.channel:type_name -> tasard.record.RecordChannel
-	1,  // 24: tasard.record.RecordHeld.kind:type_name -> tasard.record.RecordKind
-	0,  // 25: tasard.record.RecordWithdrawn.channel:type_name -> tasard.record.RecordChannel
-	1,  // 26: tasard.record.RecordWithdrawn.kind:type_name -> tasard.record.RecordKind
-	5,  // 27: tasard.record.RecordReleased.quote:type_name -> tasard.record.RecordQuoted
-	10, // 28: tasard.record.RecordAccountCreated.email:type_name -> tasard.record.RecordEmail
-	12, // 29: tasard.record.RecordKeyCreated.key:type_name -> tasard.record.RecordKey
-	17, // 30: tasard.record.RecordReturned.uses:type_name -> tasard.record.RecordKeyUse
-	10, // 31: tasard.record.RecordCodeIssued.email:type_name -> tasard.record.RecordEmail
-	10, // 32: tasard.record.RecordCodeFailed.email:type_name -> tasard.record.RecordEmail
-	10, // 33: tasard.record.RecordCodeRefused.email:type_name -> tasard.record.RecordEmail
-	10, // 34: tasard.record.RecordSessionOpened.email:type_name -> tasard.record.RecordEmail
-	38, // 35: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
-	39, // 36: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
-	41, // 37: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
-	6,  // 38: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
-	32, // 39: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
-	33, // 40: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
-	35, // 41: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
-	40, // 42: tasard.record.SnapshotPart.slots:type_name -> tasard.record.SnapshotSlot
-	10, // 43: tasard.record.SnapshotAccount.email:type_name -> tasard.record.RecordEmail
-	12, // 44: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
-	30, // 45: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
-	31, // 46: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
-	10, // 47: tasard.record.SnapshotAddress.email:type_name -> tasard.record.RecordEmail
-	10, // 48: tasard.record.SnapshotSession.email:type_name -> tasard.record.RecordEmail
-	34, // 49: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
-	34, // 50: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
-	26, // 51: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
-	37, // 52: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
-	17, // 53: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
-	0,  // 54: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
-	1,  // 55: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
-	0,  // 56: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
-	1,  // 57: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
-	0,  // 58: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
-	1,  // 59: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
-	2,  // 60: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	5,  // 0: tasard.record.Record.refreshed:type_name -> tasard.record.RecordRefreshed
+	8,  // 1: tasard.record.Record.withdrawn:type_name -> tasard.record.RecordWithdrawn
+	9,  // 2: tasard.record.Record.released:type_name -> tasard.record.RecordReleased
+	10, // 3: tasard.record.Record.rejected:type_name -> tasard.record.RecordRejected
+	12, // 4: tasard.record.Record.account_created:type_name -> tasard.record.RecordAccountCreated
+	14, // 5: tasard.record.Record.key_created:type_name -> tasard.record.RecordKeyCreated
+	15, // 6: tasard.record.Record.key_revoked:type_name -> tasard.record.RecordKeyRevoked
+	16, // 7: tasard.record.Record.leased:type_name -> tasard.record.RecordLeased
+	17, // 8: tasard.record.Record.returned:type_name -> tasard.record.RecordReturned
+	19, // 9: tasard.record.Record.suspended:type_name -> tasard.record.RecordSuspended
+	20, // 10: tasard.record.Record.restored:type_name -> tasard.record.RecordRestored
+	21, // 11: tasard.record.Record.allowance_set:type_name -> tasard.record.RecordAllowanceSet
+	22, // 12: tasard.record.Record.code_issued:type_name -> tasard.record.RecordCodeIssued
+	23, // 13: tasard.record.Record.code_failed:type_name -> tasard.record.RecordCodeFailed
+	24, // 14: tasard.record.Record.code_refused:type_name -> tasard.record.RecordCodeRefused
+	25, // 15: tasard.record.Record.session_opened:type_name -> tasard.record.RecordSessionOpened
+	26, // 16: tasard.record.Record.session_closed:type_name -> tasard.record.RecordSessionClosed
+	27, // 17: tasard.record.Record.announced:type_name -> tasard.record.RecordAnnounced
+	28, // 18: tasard.record.Record.announcement_withdrawn:type_name -> tasard.record.RecordAnnouncementWithdrawn
+	4,  // 19: tasard.record.Record.bundle:type_name -> tasard.record.RecordBundle
+	6,  // 20: tasard.record.RecordRefreshed.quotes:type_name -> tasard.record.RecordQuoted
+	7,  // 21: tasard.record.RecordRefreshed.held:type_name -> tasard.record.RecordHeld
+	0,  // 22: tasard.record.RecordQuoted.channel:type_name -> tasard.record.RecordChannel
+	1,  // 23: tasard.record.RecordQuoted.kind:type_name -> tasard.record.RecordKind
+	0,  // 24: tasard.record.RecordHeld.channel:type_name -> tasard.record.RecordChannel
+	1,  // 25: tasard.record.RecordHeld.kind:type_name -> tasard.record.RecordKind
+	0,  // 26: tasard.record.RecordWithdrawn.channel:type_name -> tasard.record.RecordChannel
+	1,  // 27: tasard.record.RecordWithdrawn.kind:type_name -> tasard.record.RecordKind
+	6,  // 28: tasard.record.RecordReleased.quote:type_name -> tasard.record.RecordQuoted
+	11, // 29: tasard.record.RecordAccountCreated.email:type_name -> tasard.record.RecordEmail
+	13, // 30: tasard.record.RecordKeyCreated.key:type_name -> tasard.record.RecordKey
+	18, // 31: tasard.record.RecordReturned.uses:type_name -> tasard.record.RecordKeyUse
+	11, // 32: tasard.record.RecordCodeIssued.email:type_name -> tasard.record.RecordEmail
+	11, // 33: tasard.record.RecordCodeFailed.email:type_name -> tasard.record.RecordEmail
+	11, // 34: tasard.record.RecordCodeRefused.email:type_name -> tasard.record.RecordEmail
+	11, // 35: tasard.record.RecordSessionOpened.email:type_name -> tasard.record.RecordEmail
+	40, // 36: tasard.record.SnapshotPart.offers:type_name -> tasard.record.SnapshotOffer
+	41, // 37: tasard.record.SnapshotPart.suspects:type_name -> tasard.record.SnapshotSuspect
+	43, // 38: tasard.record.SnapshotPart.rows:type_name -> tasard.record.SnapshotRow
+	7,  // 39: tasard.record.SnapshotPart.held:type_name -> tasard.record.RecordHeld
+	33, // 40: tasard.record.SnapshotPart.addresses:type_name -> tasard.record.SnapshotAddress
+	34, // 41: tasard.record.SnapshotPart.sessions:type_name -> tasard.record.SnapshotSession
+	37, // 42: tasard.record.SnapshotPart.registry:type_name -> tasard.record.SnapshotRegistry
+	42, // 43: tasard.record.SnapshotPart.slots:type_name -> tasard.record.SnapshotSlot
+	35, // 44: tasard.record.SnapshotPart.codes:type_name -> tasard.record.SnapshotCode
+	11, // 45: tasard.record.SnapshotAccount.email:type_name -> tasard.record.RecordEmail
+	13, // 46: tasard.record.SnapshotAccount.keys:type_name -> tasard.record.RecordKey
+	31, // 47: tasard.record.SnapshotAccount.days:type_name -> tasard.record.SnapshotDay
+	32, // 48: tasard.record.SnapshotAccount.leases:type_name -> tasard.record.SnapshotLease
+	11, // 49: tasard.record.SnapshotAddress.email:type_name -> tasard.record.RecordEmail
+	11, // 50: tasard.record.SnapshotSession.email:type_name -> tasard.record.RecordEmail
+	11, // 51: tasard.record.SnapshotCode.email:type_name -> tasard.record.RecordEmail
+	36, // 52: tasard.record.SnapshotRegistry.wrong:type_name -> tasard.record.SnapshotRolling
+	36, // 53: tasard.record.SnapshotRegistry.codes:type_name -> tasard.record.SnapshotRolling
+	27, // 54: tasard.record.SnapshotRegistry.transition:type_name -> tasard.record.RecordAnnounced
+	39, // 55: tasard.record.AsideAccount.days:type_name -> tasard.record.AsideDay
+	18, // 56: tasard.record.AsideAccount.uses:type_name -> tasard.record.RecordKeyUse
+	0,  // 57: tasard.record.SnapshotOffer.channel:type_name -> tasard.record.RecordChannel
+	1,  // 58: tasard.record.SnapshotOffer.kind:type_name -> tasard.record.RecordKind
+	0,  // 59: tasard.record.SnapshotSuspect.channel:type_name -> tasard.record.RecordChannel
+	1,  // 60: tasard.record.SnapshotSuspect.kind:type_name -> tasard.record.RecordKind
+	0,  // 61: tasard.record.SnapshotRow.channel:type_name -> tasard.record.RecordChannel
+	1,  // 62: tasard.record.SnapshotRow.kind:type_name -> tasard.record.RecordKind
+	2,  // 63: tasard.record.SnapshotRow.precision:type_name -> tasard.record.RecordPrecision
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_actors_record_proto_init() }
@@ -4515,6 +4759,7 @@ func file_actors_record_proto_init() {
 		(*Record_SessionClosed)(nil),
 		(*Record_Announced)(nil),
 		(*Record_AnnouncementWithdrawn)(nil),
+		(*Record_Bundle)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4522,7 +4767,7 @@ func file_actors_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_actors_record_proto_rawDesc), len(file_actors_record_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

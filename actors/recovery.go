@@ -86,9 +86,10 @@ func (s *System) populate(r *replayer) error {
 		fail: s.fail, logger: c.Logger, vitals: s.vitals, writer: s.writer, last: r.last,
 		snapshot: snapshotPlan{
 			keeper: s.keeper, recordsMax: c.SnapshotRecords, bytesMax: c.SnapshotBytes, last: r.snapshot,
-			records: int(r.last - r.snapshot), bytes: r.bytes, missed: int(r.last - r.snapshot), lost: r.bytes,
+			records: r.events, bytes: r.bytes, missed: r.events, lost: r.bytes,
 		},
 	}
+	s.vitals.sequence.Store(r.last)
 	var err error
 	if s.directory, err = s.stage.spawn("directory", directory); err != nil {
 		return err
@@ -117,6 +118,11 @@ func (s *System) populate(r *replayer) error {
 	s.clerk = clerkRef
 	s.writer.start(clerkRef)
 	s.keeper.start(clerkRef)
+	if s.shared != nil {
+		clerk.shared = &sharing{journal: s.shared, desk: s.desk, books: s.currencies, told: map[*ref]uint64{}}
+		s.follower = newFollower(s.shared, s.desk, len(clerk.shards), s.fail)
+		s.follower.start(clerkRef)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heirs = slices.Concat(clerk.owners, s.tenants.heirs(), []*ref{clerkRef})
@@ -127,6 +133,6 @@ func (s *System) currency(index int, book *engine.Book, clerk *ref) *currencyAct
 	return &currencyActor{
 		clock: s.config.Clock, directory: s.directory, journal: clerk, loaded: &s.loaded,
 		latest: &latestBoard{index: index}, book: book, board: book.Board(),
-		writes: writes{limit: s.config.PendingWritesMax},
+		writes: writes{limit: s.config.PendingWritesMax, bundled: s.shared != nil},
 	}
 }

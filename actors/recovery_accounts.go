@@ -19,6 +19,7 @@ type tenantReplay struct {
 	steady     time.Duration // newest
 	seen       time.Time     // newest wall time of what tells its own
 	seal       [32]byte
+	shared     bool // seal is that of all nodes of a cluster
 	decoder    *decoder
 }
 
@@ -26,9 +27,10 @@ func newTenantReplay(shards int) *tenantReplay {
 	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*engine.Account{}, decoder: newDecoder()}
 }
 
-// begin is with nothing; seal is the key of the process that seals login codes.
+// begin is with nothing; seal is the key that seals login codes: of the process, or shared by the nodes of a cluster.
 func (r *tenantReplay) begin(seal [32]byte) {
 	r.seal, r.registry = seal, engine.NewRegistry(seal)
+	r.share()
 	for i := range r.idle {
 		r.idle[i] = map[uint64]dormant{}
 	}
@@ -57,9 +59,16 @@ func (r *tenantReplay) restore(l *ledger) error {
 	}
 	r.claims = l.claims
 	r.registry = engine.RestoreRegistry(l.registry, r.seal, l.addresses...)
+	r.share()
 	r.transition, r.steady = l.transition, l.steady
 	*l = ledger{}
 	return nil
+}
+
+func (r *tenantReplay) share() {
+	if r.shared {
+		r.registry.Share()
+	}
 }
 
 func (r *tenantReplay) shard(account uint64) uint64 { return account % uint64(len(r.idle)) }
@@ -132,6 +141,9 @@ func (r *tenantReplay) wake(asleep dormant) (*engine.Account, error) {
 
 // settle makes every account dormant, by shard, and fills the index of keys.
 func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
+	if r.shared {
+		r.registry.Resume(engine.Moment{Wall: r.seen, Steady: r.steady})
+	}
 	var claims []keyClaim
 	for id, account := range r.awake {
 		state := account.State()

@@ -52,17 +52,25 @@ type registrarActor struct {
 
 	pending []*ruling
 	flight  []*ruling
+	sent    bool   // a write is under way, of what is in flight or was
+	heard   uint64 // letters about other nodes' records
 	stopped *engine.Error
 }
 
 // ruling is a decision on its way into the journal.
 type ruling struct {
+	question letter // that it answers
+	rule     rule   // that made it, and makes it again when another node was first
+
 	events  []any
 	records [][]byte
 	born    *engine.AccountCreated // nil: no new account
 	answer  func(*engine.Error)    // called once: nil when the events are durable and true
 	debated bool                   // it is about the transition
 }
+
+// rule makes a ruling; again, when it was made before and is void.
+type rule func(again bool) (*ruling, error)
 
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
@@ -73,15 +81,17 @@ func (r *registrarActor) receive(l letter) {
 	case *sessionLookup:
 		m.reply(r.registry.Session(m.query, r.clock.now()))
 	case *codeRequest:
-		r.decide(m, func() (*ruling, error) { return r.requestCode(m) })
+		r.decide(m, func(again bool) (*ruling, error) { return r.requestCode(m, again) })
 	case *codeTry:
-		r.decide(m, func() (*ruling, error) { return r.tryCode(m) })
+		r.decide(m, func(again bool) (*ruling, error) { return r.tryCode(m, again) })
 	case *signOut:
-		r.decide(m, func() (*ruling, error) { return r.signOut(m) })
+		r.decide(m, func(bool) (*ruling, error) { return r.signOut(m) })
 	case *announcement:
-		r.decide(m, func() (*ruling, error) { return r.announce(m) })
+		r.decide(m, func(bool) (*ruling, error) { return r.announce(m) })
 	case *committed:
 		r.committed(m)
+	case *foreignRegistry:
+		r.foreign(m)
 	case *registryShare:
 		r.share(m)
 	case *halt:
@@ -92,17 +102,22 @@ func (r *registrarActor) receive(l letter) {
 // vital: a decision that fails half way has at worst counted a try that nobody made.
 func (r *registrarActor) vital(l letter) bool { return !l.question() }
 
-// decide takes a ruling on its way, or settles its question.
-func (r *registrarActor) decide(l letter, rule func() (*ruling, error)) {
+// decide answers a question by a ruling, when there is room for one.
+func (r *registrarActor) decide(l letter, by rule) {
 	switch {
 	case r.stopped != nil:
 		l.settle(r.stopped)
-		return
 	case len(r.pending) >= r.limit:
 		l.settle(errOverflow)
-		return
+	default:
+		r.rule(l, by, false)
+		r.write()
 	}
-	one, err := rule()
+}
+
+// rule takes a ruling on its way, or settles its question.
+func (r *registrarActor) rule(l letter, by rule, again bool) {
+	one, err := by(again)
 	if err != nil {
 		l.settle(asEngineError(err))
 		return
@@ -116,8 +131,8 @@ func (r *registrarActor) decide(l letter, rule func() (*ruling, error)) {
 		}
 		one.records = append(one.records, record)
 	}
+	one.question, one.rule = l, by
 	r.pending = append(r.pending, one)
-	r.write()
 }
 
 // asEngineError is an error of the rules.
@@ -129,11 +144,18 @@ func asEngineError(err error) *engine.Error {
 	return internal(err)
 }
 
-func (r *registrarActor) requestCode(m *codeRequest) (*ruling, error) {
-	event, err := r.registry.RequestCode(m.query.email.ID(), m.query.from, r.clock.now())
+func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error) {
+	ask := func(now engine.Moment) (*engine.CodeIssued, error) {
+		if again {
+			return r.registry.RequestCodeAgain(m.query.email.ID(), now)
+		}
+		return r.registry.RequestCode(m.query.email.ID(), m.query.from, now)
+	}
+	event, err := ask(r.clock.now())
 	if err != nil {
 		return nil, err
 	}
+	r.registry.Seal(event, m.query.code)
 	return &ruling{events: []any{event}, answer: func(err *engine.Error) {
 		if err != nil {
 			m.settle(err)
@@ -150,9 +172,15 @@ func (r *registrarActor) requestCode(m *codeRequest) (*ruling, error) {
 
 // tryCode always leads to a record and an answer behind it: what a code was must not show in the time
 // that the answer takes.
-func (r *registrarActor) tryCode(m *codeTry) (*ruling, error) {
-	now := r.clock.now()
-	event, refusal := r.registry.TryCode(m.query.email.ID(), m.query.code, m.query.token, m.query.from, now)
+func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
+	now, q := r.clock.now(), &m.query
+	try := func() (engine.RegistryEvent, error) {
+		if again {
+			return r.registry.TryCodeAgain(q.email.ID(), q.code, q.token, now)
+		}
+		return r.registry.TryCode(q.email.ID(), q.code, q.token, q.from, now)
+	}
+	event, refusal := try()
 	if event == nil && asEngineError(refusal).Code != engine.CodeInvalidCode {
 		return nil, refusal
 	}
@@ -219,10 +247,10 @@ func (r *registrarActor) announce(m *announcement) (*ruling, error) {
 
 // write sends the journal what is pending, unless a write is under way.
 func (r *registrarActor) write() {
-	if len(r.flight) > 0 || len(r.pending) == 0 {
+	if r.sent || len(r.pending) == 0 {
 		return
 	}
-	w := &write{from: r.self}
+	w := &write{from: r.self, heard: r.heard}
 	births := map[*ref][]*engine.AccountCreated{}
 	taken := 0
 	for _, one := range r.pending {
@@ -241,13 +269,14 @@ func (r *registrarActor) write() {
 	}
 	r.flight = r.pending[:taken:taken]
 	r.pending = r.pending[taken:]
+	r.sent = true
 	r.journal.send(w)
 }
 
-// committed makes durable events true and answers.
+// committed makes durable events true and answers. Of a conflict nothing is in flight any more: all was ruled again.
 func (r *registrarActor) committed(m *committed) {
 	done := r.flight
-	r.flight = nil
+	r.flight, r.sent = nil, false
 	for _, one := range done {
 		if m.err != nil {
 			r.lost(one)

@@ -22,6 +22,7 @@ type replayer struct {
 	tenants  *tenantReplay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record that was read
+	events   int    // in the records
 	bytes    int64  // of the records
 
 	batch   *batch
@@ -33,8 +34,9 @@ type replayer struct {
 
 // batch is events on their way from reading to applying, with the memory that they are in.
 type batch struct {
-	events []any
-	room   eventRoom
+	events  []any
+	records uint64 // that hold them
+	room    eventRoom
 }
 
 func newReplayer(s *System) *replayer {
@@ -46,6 +48,7 @@ func newReplayer(s *System) *replayer {
 
 // run is the whole replay.
 func (r *replayer) run() error {
+	r.tenants.shared = r.system.tenants.shared
 	r.tenants.begin(r.system.tenants.seal)
 	if err := r.restore(); err != nil {
 		return err
@@ -105,13 +108,16 @@ func (r *replayer) read(sequence uint64, record []byte) error {
 	if r.system.phase.Load() == stopping || r.failed.Load() {
 		return errReplayStopped
 	}
-	event, err := r.decoder.decodeEvent(record)
+	before := len(r.batch.events)
+	events, err := r.decoder.decodeRecord(record, r.batch.events)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}
 	r.last = sequence
 	r.bytes += int64(len(record))
-	if r.batch.events = append(r.batch.events, event); len(r.batch.events) == replayBatch {
+	r.events += len(events) - before
+	r.batch.events = events
+	if r.batch.records++; len(events) >= replayBatch {
 		r.batches <- r.batch
 		r.begin()
 	}
@@ -122,7 +128,7 @@ func (r *replayer) read(sequence uint64, record []byte) error {
 func (r *replayer) begin() {
 	select {
 	case r.batch = <-r.spent:
-		r.batch.events = r.batch.events[:0]
+		r.batch.events, r.batch.records = r.batch.events[:0], 0
 		r.batch.room.empty()
 	default:
 		r.batch = &batch{events: make([]any, 0, replayBatch)}
@@ -139,7 +145,7 @@ func (r *replayer) apply() {
 			failure = r.applyBatch(batch.events)
 			r.failed.Store(failure != nil)
 		}
-		r.system.progress.done.Add(uint64(len(batch.events)))
+		r.system.progress.done.Add(batch.records)
 		r.spent <- batch
 	}
 	r.applied <- failure

@@ -17,6 +17,8 @@ type shardActor struct {
 	stage   *stage
 	journal *ref
 	name    string
+	node    engine.NodeID // 0: there are no others
+	quorum  quorum
 	clock   *steadyClock
 	terms   engine.Terms
 	limits  accountLimits
@@ -33,6 +35,9 @@ type shardActor struct {
 	sweeps         uint64
 	spawned        uint64
 
+	keys    *keyIndex
+	heard   uint64    // letters about other nodes' records
+	resting []*living // will be asked whether they rest from their lease
 	outbox  *outbox
 	pending []wish // to be written
 	flight  []wish // being written
@@ -49,6 +54,7 @@ type living struct {
 	actor        *accountActor
 	ref          *ref
 	sweep        uint64 // the sweep after which somebody last asked
+	heard        uint64 // letters about other nodes' records that it was sent
 	newer, older *living
 }
 
@@ -57,8 +63,8 @@ type settling = question[settleQuery, struct{}]
 
 type settleQuery struct{}
 
-// dismissal is asked by Close when everything is kept: the accounts' actors end.
-type dismissal = question[dismissQuery, struct{}]
+// dismissal is asked by Close when everything is kept: the accounts' actors end. The answer is those that may not have ended yet.
+type dismissal = question[dismissQuery, []*ref]
 
 type dismissQuery struct{}
 
@@ -99,8 +105,12 @@ func (s *shardActor) receive(l letter) {
 		s.committed(m)
 	case *born:
 		s.born(m.events)
+	case *foreignAccounts:
+		s.foreign(m)
 	case *sweep:
 		s.sweep(m.rest)
+	case *round:
+		s.round(m.rest)
 	case *ledgerShare:
 		s.surrender(m)
 	case *census:
@@ -108,8 +118,7 @@ func (s *shardActor) receive(l letter) {
 	case *settling:
 		s.settle(m)
 	case *dismissal:
-		s.dismiss()
-		m.reply(struct{}{}, nil)
+		m.reply(s.dismiss(), nil)
 	case *halt:
 		s.halt(m.why)
 	}
@@ -141,24 +150,32 @@ var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is n
 
 // wake gives an idle account its actor.
 func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
-	state, known := s.idle[id]
-	switch {
+	switch _, known := s.idle[id]; {
 	case !known:
 		return nil, errNoAccount
 	case s.living.Load() >= int64(s.liveMax) && !s.makeRoom():
 		return nil, errOverflow
 	}
-	account, err := state.wake(s.clock.start())
+	one, err := s.spawn(id)
 	if err != nil {
 		return nil, internal(err)
 	}
+	return one, nil
+}
+
+// spawn starts the actor of an idle account.
+func (s *shardActor) spawn(id uint64) (*living, error) {
+	account, err := s.idle[id].wakeOn(s.node, s.clock.start())
+	if err != nil {
+		return nil, err
+	}
 	actor := &accountActor{
-		id: id, account: account, terms: s.terms, clock: s.clock, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
+		id: id, account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
 	}
 	s.spawned++
 	ref, err := s.stage.spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), actor)
 	if err != nil {
-		return nil, internal(err)
+		return nil, err
 	}
 	one := &living{id: id, actor: actor, ref: ref}
 	s.live[id] = one
@@ -262,7 +279,7 @@ func (s *shardActor) putAside(one *living, now engine.Moment) bool {
 	delete(s.live, one.id)
 	s.living.Add(-1)
 	s.unlink(one)
-	one.ref.root.Stop(one.ref.pid)
+	one.ref.end()
 	return true
 }
 
@@ -295,10 +312,13 @@ func (s *shardActor) abort(why *engine.Error) {
 	s.settled()
 }
 
-// dismiss ends the actors of all live accounts.
-func (s *shardActor) dismiss() {
+// dismiss sends the actors of all live accounts their end.
+func (s *shardActor) dismiss() []*ref {
+	ending := make([]*ref, 0, len(s.live))
 	for _, one := range s.live {
-		one.ref.root.Stop(one.ref.pid)
+		one.ref.end()
+		ending = append(ending, one.ref)
 	}
 	s.closed, s.live = true, nil
+	return ending
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -249,5 +250,44 @@ func TestFailedLeaseStopsTheNode(t *testing.T) {
 	}
 	if err := n.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A node that fails while a snapshot waits for an account's part ends the keeper of snapshots only after that account: until then
+// the account may hand it the cut.
+func TestClose_WaitsForEveryAccount(t *testing.T) { synctest.Test(t, closesLast) }
+
+func closesLast(t *testing.T) {
+	n := startNode(t, Config{AccountShards: 1})
+	m := n.join(1, 1)
+	n.admitted(m.keys[0], 1)
+	shard := n.tenants.shards.refs[0].mailbox
+	synctest.Wait()
+	if !shard.quiet() {
+		t.Fatal("the shard is still at work")
+	}
+	var account *ref
+	for _, one := range shard.host.resident.(*shardActor).live {
+		account = one.ref
+	}
+	owed := func(done func(*cut)) *portion {
+		c := &cut{ledgers: [][]dormant{make([]dormant, 1)}, done: done}
+		c.missing.Store(1)
+		return &portion{cut: c}
+	}
+	busy, gone := make(chan struct{}), make(chan any, 1)
+	account.send(owed(func(*cut) { <-busy }))
+	account.send(owed(func(c *cut) {
+		defer func() { gone <- recover() }()
+		n.keeper.take(c)
+	}))
+	n.System.fail(errors.New("the disk is gone"))
+	var closing sync.WaitGroup
+	closing.Go(n.stop)
+	synctest.Wait()
+	close(busy)
+	closing.Wait()
+	if panicked := <-gone; panicked != nil {
+		t.Errorf("the cut of an account that ended last: %v", panicked)
 	}
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -10,7 +11,7 @@ import (
 // Limits of one write of a shard; a batch of the journal holds several of them.
 const (
 	shardRecordsMax = 4096
-	shardBytesMax   = 1 << 20
+	shardBytesMax   = 768 << 10
 )
 
 // wish is an event that an account wants to be kept.
@@ -18,8 +19,10 @@ type wish struct {
 	account uint64
 	event   engine.AccountEvent
 	record  []byte
-	last    bool            // the account gives its lease back; without an event there was none
-	asleep  *engine.Account // of an account without an actor
+	heard   uint64 // letters about other nodes' records that the account had taken in when it decided
+	firm    bool   // it is true whatever other nodes have written
+	last    bool   // the account gives its lease back; without an event there was none
+	asleep  bool   // the account has no actor
 }
 
 // outbox is where the accounts of a shard leave their wishes. However many they are, one letter about them
@@ -90,7 +93,11 @@ func (s *shardActor) collect() {
 
 // write sends the journal what is pending, unless a write is under way.
 func (s *shardActor) write() {
-	if len(s.flight) > 0 || len(s.pending) == 0 {
+	if len(s.flight) > 0 {
+		return
+	}
+	s.withdraw()
+	if len(s.pending) == 0 {
 		return
 	}
 	records := make([][]byte, 0, min(len(s.pending), shardRecordsMax))
@@ -103,13 +110,32 @@ func (s *shardActor) write() {
 	}
 	s.flight = s.pending[:len(records):len(records)]
 	s.pending = s.pending[len(records):]
-	s.journal.send(&write{from: s.self, records: records})
+	s.journal.send(&write{from: s.self, records: records, heard: s.heard})
+}
+
+// withdraw gives the accounts back what other nodes' records have made void.
+func (s *shardActor) withdraw() {
+	kept := s.pending[:0]
+	for _, w := range s.pending {
+		if one := s.live[w.account]; one == nil || w.firm || w.heard == one.heard {
+			kept = append(kept, w)
+		} else {
+			s.outcome(w, errConflict)
+		}
+	}
+	s.pending = kept
 }
 
 // committed tells the accounts how their events came out, in order.
 func (s *shardActor) committed(m *committed) {
 	done := s.flight
 	s.flight = nil
+	if m.err == errConflict {
+		s.pending = slices.Concat(done, s.pending) // it is only the shard that was touched; not each account
+		s.write()
+		s.settled()
+		return
+	}
 	for _, w := range done {
 		if _, leased := w.event.(*engine.Leased); leased && m.err == nil {
 			s.leases.Add(1)
@@ -122,7 +148,7 @@ func (s *shardActor) committed(m *committed) {
 
 // outcome tells one account.
 func (s *shardActor) outcome(w wish, err *engine.Error) {
-	if w.asleep != nil {
+	if w.asleep {
 		s.resettle(w, err)
 	} else if one := s.live[w.account]; one != nil {
 		one.ref.send(&kept{event: w.event, err: err})
@@ -153,7 +179,7 @@ func (s *shardActor) settle(m *settling) {
 
 // giveBack is leave for an account without an actor.
 func (s *shardActor) giveBack(id uint64, state dormant, now engine.Moment) {
-	account, err := state.wake(s.clock.start())
+	account, err := state.wakeOn(s.node, s.clock.start())
 	if err != nil {
 		return
 	}
@@ -166,16 +192,20 @@ func (s *shardActor) giveBack(id uint64, state dormant, now engine.Moment) {
 		return
 	}
 	s.awaited++
-	s.pending = append(s.pending, wish{account: id, event: event, record: record, last: true, asleep: account})
+	s.pending = append(s.pending, wish{account: id, event: event, record: record, firm: true, last: true, asleep: true})
 }
 
-// resettle keeps an account that has given its lease back.
+// resettle keeps an account that has given its lease back. It may have heard of other nodes meanwhile.
 func (s *shardActor) resettle(w wish, err *engine.Error) {
 	if err != nil {
 		return
 	}
-	w.asleep.Apply(w.event)
-	if state, err := freeze(w.asleep); err == nil {
+	account, failed := s.idle[w.account].wakeOn(s.node, s.clock.start())
+	if failed != nil {
+		return
+	}
+	account.Apply(w.event)
+	if state, err := freeze(account); err == nil {
 		s.idle[w.account] = state
 	}
 }

@@ -17,8 +17,10 @@ type Stats struct {
 	Living     int64           // of them, those with an actor
 	Leases     uint64          // of a day's quota that were made durable; what accounts give back is not subtracted
 	Currencies []CurrencyStats // of the catalogue, or with rates, by code
-	Log        wal.Stats
-	Logged     bool // Log is of a local log; another journal tells nothing
+	// Sequence is that of the newest record that counts. In a cluster it is the same record on every node.
+	Sequence uint64
+	Log      wal.Stats
+	Logged   bool // Log is of a local log; another journal tells nothing
 }
 
 // MailboxStats is what waits for the actors of one kind.
@@ -94,7 +96,7 @@ func (s *System) Stats() Stats {
 	if s.phase.Load() != serving {
 		return stats
 	}
-	stats.Serving = true
+	stats.Serving, stats.Sequence = true, s.Sequence()
 	stats.Mailboxes = s.mailboxes()
 	stats.Accounts, stats.Living, stats.Leases = s.tenants.population.Load(), s.tenants.living.Load(), s.tenants.leases.Load()
 	for _, f := range s.fresh {
@@ -102,6 +104,10 @@ func (s *System) Stats() Stats {
 	}
 	return stats
 }
+
+// Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
+// afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
+func (s *System) Sequence() uint64 { return s.vitals.sequence.Load() }
 
 // mailboxes are the figures of each kind.
 func (s *System) mailboxes() []MailboxStats {

@@ -5,20 +5,29 @@ import (
 	"time"
 )
 
-// sweeper is the goroutine that tells the shards when to put idle accounts aside.
+// sweeper is the goroutine that tells the shards when to put idle accounts aside, and in a cluster another one that tells them when to ask
+// the others for their leases.
 type sweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-func startSweeper(every time.Duration, shards []*ref) *sweeper {
+// roundEvery is how often the accounts of a cluster are asked whether they rest from their lease.
+const roundEvery = 5 * time.Second
+
+// startSweeper begins; in a cluster it goes its rounds as well.
+func startSweeper(every time.Duration, cluster bool, shards []*ref) *sweeper {
 	s := &sweeper{stop: make(chan struct{})}
 	s.done.Add(1)
-	go s.run(every, shards)
+	go s.run(every, func() letter { return &sweep{} }, shards)
+	if cluster {
+		s.done.Add(1)
+		go s.run(roundEvery, func() letter { return &round{} }, shards)
+	}
 	return s
 }
 
-func (s *sweeper) run(every time.Duration, shards []*ref) {
+func (s *sweeper) run(every time.Duration, word func() letter, shards []*ref) {
 	defer s.done.Done()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -29,7 +38,7 @@ func (s *sweeper) run(every time.Duration, shards []*ref) {
 		case <-ticker.C:
 		}
 		for _, shard := range shards {
-			shard.send(&sweep{})
+			shard.send(word())
 		}
 	}
 }

@@ -30,6 +30,9 @@ const closeTimeout = 2 * time.Minute
 type System struct {
 	config   Config
 	journal  Journal
+	shared   Shared // journal, when other nodes write it as well; nil: this one alone
+	desk     *desk
+	follower *follower
 	stage    *stage
 	writer   *writer
 	keeper   *keeper
@@ -119,7 +122,8 @@ func Open(c Config) (*System, error) {
 		ready: make(chan struct{}), done: make(chan struct{}),
 		vitals: newVitals(&c), keeper: newKeeper(journal),
 	}
-	if s.tenants, err = newTenants(c); err != nil {
+	s.shared, _ = journal.(Shared)
+	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
 	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
@@ -129,6 +133,19 @@ func Open(c Config) (*System, error) {
 	s.replay.Add(1)
 	go s.recover()
 	return s, nil
+}
+
+// prepare makes what draws random numbers.
+func (s *System) prepare() (err error) {
+	if s.tenants, err = newTenants(s.config); err != nil || s.shared == nil {
+		return err
+	}
+	if !s.tenants.shared {
+		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
+	}
+	s.tenants.node, s.tenants.quorum = s.shared.Node(), quorum{s.shared}
+	s.desk, err = newDesk(s.tenants.random)
+	return err
 }
 
 // Ready is closed when the state is complete and questions are answered. When the replay fails it never
@@ -183,32 +200,48 @@ func (s *System) Close() error {
 func (s *System) close() error {
 	s.phase.Store(stopping)
 	s.replay.Wait()
+	if s.shared != nil && s.clerk != nil {
+		s.clerk.send(&leaving{})
+	}
 	s.calls.shut()
 	if s.clerk != nil {
-		s.tenants.settle()
-		last := once[struct{}, struct{}](struct{}{})
-		s.clerk.send(last)
-		if _, err := last.wait(closeTimeout); err != nil {
-			s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
-		}
-		s.directory.stop()
-		for _, code := range s.codes {
-			s.currencies[code].stop()
-		}
-		s.tenants.stop()
-		s.clerk.stop()
-		s.writer.stop()
-		s.keeper.stop()
+		s.wind()
 	}
 	s.stage.close()
 	err := s.journal.Close()
 	if err != nil {
 		err = fmt.Errorf("close journal: %w", err)
 	}
+	if s.shared != nil && s.clerk != nil {
+		s.writer.stop() // an offer ends with the journal
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
 	return err
+}
+
+// wind ends the actors, after what is under way has come true and the last snapshot is there.
+func (s *System) wind() {
+	s.tenants.settle()
+	last := once[struct{}, struct{}](struct{}{})
+	s.clerk.send(last)
+	if _, err := last.wait(closeTimeout); err != nil {
+		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
+	}
+	if s.follower != nil {
+		s.follower.end()
+	}
+	s.directory.stop()
+	for _, code := range s.codes {
+		s.currencies[code].stop()
+	}
+	s.tenants.stop()
+	s.clerk.stop()
+	if s.shared == nil {
+		s.writer.stop()
+	}
+	s.keeper.stop()
 }
 
 var errReplayStopped = errors.New("closed while the log was being read")

@@ -13,8 +13,11 @@ import (
 type tenants struct {
 	config     Config
 	clock      *steadyClock
+	node       engine.NodeID // of a cluster; 0 = it is alone
+	quorum     quorum
 	random     *lockedReader
 	seal       [32]byte // of login codes
+	shared     bool     // seal is that of all nodes of a cluster
 	keys       *keyIndex
 	transition atomic.Pointer[engine.Transition]
 	living     atomic.Int64  // accounts with an actor
@@ -52,6 +55,12 @@ func newTenants(c Config) (*tenants, error) {
 	}
 	t.clock.logger = c.Logger
 	t.transition.Store(&engine.Transition{})
+	if t.shared = c.Seal != nil; t.shared {
+		if copy(t.seal[:], c.Seal) != len(t.seal) || len(c.Seal) != len(t.seal) {
+			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.seal))
+		}
+		return t, nil
+	}
 	var err error
 	t.seal, err = newSeal(t.random)
 	return t, err
@@ -112,7 +121,7 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 		}
 	}
 	t.postman.start()
-	t.sweeper = startSweeper(t.config.AccountIdle/sweepsIdle, t.shards.refs)
+	t.sweeper = startSweeper(t.config.AccountIdle/sweepsIdle, t.node != 0, t.shards.refs)
 	return nil
 }
 
@@ -120,10 +129,10 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 	c := &t.config
 	t.population.Add(int64(len(accounts)))
 	shard := &shardActor{
-		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), clock: t.clock, terms: c.Terms,
+		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
 		liveMax: c.AccountsLiveMax, living: &t.living, population: &t.population, leases: &t.leases,
-		idle: accounts, live: map[uint64]*living{}, outbox: &outbox{postman: t.postman},
+		idle: accounts, live: map[uint64]*living{}, keys: t.keys, outbox: &outbox{postman: t.postman},
 	}
 	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)
 	if err != nil {
@@ -153,13 +162,16 @@ func (t *tenants) settle() {
 	}
 }
 
-// stop ends the actors. The last snapshot has been taken.
+// stop ends the actors and waits for them: what an account has not answered is settled while there is still somebody to hear it.
 func (t *tenants) stop() {
 	for _, shard := range t.shards.refs {
-		m := once[dismissQuery, struct{}](dismissQuery{})
+		m := once[dismissQuery, []*ref](dismissQuery{})
 		shard.send(m)
-		_, _ = m.await()
+		accounts, _ := m.await()
 		shard.stop()
+		for _, account := range accounts {
+			account.ended()
+		}
 	}
 	t.registrar.stop()
 	if t.strangers != nil {

@@ -30,10 +30,13 @@ func sampleTenantEvents(t testing.TB) map[string]any {
 		"leased":                &engine.Leased{Account: 7, Day: day, Count: 16, Refunded: 1, Unspent: 8, Steady: time.Hour, KeyID: key.ID, At: at},
 		"returned":              &engine.Returned{Account: 7, Day: day, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Uses: []engine.KeyUse{{KeyID: key.ID, At: at}}},
 		"returned-empty":        &engine.Returned{Account: 7},
+		"leased-node":           &engine.Leased{Account: 7, Day: day, Count: 4, Refunded: 1, Unspent: 2, Steady: time.Hour, KeyID: key.ID, At: at, Node: 3, Recent: 21},
+		"returned-node":         &engine.Returned{Account: 7, Day: day, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Node: 65535},
 		"suspended":             &engine.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
 		"restored":              &engine.Restored{Account: 7, At: at, By: "luis"},
 		"allowanceSet":          &engine.AllowanceSet{Account: 7, Allowance: engine.Allowance{Day: 50_000, Minute: 300}, At: at, By: "luis"},
 		"codeIssued":            &engine.CodeIssued{Email: email, At: at, Steady: time.Minute, Mailed: true},
+		"codeIssued-sealed":     &engine.CodeIssued{Email: email, At: at, Steady: time.Minute, Mailed: true, Sealed: engine.CodeSeal(keyOf(8))},
 		"codeFailed":            &engine.CodeFailed{Email: email, At: at, Steady: time.Minute},
 		"codeRefused":           &codeRefused{Email: email, At: at},
 		"sessionOpened":         &engine.SessionOpened{Account: 7, New: true, Email: email, Token: digest, Expires: at.Add(time.Minute), At: at, Steady: time.Minute},
@@ -219,6 +222,12 @@ func FuzzDormant(f *testing.F) {
 		f.Fatal(err)
 	}
 	data, _ := state.parts()
+	f.Add(data)
+	state, err = freeze(clusterAccount(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, _ = state.parts()
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		state, err := newDecoder().accountState(data)

@@ -27,6 +27,10 @@ type writes struct {
 	alone   int           // so many of the waiting commands must be decided one by one
 	stopped *engine.Error // why nothing is changed any more
 
+	bundled bool // a batch must fit into one bundle
+	errand  bool // the book is given away
+	learning
+
 	applying bool     // what is durable is not in the board yet
 	shares   []*share // of cuts that must have it
 }
@@ -40,6 +44,7 @@ type flight struct {
 // decided is the outcome of an errand: what a batch would change.
 type decided struct {
 	fact
+	heard    uint64 // as learning.heard when it began
 	decision engine.Decision
 	records  [][]byte
 	err      error
@@ -49,8 +54,9 @@ type decided struct {
 type applied struct {
 	fact
 	outlook
-	loads  bool // something is published
-	failed any  // the panic that ended it
+	loads   bool // something is published
+	failed  any  // the panic that ended it
+	foreign bool // another node had decided it
 }
 
 // accept queues a command and starts it when nothing else is under way.
@@ -71,7 +77,7 @@ func (c *currencyActor) accept(m *command) {
 // next has the next batch decided.
 func (c *currencyActor) next() {
 	w := &c.writes
-	if w.flight != nil || w.applying {
+	if w.errand || c.learn() || w.flight != nil {
 		return
 	}
 	batch := w.take()
@@ -79,11 +85,17 @@ func (c *currencyActor) next() {
 		return
 	}
 	w.flight = &flight{commands: batch}
-	c.errand(func(pause func()) letter { return c.decide(batch, pause) })
+	heard := w.heard
+	c.errand(func(pause func()) letter {
+		outcome := c.decide(batch, pause)
+		outcome.heard = heard
+		return outcome
+	})
 }
 
 // errand gives the book away for work that takes long, and gets it back with the outcome.
 func (c *currencyActor) errand(work func(pause func()) letter) {
+	c.writes.errand = true
 	c.self.mailbox.relief.errand(func(pause func()) {
 		c.book.Paced(pause)
 		outcome := work(pause)
@@ -96,12 +108,16 @@ func (c *currencyActor) errand(work func(pause func()) letter) {
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.flight
+	w.errand = false
 	switch {
 	case done == nil:
 		return // given up when the node stopped
+	case m.heard != w.heard:
+		c.again()
+		return
 	case m.err == nil && len(m.records) > 0:
 		done.decision = m.decision
-		c.journal.send(&write{from: c.self, records: m.records})
+		c.journal.send(&write{from: c.self, records: m.records, heard: m.heard})
 		return
 	}
 	w.flight = nil
@@ -165,7 +181,7 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 	if err != nil {
 		return &decided{err: err}
 	}
-	records, err := encodeAll(decision.Events, pause)
+	records, err := encodeAll(decision.Events, batchBytesMax(c.writes.bundled), pause)
 	return &decided{decision: decision, records: records, err: err}
 }
 
@@ -173,7 +189,7 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 const encodedMax = 16 << 10
 
 // encodeAll refuses what no log can hold.
-func encodeAll(events []engine.Event, pause func()) (records [][]byte, err error) {
+func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
 		if encoded >= encodedMax {
@@ -184,13 +200,13 @@ func encodeAll(events []engine.Event, pause func()) (records [][]byte, err error
 		if err != nil {
 			return nil, err
 		}
-		if len(record) > wal.RecordBytesMax {
-			return nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), wal.RecordBytesMax))
+		if most := min(wal.RecordBytesMax, bytesMax); len(record) > most {
+			return nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), most))
 		}
 		records, encoded = append(records, record), encoded+len(record)
 	}
-	if size := batchBytes(records); size > wal.BatchBytesMax || len(records) > wal.BatchRecordsMax {
-		return nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, wal.BatchBytesMax))
+	if size := batchBytes(records); size > bytesMax || len(records) > wal.BatchRecordsMax {
+		return nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, bytesMax))
 	}
 	return records, nil
 }
@@ -212,6 +228,10 @@ func (c *currencyActor) committed(m *committed) {
 	done := w.flight
 	if done == nil {
 		return // given up when the node stopped
+	}
+	if m.err == errConflict {
+		c.again()
+		return
 	}
 	if m.err != nil {
 		w.flight = nil
@@ -264,12 +284,14 @@ func (c *currencyActor) applied(m *applied) {
 		c.loaded.Store(true)
 	}
 	c.publish(m.outlook)
-	w.applying = false
+	w.errand, w.applying = false, false
 	for _, s := range w.shares {
 		s.hand(c.board)
 	}
 	w.shares = nil
-	if done := w.flight; done != nil {
+	if m.foreign {
+		w.learned()
+	} else if done := w.flight; done != nil {
 		w.flight = nil
 		answer(done.commands, done.decision)
 	}
@@ -283,6 +305,9 @@ func (c *currencyActor) share(m *share) {
 	switch {
 	case w.stopped != nil:
 		m.settle(w.stopped)
+	case len(w.lessons) > 0:
+		last := w.lessons[len(w.lessons)-1]
+		last.shares = append(last.shares, m)
 	case !w.applying:
 		m.hand(c.board)
 	default:
@@ -352,4 +377,5 @@ func (c *currencyActor) abort(why *engine.Error) {
 		s.settle(why)
 	}
 	w.shares = nil
+	w.unlearn(why)
 }

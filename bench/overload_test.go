@@ -18,7 +18,9 @@ const (
 	// overloadSpan is how long a node is asked for three times what it can do; goal O1 says sixty seconds, and half of that shows the same.
 	overloadSpan = 30 * time.Second
 	controlSpan  = 8 * time.Second
-	baseSpan     = 4 * time.Second
+	// lanesSpan is the sixty seconds of goal O2: what the first moment costs is a part of that.
+	lanesSpan = 60 * time.Second
+	baseSpan  = 4 * time.Second
 	// crowdConnections: so many that their requests, served in turn, would each wait longer than the goal allows.
 	crowdConnections = 8192
 	// crowdPerAddress is far below what an address may have: the quota of an address is for a minute too.
@@ -28,12 +30,13 @@ const (
 	overloadOnset = 2 * time.Second
 	overloadP99   = 250 * time.Millisecond
 	overloadMiB   = 512
-	// Goal O2's are missed today (README): the scheduler asks the network who has come only when nobody else can run, or when its watchdog
-	// does, each ten milliseconds or twenty, a part at a time.
-	healthMax    = 50 * time.Millisecond
-	keyedShare   = 0.99
-	goodputShare = 0.9
-	afterRatio   = 1.2
+	// Goal O2's. They are met in most runs and not in all (README).
+	healthMax  = 50 * time.Millisecond
+	keyedShare = 0.99
+	// twoKeyedShare is of eight seconds, the first moment among them.
+	twoKeyedShare = 0.8
+	goodputShare  = 0.9
+	afterRatio    = 1.2
 	// afterSlack is what a 99th percentile of four seconds varies by from one time to the next on a machine that does other things.
 	afterSlack = 2 * time.Millisecond
 )
@@ -54,10 +57,17 @@ type overloaded struct {
 
 func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ...string) *overloaded {
 	t.Helper()
-	o := &overloaded{cage: newCage(t, memory), fixture: f}
-	o.node = newNode(path, f, append([]string{"--connections-per-address", "128"}, flags...)...)
-	o.node.program = o.cage.inside(path)
-	found, err := o.node.start(t.Context(), nodeCore)
+	c := newCage(t, memory)
+	return startCaged(t, c, c.inside(path), nodeCore, f, flags...)
+}
+
+// startCaged runs a program that is a node, in its cage, on a core or, below 0, on any.
+func startCaged(t *testing.T, c cage, node program, core int, f *fixture, flags ...string) *overloaded {
+	t.Helper()
+	o := &overloaded{cage: c, fixture: f}
+	o.node = newNode(node.path, f, append([]string{"--connections-per-address", "128"}, flags...)...)
+	o.node.program = node
+	found, err := o.node.start(t.Context(), core)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +194,7 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
-		groups := o.lanes(t)
+		groups := o.lanes(t, lanesSpan)
 		for _, g := range groups[:2] {
 			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
 				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
@@ -200,7 +210,7 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	})
 	t.Run("control", func(t *testing.T) {
 		o := startOverloaded(t, noAge(t), f, 0)
-		groups := o.lanes(t)
+		groups := o.lanes(t, controlSpan)
 		if keyed, costly := groups[2], groups[4]; keyed.share() >= keyedShare && costly.share() < groups[3].share()/2 {
 			t.Errorf("without seats the order is the same: this test proves nothing")
 		}
@@ -208,7 +218,7 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 }
 
 // lanes puts three times what the node can do on it, of every kind.
-func (o *overloaded) lanes(t *testing.T) []*group {
+func (o *overloaded) lanes(t *testing.T, span time.Duration) []*group {
 	t.Helper()
 	capacity := capacityOf(o.base(t))
 	costly := slices.Concat(mixes("popular")[mixHistory], mixes("popular")[mixConvert])
@@ -223,11 +233,52 @@ func (o *overloaded) lanes(t *testing.T) []*group {
 		{name: "without", asker: asking(t, mixBest, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
 		{name: "history and convert", asker: asker, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
 	}
-	runCrowd(t, o.target.address, controlSpan, loadPatience+25*time.Second, groups...)
+	runCrowd(t, o.target.address, span, loadPatience+25*time.Second, groups...)
 	for _, g := range groups {
 		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.found.latency.Max()).Round(time.Microsecond), &g.found)
 	}
 	return groups
+}
+
+// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is; more processors than that are not to be had here.
+func TestFaultsO2_TwoProcessors(t *testing.T) {
+	needLimits(t)
+	c := newCage(t, 0)
+	o := startCaged(t, c, c.inside(planted(t, "", "", ""), "GOMAXPROCS=2"), -1, smallFixture(t, 500))
+	groups := o.lanes(t, controlSpan)
+	keyed, anonymous, costly := groups[2], groups[3], groups[4]
+	if keyed.share() < twoKeyedShare || anonymous.share() > keyed.share()/2 || costly.share() > anonymous.share()/2 {
+		t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.share(), anonymous.share(), costly.share())
+	}
+	for _, g := range groups[:2] {
+		if g.found.served != g.found.intended {
+			t.Errorf("%s: %s", g.name, &g.found)
+		}
+	}
+}
+
+// TestFaultsO1_OneProcessor: where a control group allows half a processor the node uses one, not the two of the runtime; what an operator
+// says comes first.
+func TestFaultsO1_OneProcessor(t *testing.T) {
+	needLimits(t)
+	path, f := planted(t, "", "", ""), smallFixture(t, 1)
+	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
+		t.Run(setting, func(t *testing.T) {
+			c := newCage(t, 0)
+			node := c.inside("/usr/bin/env")
+			node.args = append(node.args, setting, path)
+			o := startCaged(t, c, node, -1, f)
+			text, err := o.node.ask(t.Context(), "/metrics", loadPatience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used, err := metric(text, "go_sched_gomaxprocs_threads")
+			figure(t, "half a processor, %s: the node uses %v", setting, used)
+			if err != nil || float64(used) != want {
+				t.Errorf("it uses %v processors, want %v (%v)", used, want, err)
+			}
+		})
+	}
 }
 
 // TestFaultsO2_HealthAtTheCap: when every connection that may be is taken, the health of the node is told within the time all the same, and

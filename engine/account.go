@@ -46,12 +46,15 @@ type Account struct {
 	keys   []accountKey  // oldest first
 	days   days
 	leases []leaseMark // see mark
+	shares []share     // of the nodes of a cluster, by node
 
 	// Of this process alone.
+	node     NodeID
 	minute   minute
 	asking   bool          // a lease is on its way into the log
 	fence    time.Duration // steady time of the newest lease asked for
 	creating int           // keys on their way into the log
+	purse    purse         // in a cluster
 }
 
 // accountKey is a key with its newest use, which the log learns only with the next lease.
@@ -96,8 +99,10 @@ type (
 		Steady   time.Duration // Moment.Steady
 		KeyID    string        // whose request asked for it
 		At       time.Time
+		Node     NodeID // that may spend it
+		Recent   int    // in a cluster: admitted by that node in the minute before
 	}
-	// Returned gives back at a clean stop what was leased and not spent (L1).
+	// Returned gives back what was leased and not spent: at a clean stop (L1), and in a cluster when a node rests from an account.
 	Returned struct {
 		Account uint64
 		Day     Date
@@ -105,6 +110,7 @@ type (
 		Recent  int // admitted in the last minute
 		Steady  time.Duration
 		Uses    []KeyUse // of the keys used since the last lease
+		Node    NodeID   // that had leased it
 	}
 	// Suspended refuses an account's keys.
 	Suspended struct {
@@ -189,15 +195,14 @@ func (a *Account) durable() AccountRecord {
 	return record
 }
 
-// Apply makes a durable event true, live and at recovery.
+// Apply makes a durable event true: live one that this process decided, at recovery each. Learn is for those that others decided meanwhile.
 func (a *Account) Apply(event AccountEvent) {
 	switch e := event.(type) {
 	case *AccountCreated:
 		a.record.Email, a.record.CreatedAt = e.Email, e.At
 	case *KeyCreated:
 		a.creating = max(0, a.creating-1)
-		a.keys = append(a.keys, accountKey{record: e.Key})
-		a.forgetKeys()
+		a.addKey(e.Key)
 	case *KeyRevoked:
 		if key := a.key(e.KeyID); key != nil && key.record.Active() {
 			key.record.RevokedAt = e.At
@@ -215,6 +220,11 @@ func (a *Account) Apply(event AccountEvent) {
 	default:
 		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
+}
+
+func (a *Account) addKey(key KeyRecord) {
+	a.keys = append(a.keys, accountKey{record: key})
+	a.forgetKeys()
 }
 
 // forgetKeys keeps the list short: the oldest revoked keys leave it; their digests are unknown from then on, which refuses them too.
@@ -253,6 +263,20 @@ func (a *Account) use(id string, at time.Time) {
 	if key := a.key(id); key != nil && at.After(key.record.LastUsed) {
 		key.record.LastUsed = at
 	}
+}
+
+func (a *Account) useAll(uses []KeyUse) {
+	for _, use := range uses {
+		a.use(use.KeyID, use.At)
+	}
+}
+
+// keyID is the id of the key with a digest, "" when there is none.
+func (a *Account) keyID(digest Digest) string {
+	if key := a.byDigest(digest); key != nil {
+		return key.record.ID
+	}
+	return ""
 }
 
 // Key is the record of a digest; false when the account has no such key, revoked ones included.

@@ -39,11 +39,15 @@ func (a *Account) Admit(digest Digest, now Moment, terms Terms) (Verdict, Need) 
 		return verdict, Nothing
 	}
 	count := a.days.find(a.today(now))
-	if count == nil || count.unspent() <= 0 {
+	if count == nil || a.spendable(*count, now) <= 0 {
 		return Verdict{}, LeaseNeeded
 	}
 	key.used = universal(now.Wall)
 	count.spent++
+	if a.node != 0 {
+		a.purse.tokens--
+		a.purse.pace.spent++
+	}
 	a.minute.add(now)
 	verdict.charge()
 	return verdict, Nothing
@@ -80,7 +84,8 @@ func (a *Account) Dated(now Moment) Moment {
 }
 
 // Windows are both windows as they stand, without a request (usage, refusals of other kinds); Admitted says whether one more fits. A
-// closed day has no room.
+// closed day has no room. In a cluster they are what this node can know: what others have leased counts as used, and what they
+// leased a moment ago it may not have heard yet.
 func (a *Account) Windows(now Moment, terms Terms) Verdict {
 	a.minute.expire(now)
 	limits, today := a.allowance(terms), a.today(now)
@@ -88,8 +93,10 @@ func (a *Account) Windows(now Moment, terms Terms) Verdict {
 	if a.days.closed(today) {
 		room = 0
 	}
-	return verdictOf(Window{limits.Day, room, (today + 1).Start()}, a.minute.window(limits.Minute, now), now.Wall)
+	return verdictOf(Window{limits.Day, room, (today + 1).Start()}, a.sharedMinute(limits.Minute, now), now.Wall)
 }
 
 // Idle reports that the account needs no actor: nothing is in flight and the minute is empty, whose memory it lets go.
-func (a *Account) Idle(now Moment) bool { return !a.asking && a.creating == 0 && a.minute.idle(now) }
+func (a *Account) Idle(now Moment) bool {
+	return !a.asking && !a.purse.returning && a.creating == 0 && a.minute.idle(now)
+}

@@ -55,7 +55,11 @@ func (a *Account) lease(e *Leased) {
 		count.refunded -= again
 		count.spent -= again
 	}
-	a.mark(leaseMark{e.Steady, e.Unspent, e.Count + e.Refunded})
+	if e.Node == 0 {
+		a.mark(leaseMark{e.Steady, e.Unspent, e.Count + e.Refunded})
+	} else {
+		a.leaseShare(e)
+	}
 	a.use(e.KeyID, e.At)
 }
 
@@ -66,13 +70,16 @@ func (a *Account) giveBack(e *Returned) {
 		count.leased = max(0, count.leased-e.Unspent)
 		count.spent = min(count.spent, count.leased)
 	}
-	a.leases = nil
-	if e.Recent > 0 {
-		a.leases = []leaseMark{{at: e.Steady, count: e.Recent}, {at: e.Steady}}
+	a.purse.returning = false
+	if e.Node != 0 {
+		a.say(share{e.Node, e.Steady, e.Recent, 0})
+	} else {
+		a.leases, a.shares = nil, nil
+		if e.Recent > 0 {
+			a.leases = []leaseMark{{at: e.Steady, count: e.Recent}, {at: e.Steady}}
+		}
 	}
-	for _, use := range e.Uses {
-		a.use(use.KeyID, use.At)
-	}
+	a.useAll(e.Uses)
 }
 
 // Resume begins to count in a new process, after the last event of the log; now.Steady is the newest steady time in the log, from
@@ -83,17 +90,21 @@ func (a *Account) Resume(now Moment) {
 		count := &a.days.counts[i]
 		count.spent, count.refunded = count.leased, 0
 	}
-	a.asking, a.creating, a.fence = false, 0, now.Steady
+	a.asking, a.creating, a.fence, a.purse = false, 0, now.Steady, purse{}
 	a.minute = minute{}
 	for range a.recent(now.Steady) {
 		a.minute.add(now)
 	}
+	a.resumeShares(now)
 }
 
 // NextLease is the lease to ask the log for, nil while there is no need: as many as make one lease unspent, asked for before the last
 // one is used up, and never beyond the day's limit. waiting is how many requests wait for it. A lease of one takes all that wait at
-// once: then a crash costs the account no more than its requests in flight.
+// once: then a crash costs the account no more than its requests in flight. In a cluster it is one that leaves room for other nodes.
 func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int) *Leased {
+	if a.node != 0 {
+		return a.nextShare(digest, now, terms, waiting)
+	}
 	day, size := a.today(now), max(1, terms.Lease)
 	count, limits := a.days.peek(day), a.allowance(terms)
 	if a.asking || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
@@ -110,17 +121,20 @@ func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int)
 		return nil
 	}
 	lease := &Leased{
-		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, At: universal(now.Wall),
-	}
-	if key := a.byDigest(digest); key != nil {
-		lease.KeyID = key.record.ID
+		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: a.keyID(digest),
+		At: universal(now.Wall),
 	}
 	a.asking, a.fence = true, now.Steady
 	return lease
 }
 
-// LeaseLost says that the lease asked for did not become durable and never will.
-func (a *Account) LeaseLost() { a.asking = false }
+// LeaseLost says that the lease asked for did not become durable and never will: also one that is void, because it was decided before an
+// event of another node.
+func (a *Account) LeaseLost() {
+	p := &a.purse
+	p.before.spent += p.pace.spent
+	a.asking, p.pace, p.stated = false, p.before, 0
+}
 
 // unspent is what may be spent of all days.
 func (a *Account) unspent() int {
@@ -140,32 +154,34 @@ func (a *Account) Refund(at Moment) {
 	case count == nil || count.charged() <= 0:
 	case at.Steady > a.fence:
 		count.spent--
+		if a.node != 0 {
+			a.purse.tokens++
+		}
 	default:
 		count.refunded++
 	}
 }
 
-// Return is what a clean stop gives back, nil when there is nothing to say. Nothing is admitted afterwards without another lease. Danger:
+// Return is what a clean stop gives back, nil when there is nothing to say. Its outcome is Apply or ReturnLost. Nothing is admitted afterwards without another lease. Danger:
 // a lease that is still on its way into the log is not given back; wait for it first.
 func (a *Account) Return(now Moment) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: a.today(now), Recent: len(a.minute.inside()), Steady: now.Steady,
+		Account: a.record.ID, Day: a.today(now), Recent: len(a.minute.inside()), Steady: now.Steady, Uses: a.uses(), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()
-	}
-	for i := range a.keys {
-		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {
-			event.Uses = append(event.Uses, KeyUse{key.record.ID, key.used})
-		}
 	}
 	for i := range a.days.counts {
 		count := &a.days.counts[i]
 		count.spent, count.refunded = count.leased, 0
 	}
-	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 {
+	a.purse.tokens = 0
+	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.said().tokens == 0 {
 		return nil
+	}
+	if a.node != 0 {
+		a.fence, a.purse.returning = now.Steady, true
 	}
 	return event
 }

@@ -24,8 +24,8 @@ const (
 )
 
 // Registry is who may log in: addresses and their accounts, pending codes, sessions, and the counters against guessing. It has one
-// owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. Spans are
-// measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
+// owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. In a cluster
+// (Share) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
 type Registry struct {
 	addresses addressBook
 	sessions  map[Digest]session
@@ -33,10 +33,12 @@ type Registry struct {
 	wrong     rolling       // wrong tries over all addresses
 	codes     rolling       // codes asked for over all addresses
 	swept     time.Duration // when addresses without an account were last forgotten, steady
+	newest    time.Duration // of all facts, steady
 	lastID    uint64
 
 	// Of this process alone.
 	key      [32]byte // seals codes
+	shared   bool     // key is that of all nodes
 	clients  clients
 	visitors map[Digest]*visitor // of addresses
 	trying   int                 // wrong tries on their way into the log
@@ -55,18 +57,27 @@ type visitor struct {
 
 // quiet reports that there is nothing to remember.
 func (v *visitor) quiet(now time.Duration) bool {
-	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || v.code.until <= now)
+	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.until <= now)
 }
 
 type pendingCode struct {
+	email   EmailID
 	seal    CodeSeal
 	expires time.Time
 	until   time.Duration // steady
-	tries   int
+	tries   int           // wrong ones: of a shared code in the log, else decided
+	shared  bool          // it is in the log, and all nodes know it
+	taken   bool          // shared: the session that it opens is on its way into the log
 }
 
 func (c *pendingCode) valid(now Moment) bool {
 	return now.Wall.Before(c.expires) && now.Steady < c.until
+}
+
+// free reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
+// it may not.
+func (c *pendingCode) free(trying int) bool {
+	return !c.shared || !c.taken && c.tries+trying < CodeTriesMax
 }
 
 type session struct {
@@ -81,12 +92,14 @@ type RegistryEvent interface{ registryEvent() }
 
 // The facts of logins. Steady is Moment.Steady.
 type (
-	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it.
+	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it, and sealed only in a
+	// cluster, for the other nodes.
 	CodeIssued struct {
 		Email  EmailID
 		At     time.Time
 		Steady time.Duration
 		Mailed bool
+		Sealed CodeSeal
 	}
 	// CodeFailed counts a wrong try.
 	CodeFailed struct {
@@ -147,6 +160,11 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*Cod
 		return nil, tooMany(wait)
 	}
 	c.codes.add(now.Steady)
+	return r.RequestCodeAgain(email, now)
+}
+
+// RequestCodeAgain decides a code again that a client asked for and that was void (Void): the client is not counted twice.
+func (r *Registry) RequestCodeAgain(email EmailID, now Moment) (*CodeIssued, error) {
 	row := r.addresses.row(email)
 	if wait := max(row.again, r.seen(email).asked) - now.Steady; wait > 0 {
 		return nil, &Error{Code: CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
@@ -158,15 +176,15 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*Cod
 	r.visitor(email).asked = now.Steady + CodeResendAfter
 	r.asking++
 	mailed := row.mails.on(day) < mailsDayMax && row.wrong.on(day) < wrongTriesDayMax
-	return &CodeIssued{email, universal(now.Wall), now.Steady, mailed}, nil
+	return &CodeIssued{Email: email, At: universal(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
-// Issue makes the code of an event valid that is applied: it voids the one before (K2).
+// Issue makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
 func (r *Registry) Issue(e *CodeIssued, code Secret) {
 	pending := &pendingCode{
-		seal: sealCode(r.key, e.Email, code.Reveal()), expires: e.At.Add(CodeLifetime), until: e.Steady + CodeLifetime,
+		email: e.Email, seal: sealCode(r.key, e.Email, code.Reveal()), expires: e.At.Add(CodeLifetime), until: e.Steady + CodeLifetime,
 	}
-	if e.Mailed {
+	if e.Mailed && e.Sealed == (CodeSeal{}) {
 		r.visitor(e.Email).code = pending
 	}
 }
@@ -185,6 +203,11 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.
 		return nil, tooMany(wait)
 	}
 	c.tries.add(now.Steady)
+	return r.TryCodeAgain(email, code, token, now)
+}
+
+// TryCodeAgain decides a try again that was void (Void): its client is not counted twice.
+func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Moment) (RegistryEvent, error) {
 	row, pending := r.addresses.row(email), &pendingCode{}
 	if code := r.seen(email).code; code != nil {
 		pending = code
@@ -195,11 +218,11 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.
 		return nil, errCode()
 	}
 	visitor := r.visitor(email)
-	if !right || !pending.valid(now) {
+	if !right || !pending.valid(now) || !pending.free(visitor.trying) {
 		r.failing(visitor)
 		return &CodeFailed{email, universal(now.Wall), now.Steady}, errCode()
 	}
-	visitor.code = nil
+	visitor.take()
 	account := row.account
 	if account == 0 {
 		if visitor.account == 0 {
@@ -223,11 +246,20 @@ func (r *Registry) blocked(email EmailID, now Moment) bool {
 	return row.wrong.on(DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
 }
 
+// take uses the code up. A shared one is gone when the log says so.
+func (v *visitor) take() {
+	if v.code.shared {
+		v.code.taken = true
+	} else {
+		v.code = nil
+	}
+}
+
 // failing counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
 func (r *Registry) failing(v *visitor) {
 	v.trying++
 	r.trying++
-	if v.code == nil {
+	if v.code == nil || v.code.shared {
 		return
 	}
 	if v.code.tries++; v.code.tries >= CodeTriesMax {

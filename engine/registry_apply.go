@@ -6,17 +6,35 @@ import (
 	"time"
 )
 
-// Apply makes a durable event true, live and at recovery.
+// Apply makes a durable event true: live one that this process decided, at recovery each. Learn is for those that others decided meanwhile.
+// No steady time counts as earlier than one before it in the log: in a cluster each node has its own.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
-		r.codeIssued(e)
+		r.asking = max(0, r.asking-1)
+		r.keep(e, e.Steady)
 	case *CodeFailed:
-		r.touch(e.Email, e.Steady).wrong.add(DateOf(e.At))
-		r.wrong.add(e.Steady)
 		r.tried(e.Email)
+		r.keep(e, e.Steady)
 	case *SessionOpened:
-		r.sessionOpened(e)
+		r.keep(e, e.Steady)
+	default:
+		r.keep(event, 0)
+	}
+}
+
+// keep notes an event of a steady time.
+func (r *Registry) keep(event RegistryEvent, at time.Duration) {
+	r.newest = max(r.newest, at)
+	switch e := event.(type) {
+	case *CodeIssued:
+		r.codeIssued(e, Moment{Wall: e.At, Steady: r.newest})
+	case *CodeFailed:
+		r.touch(e.Email, r.newest).wrong.add(DateOf(e.At))
+		r.wrong.add(r.newest)
+		r.tryFailed(e.Email)
+	case *SessionOpened:
+		r.sessionOpened(e, Moment{Wall: e.At, Steady: r.newest})
 	case *SessionClosed:
 		r.end(e.Token)
 	default:
@@ -31,31 +49,37 @@ func (r *Registry) touch(email EmailID, now time.Duration) *addressRow {
 	return row
 }
 
-func (r *Registry) codeIssued(e *CodeIssued) {
-	r.sweep(e.Steady)
-	r.asking = max(0, r.asking-1)
-	r.codes.add(e.Steady)
-	row := r.touch(e.Email, e.Steady)
-	row.again = e.Steady + CodeResendAfter
+func (r *Registry) codeIssued(e *CodeIssued, now Moment) {
+	r.sweep(now)
+	r.codes.add(now.Steady)
+	row := r.touch(e.Email, now.Steady)
+	row.again = now.Steady + CodeResendAfter
 	if !e.Mailed {
 		return
 	}
 	row.mails.add(DateOf(e.At))
-	if v := r.visitors[e.Email.digest]; v != nil {
+	if e.Sealed != (CodeSeal{}) {
+		r.visitor(e.Email).code = &pendingCode{
+			email: e.Email, seal: e.Sealed, expires: e.At.Add(CodeLifetime), until: now.Steady + CodeLifetime, shared: true,
+		}
+	} else if v := r.visitors[e.Email.digest]; v != nil {
 		v.code = nil
 	}
 }
 
-func (r *Registry) sessionOpened(e *SessionOpened) {
-	r.touch(e.Email, e.Steady).account = e.Account
+func (r *Registry) sessionOpened(e *SessionOpened, now Moment) {
+	r.touch(e.Email, now.Steady).account = e.Account
 	r.lastID = max(r.lastID, e.Account)
-	r.endSessions(e.Steady)
+	r.endSessions(now)
 	v := r.visitor(e.Email)
 	v.account = 0
+	if v.code != nil && v.code.shared {
+		v.code = nil
+	}
 	if len(v.sessions) == sessionsPerEmailMax {
 		r.end(v.sessions[0])
 	}
-	r.open(e.Token, session{e.Account, e.Email, e.Expires, e.Steady + SessionLifetime})
+	r.open(e.Token, session{e.Account, e.Email, e.Expires, now.Steady + SessionLifetime})
 }
 
 func (r *Registry) open(token Digest, s session) {
@@ -79,14 +103,14 @@ func (r *Registry) end(token Digest) *visitor {
 }
 
 // endSessions forgets sessions that have ended or were closed. Steady time gives all the same span, so the first opened ends first.
-func (r *Registry) endSessions(now time.Duration) {
+func (r *Registry) endSessions(now Moment) {
 	gone := 0
 	for _, token := range r.opened {
 		s, open := r.sessions[token]
-		if open && now < s.until {
+		if open && !over(s.until, s.expires, now, r.shared) {
 			break
 		}
-		if v := r.end(token); v != nil && v.quiet(now) {
+		if v := r.end(token); v != nil && v.quiet(now.Steady) {
 			delete(r.visitors, s.email.digest)
 		}
 		gone++
@@ -96,17 +120,20 @@ func (r *Registry) endSessions(now time.Duration) {
 
 // sweep forgets, once a day, addresses that never became an account. What the log says of them goes on the log's word alone, so that
 // a replay forgets the same; what is in flight stays.
-func (r *Registry) sweep(now time.Duration) {
-	if now-r.swept < sweepEvery {
+func (r *Registry) sweep(now Moment) {
+	if now.Steady-r.swept < sweepEvery {
 		return
 	}
-	r.swept = now
-	r.addresses.forget(func(row *addressRow) bool { return row.account == 0 && now-row.touched >= forgetAfter })
+	r.swept = now.Steady
+	r.addresses.forget(func(row *addressRow) bool { return row.account == 0 && now.Steady-row.touched >= forgetAfter })
 	for digest, v := range r.visitors {
-		if _, kept := r.addresses.index[digest]; !kept && v.trying == 0 && v.asked <= now {
+		if _, kept := r.addresses.index[digest]; !kept && v.trying == 0 && v.asked <= now.Steady {
 			v.account = 0 // nobody waits for it any more
 		}
-		if v.quiet(now) {
+		if c := v.code; c != nil && c.shared && over(c.until, c.expires, now, true) {
+			v.code = nil
+		}
+		if v.quiet(now.Steady) {
 			delete(r.visitors, digest)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// RegistryState is the registry as a snapshot keeps it: everything but the codes and the brakes on clients, which a restart voids.
-// Addresses are sorted; sessions are in the order of their opening.
+// RegistryState is the registry as a snapshot keeps it: everything but the brakes on clients and the codes that one process alone knows,
+// which a restart voids. Addresses and codes are sorted; sessions are in the order of their opening. Steady times are of the process that
+// wrote the state.
 type RegistryState struct {
 	Addresses []AddressState
 	Sessions  []SessionState
@@ -16,6 +17,7 @@ type RegistryState struct {
 	Codes     RollingState
 	Swept     time.Duration // steady
 	LastID    uint64
+	Shared    []CodeState // in a cluster
 }
 
 // AddressState is an address with its account and its counters.
@@ -50,11 +52,11 @@ type RegistryCut struct {
 	addresses addressCut
 }
 
-// Cut is the registry as it is now, for whoever has the time to read all of it.
+// Cut is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
 func (r *Registry) Cut() RegistryCut {
 	rest := RegistryState{
 		Wrong: RollingState{r.wrong.minutes, r.wrong.newest}, Codes: RollingState{r.codes.minutes, r.codes.newest},
-		Swept: r.swept, LastID: r.lastID,
+		Swept: r.swept, LastID: r.lastID, Shared: r.sharedCodes(),
 	}
 	for _, token := range r.opened {
 		if s, open := r.sessions[token]; open {
@@ -94,7 +96,7 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 	}
 	r := NewRegistry(key)
 	r.addresses = newAddressBook(size)
-	r.swept, r.lastID = state.Swept, state.LastID
+	r.swept, r.newest, r.lastID = state.Swept, state.Swept, state.LastID
 	r.wrong = rolling{state.Wrong.Counts, state.Wrong.Newest}
 	r.codes = rolling{state.Codes.Counts, state.Codes.Newest}
 	for _, part := range addresses {
@@ -102,11 +104,13 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 			a := &part[i]
 			row := r.addresses.edit(a.Email)
 			row.account, row.again, row.touched = a.Account, a.Again, a.Touched
+			r.newest = max(r.newest, a.Touched)
 			row.mails, row.wrong = tally{a.MailsDay, a.MailsOfTheDay}, tally{a.WrongDay, a.WrongOfTheDay}
 		}
 	}
 	for _, s := range state.Sessions {
 		r.open(s.Token, session{s.Account, s.Email, s.Expires, s.Until})
 	}
+	r.restoreCodes(state.Shared)
 	return r
 }

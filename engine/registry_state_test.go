@@ -29,7 +29,7 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 		case 2:
 			events = append(events, &SessionClosed{digestOf(fmt.Sprint(i - random.IntN(4)))})
 		default:
-			events = append(events, &CodeIssued{email, at, steady, random.IntN(2) == 0})
+			events = append(events, &CodeIssued{email, at, steady, random.IntN(2) == 0, CodeSeal{}})
 		}
 	}
 	return events
@@ -69,11 +69,11 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 // The same check sees a cut whose rows are written to.
 func TestCutOfTheRegistryStays_Control(t *testing.T) {
 	r := NewRegistry([32]byte{1})
-	r.Apply(&CodeIssued{maskedID(1), noon, time.Minute, true})
+	r.Apply(&CodeIssued{maskedID(1), noon, time.Minute, true, CodeSeal{}})
 	cut := r.Cut()
 	want := cut.State()
 	r.addresses.epoch-- // the planted bug: the leaf counts as the book's own
-	r.Apply(&CodeIssued{maskedID(1), noon, time.Hour, true})
+	r.Apply(&CodeIssued{maskedID(1), noon, time.Hour, true, CodeSeal{}})
 	if reflect.DeepEqual(cut.State(), want) {
 		t.Error("a change of a cut is not seen")
 	}
@@ -99,10 +99,10 @@ func TestMasksAreForgotten(t *testing.T) {
 	r := NewRegistry([32]byte{1})
 	r.Apply(&SessionOpened{1, true, maskedID(0), digestOf("session"), noon, noon, 0})
 	for i := range 2 * masksMax {
-		r.Apply(&CodeIssued{maskedID(1 + i), noon, time.Second, false})
+		r.Apply(&CodeIssued{maskedID(1 + i), noon, time.Second, false, CodeSeal{}})
 	}
 	cut := r.Cut()
-	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false})
+	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
 	if got := len(r.addresses.masks.texts); got != 2 {
 		t.Errorf("%d masks of %d addresses", got, len(r.addresses.index))
 	}
@@ -132,7 +132,7 @@ func BenchmarkRegistryCut(b *testing.B) {
 		b.Run(fmt.Sprint(addresses), func(b *testing.B) {
 			r := NewRegistry([32]byte{1})
 			for i := range addresses {
-				r.Apply(&CodeIssued{NewEmailID(digestOf(fmt.Sprint(i)), "a…@….com"), noon, time.Minute, false})
+				r.Apply(&CodeIssued{NewEmailID(digestOf(fmt.Sprint(i)), "a…@….com"), noon, time.Minute, false, CodeSeal{}})
 			}
 			b.ReportAllocs()
 			for b.Loop() {

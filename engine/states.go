@@ -16,11 +16,15 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState is what was leased since a moment in steady time, and what was unspent then.
+// LeaseState is what was leased since a moment in steady time, and what was unspent then. In a cluster it is instead the newest word of a
+// node: that it had admitted Recent in the minute before, and could spend Count from then on. Its Steady is then of the process that wrote
+// the state, or in a replay of the node that spoke: whoever reads it knows only that it is past, and counts it as having come now (Resume).
 type LeaseState struct {
 	Steady  time.Duration
 	Unspent int
 	Count   int
+	Node    NodeID
+	Recent  int
 }
 
 // State is the account for a snapshot: what its events have made of it, and nothing of this process.
@@ -30,7 +34,10 @@ func (a *Account) State() AccountState {
 		state.Days = append(state.Days, DayState{c.day, c.leased})
 	}
 	for _, mark := range a.leases {
-		state.Leases = append(state.Leases, LeaseState{mark.at, mark.unspent, mark.count})
+		state.Leases = append(state.Leases, LeaseState{Steady: mark.at, Unspent: mark.unspent, Count: mark.count})
+	}
+	for _, s := range a.shares {
+		state.Leases = append(state.Leases, LeaseState{Steady: s.at, Count: s.tokens, Node: s.node, Recent: s.recent})
 	}
 	return state
 }
@@ -46,7 +53,11 @@ func RestoreAccount(state AccountState) *Account {
 		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
 	}
 	for _, lease := range state.Leases {
-		a.leases = append(a.leases, leaseMark{lease.Steady, lease.Unspent, lease.Count})
+		if lease.Node == 0 {
+			a.leases = append(a.leases, leaseMark{lease.Steady, lease.Unspent, lease.Count})
+		} else {
+			a.shares = append(a.shares, share{lease.Node, lease.Steady, lease.Recent, lease.Count})
+		}
 	}
 	return a
 }

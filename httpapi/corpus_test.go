@@ -12,11 +12,21 @@ const corpusWorkers = 8
 
 // TestO6_CorpusThroughServer plays the corpus of raw requests against the whole server, over TCP: what must be refused is, what must
 // be served reaches the routes, nobody gets two answers to one request, and whatever is refused is the error object.
+// The same where each connection sleeps as often as it can.
 func TestO6_CorpusThroughServer(t *testing.T) {
-	s := serve(t, func(c *Config) {
-		c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
-	})
-	defer s.stop(t)
+	for name, sleeps := range map[string]bool{"awake": false, "asleep": true} {
+		t.Run(name, func(t *testing.T) {
+			s := serveAsleep(t, sleeps, func(c *Config) {
+				c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
+			})
+			defer s.stop(t)
+			playCorpus(t, s)
+		})
+	}
+}
+
+func playCorpus(t *testing.T, s *serving) {
+	t.Helper()
 	cases := make(chan rawCase)
 	var workers sync.WaitGroup
 	var mu sync.Mutex

@@ -43,12 +43,7 @@ func gatherRequests() [][2]string {
 	}
 }
 
-// gatherServer answers on a port, as a node does.
-func gatherServer(t *testing.T) (address string, stop func()) {
-	t.Helper()
-	return servedBy(t, newStillServer(t))
-}
-
+// servedBy answers on a port, as a node does.
 func servedBy(t *testing.T, server *Server) (address string, stop func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,7 +74,14 @@ func told(answer *http.Response) (string, error) {
 // TestP5_GatheredAnswersStayInOrder: whatever is asked, one behind the other and cut into whatever pieces, the answers are those that each
 // request gets alone, in order, byte for byte.
 func TestP5_GatheredAnswersStayInOrder(t *testing.T) {
-	address, stop := gatherServer(t)
+	for name, server := range awakeAndAsleep(t) {
+		t.Run(name, func(t *testing.T) { answersInOrder(t, server) })
+	}
+}
+
+func answersInOrder(t *testing.T, server *Server) {
+	t.Helper()
+	address, stop := servedBy(t, server)
 	defer stop()
 	requests := gatherRequests()
 	ask := func(fatal func(...any), text string, cuts []int, methods []string) (answers []string) {

@@ -61,8 +61,11 @@ type Patience struct {
 	watch *watch // nil: no request is too old
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
-	// rounds are how connections give way on one processor; nil: they only step back.
+	// rounds are how connections give way; nil: on one processor they step back.
 	rounds *rounds
+
+	// sleepers are the connections that wait; nil: they wait with what the server has for them.
+	sleepers *sleepers
 
 	strain *strain    // hears of shortages; nil: nobody does
 	conns  *connTally // counts; nil: nobody wants to know
@@ -94,11 +97,8 @@ func newPatient(ln net.Listener, p Patience) *patient {
 	if p.conns == nil {
 		p.conns = new(connTally)
 	}
-	switch one := runtime.GOMAXPROCS(0) == 1; {
-	case !one:
-		p.rounds = nil
-	case p.rounds == nil:
-		p.rounds = &rounds{ended: true}
+	if p.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
+		p.rounds = &rounds{alone: true, ended: true}
 	}
 	return &patient{
 		Listener: ln,
@@ -113,6 +113,7 @@ func newPatient(ln net.Listener, p Patience) *patient {
 		watch:    p.watch,
 		tls:      p.TLS,
 		rounds:   p.rounds,
+		sleepers: p.sleepers,
 	}
 }
 
@@ -129,7 +130,8 @@ type patient struct {
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
 	rounds    *rounds
-	strain    *strain // nil: nobody wants to know
+	sleepers  *sleepers // nil: nobody sleeps
+	strain    *strain   // nil: nobody wants to know
 	conns     *connTally
 	tls       *tls.Config
 	closed    chan struct{}
@@ -225,8 +227,11 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, rounds: l.rounds, watch: l.watch},
 			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer,
 		}
-		if l.tls != nil {
+		switch {
+		case l.tls != nil:
 			whole.secure(l.tls)
+		case placed:
+			whole.nap.of = l.sleepers
 		}
 		settled = whole
 	} else {

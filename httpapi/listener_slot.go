@@ -65,6 +65,7 @@ type slottedTCP struct {
 	peer netip.Addr
 
 	seat     seat
+	place    *waiter // nil until it waits for a seat for the first time
 	age      *socketAge
 	requests uint32 // that came as a whole
 	keyed    bool   // the last request had a key that was good
@@ -116,8 +117,21 @@ func (c *slottedTCP) asked() *socketAge {
 // pending tells whether the next request, or some of it, has come.
 func (c *slottedTCP) pending() bool { return c.asked().pending() }
 
-// Close is that of slotted.
+// Close is that of slotted. One that falls asleep is not closed: the server is done with it, for now.
 func (c *slottedTCP) Close() error {
+	if c.nap.falls.Load() {
+		if c.nap.tended.Load() {
+			return nil // its goroutine looks after it
+		}
+		if c.nap.falls.CompareAndSwap(true, false) && c.nap.of.take(c) {
+			return nil
+		}
+	}
+	return c.end()
+}
+
+// end closes the connection for good.
+func (c *slottedTCP) end() error {
 	var err error
 	if c.tls != nil {
 		err = c.tls.close()

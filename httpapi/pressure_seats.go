@@ -1,9 +1,6 @@
 package httpapi
 
-import (
-	"container/list"
-	"time"
-)
+import "time"
 
 const (
 	// seatsMax is how many connections are served while seats are given out: enough that none of the machine's processors runs out of
@@ -54,7 +51,7 @@ func (s *seats) unused(c *slottedTCP, now time.Time) bool {
 
 // take gives a connection a seat: a free one, or that of somebody who does not use it, or whose lane is worse.
 func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
-	if len(s.held) >= seatsMax {
+	if s.full() {
 		victim := s.victim(l, now)
 		if victim == nil {
 			return false
@@ -87,8 +84,18 @@ func (s *seats) idle(now time.Time) bool {
 			used++
 		}
 	}
-	return used < seatsMax/2
+	return used < s.most()/2
 }
+
+// most is how many there are: where there are rounds, as many as a round is short with.
+func (s *seats) most() int {
+	if s.rounds == nil {
+		return seatsMax
+	}
+	return int(s.rounds.room.Load())
+}
+
+func (s *seats) full() bool { return len(s.held) >= s.most() }
 
 // leave frees a connection's seat.
 func (s *seats) leave(c *slottedTCP) {
@@ -114,30 +121,63 @@ type waiter struct {
 	lane  lane
 	since time.Time // when it came
 	turn  chan bool // true: it has a seat, false: it is to be refused; one place, so that nobody waits for its reader
-	place *list.Element
+
+	timer        *time.Timer // of await
+	older, newer *waiter     // in its queue
+	queued       bool
 }
 
-// waiting are the requests without a seat, by lane, oldest first. The watch's lock guards them.
-type waiting [lanes]list.List
+// waiter is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload what each
+// would leave behind is what the collector of garbage would be busy with then.
+func (c *slottedTCP) waiter(l lane, now time.Time) *waiter {
+	if c.place == nil {
+		c.place = &waiter{conn: c, turn: make(chan bool, 1)}
+	}
+	c.place.lane, c.place.since = l, now.Add(-c.waited())
+	return c.place
+}
 
-func (w *waiting) add(one *waiter) { one.place = w[one.lane].PushBack(one) }
+// queue is the requests of a lane.
+type queue struct{ oldest, newest *waiter }
+
+// waiting are the requests without a seat, by lane. The watch's lock guards them.
+type waiting [lanes]queue
+
+func (w *waiting) add(one *waiter) {
+	q := &w[one.lane]
+	one.queued, one.older, one.newer = true, q.newest, nil
+	if q.newest == nil {
+		q.oldest = one
+	} else {
+		q.newest.newer = one
+	}
+	q.newest = one
+}
 
 // remove takes a request out; false when it is not there any more: it was told what becomes of it.
 func (w *waiting) remove(one *waiter) bool {
-	if one.place == nil {
+	if !one.queued {
 		return false
 	}
-	w[one.lane].Remove(one.place)
-	one.place = nil
+	q := &w[one.lane]
+	if one.older == nil {
+		q.oldest = one.newer
+	} else {
+		one.older.newer = one.newer
+	}
+	if one.newer == nil {
+		q.newest = one.older
+	} else {
+		one.newer.older = one.older
+	}
+	one.queued, one.older, one.newer = false, nil, nil
 	return true
 }
 
 // newest is the last request of a lane that still has patience.
 func (w *waiting) newest(l lane, now time.Time) *waiter {
-	if last := w[l].Back(); last != nil {
-		if one := last.Value.(*waiter); now.Sub(one.since) < l.patience() {
-			return one
-		}
+	if one := w[l].newest; one != nil && now.Sub(one.since) < l.patience() {
+		return one
 	}
 	return nil
 }
@@ -169,11 +209,9 @@ func (w *waiting) youngest(now time.Time) *waiter {
 // stale takes out the oldest request of the best lane in which one has waited too long: its caller may ask again, and is served then.
 func (w *waiting) stale(now time.Time) *waiter {
 	for l := range lanes {
-		if first := w[l].Front(); first != nil {
-			if one := first.Value.(*waiter); now.Sub(one.since) >= l.patience() {
-				w.remove(one)
-				return one
-			}
+		if one := w[l].oldest; one != nil && now.Sub(one.since) >= l.patience() {
+			w.remove(one)
+			return one
 		}
 	}
 	return nil
@@ -182,7 +220,7 @@ func (w *waiting) stale(now time.Time) *waiter {
 // empty tells that nobody waits.
 func (w *waiting) empty() bool {
 	for l := range lanes {
-		if w[l].Len() > 0 {
+		if w[l].oldest != nil {
 			return false
 		}
 	}

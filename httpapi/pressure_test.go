@@ -167,6 +167,9 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 			if seated, took := w.await(place), bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
 				t.Errorf("%s: seated %t after %v", name, seated, took)
 			}
+			if !w.waiting.empty() || len(place.turn) > 0 {
+				t.Errorf("%s: the place is not empty, and is used again by the next request", name)
+			}
 		})
 	}
 }

@@ -108,14 +108,14 @@ func (w *watch) admit(c *slottedTCP, l lane) bool {
 func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	now := w.clock()
 	w.mu.Lock()
-	if c.seat.held && !w.waiting.better(l, now) || w.seats.take(c, l, now) {
+	if w.keeps(c, l, now) {
 		c.seat.lane = l
 		w.seats.touch(c, now)
 		w.count(now, false)
 		w.mu.Unlock()
 		return true
 	}
-	place := &waiter{conn: c, lane: l, since: now.Add(-c.waited()), turn: make(chan bool, 1)}
+	place := c.waiter(l, now)
 	w.waiting.add(place)
 	if c.seat.held { // a better lane waits
 		w.seats.leave(c)
@@ -124,6 +124,14 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	w.count(now, true)
 	w.mu.Unlock()
 	return w.await(place)
+}
+
+// keeps tells whether a request is served at once: its connection has a seat that no better lane waits for, or had none and got one.
+func (w *watch) keeps(c *slottedTCP, l lane, now time.Time) bool {
+	if c.seat.held {
+		return !w.waiting.better(l, now)
+	}
+	return w.seats.take(c, l, now)
 }
 
 // rest is called before a connection waits for its next request. Unless that is there already somebody else gets the seat, and in any
@@ -137,7 +145,7 @@ func (w *watch) rest(c *slottedTCP) {
 		return
 	}
 	w.seats.touch(c, now)
-	if c.seat.turns++; pending && (c.seat.turns < seatTurns || !w.waiting.any(now)) {
+	if c.seat.turns++; pending && len(w.seats.held) <= w.seats.most() && (c.seat.turns < seatTurns || !w.waiting.any(now)) {
 		return
 	}
 	w.seats.leave(c)
@@ -156,6 +164,9 @@ func (w *watch) gone(c *slottedTCP) {
 
 // seatNext gives a free seat to who waits for one.
 func (w *watch) seatNext(now time.Time) {
+	if w.seats.full() {
+		return // there are fewer than there were
+	}
 	next := w.waiting.youngest(now)
 	if next == nil {
 		return
@@ -247,26 +258,32 @@ func (w *watch) dismiss() {
 
 // await waits until a request has a seat: true, or may be refused.
 func (w *watch) await(place *waiter) bool {
-	timer := time.NewTimer(asideLook)
-	defer timer.Stop()
+	if place.timer == nil {
+		place.timer = time.NewTimer(asideLook)
+	} else {
+		place.timer.Reset(asideLook)
+	}
+	defer place.timer.Stop()
 	for looks := 1; ; looks++ {
 		select {
 		case seated := <-place.turn:
 			return seated
 		case <-w.ended:
-			return false
-		case <-timer.C:
+			return w.giveUp(place)
+		case <-place.timer.C:
 		}
 		if looks == asideLooks || w.over() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if !w.waiting.remove(place) {
-				return <-place.turn // it came meanwhile
-			}
-			return false
+			return w.giveUp(place)
 		}
-		timer.Reset(asideLook)
+		place.timer.Reset(asideLook)
 	}
+}
+
+// giveUp takes a request out of those who wait, and empties its place, which is used again; true: its seat came meanwhile.
+func (w *watch) giveUp(place *waiter) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.waiting.remove(place) && <-place.turn
 }
 
 // over tells that the overload has ended, also when nobody asks any more who would notice.

@@ -75,13 +75,13 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// IdleTimeout is between two requests of a connection: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each open connection holds a
-	// buffer of this size.
+	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection that does not
+	// sleep (sleepers) holds a buffer of this size.
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
 	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
-	// call; each connection that was answered holds a buffer of this size.
+	// call; each connection that was answered, and does not sleep, holds a buffer of this size.
 	WriteBufferBytes int
 	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns). Newcomers beyond it are answered 503, unless
 	// they ask for the health of the node.
@@ -171,7 +171,8 @@ type Server struct {
 	listeners []*patient
 	rounds    *rounds // nil: not begun, or ended
 
-	watch *watch // nil: no request is too old
+	watch    *watch    // nil: no request is too old
+	sleepers *sleepers // nil: nobody sleeps
 }
 
 // New is a server that has no listener yet.
@@ -205,6 +206,7 @@ func New(c Config) *Server {
 	s.http = s.newHTTP()
 	if c.Harness == nil { // the clock of a test stands still, or leaps
 		s.watch = newWatch(c.Clock, s.limits.WriteTimeout)
+		s.sleepers = newSleepers(s.limits, func(asleep *slottedTCP) { _ = s.http.ServeConn(asleep) })
 	}
 	if c.Harness != nil {
 		s.limits.ConnsPerAddress = -1 // a test asks from one address
@@ -217,7 +219,12 @@ func New(c Config) *Server {
 	return s
 }
 
+// bodyKept is how large a buffer for bodies the library keeps for the next request. What clients of the account operations send is
+// smaller; without a limit each connection would by and by hold a buffer of BodyBytesMax. It is a setting of the whole library.
+const bodyKept = 1 << 10
+
 func (s *Server) newHTTP() *fasthttp.Server {
+	fasthttp.SetBodySizePoolLimit(bodyKept, -1)
 	return &fasthttp.Server{
 		Handler:      s.serve,
 		ErrorHandler: s.refuseUnread,
@@ -246,6 +253,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
 		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns, rounds: s.takeTurns(),
+		sleepers: s.sleepers,
 	})
 	s.mu.Lock()
 	if s.stopped {
@@ -255,73 +263,6 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners = append(s.listeners, patient)
 	s.mu.Unlock()
 	return s.http.Serve(patient)
-}
-
-// lastCall is how long clients have, once nobody new is let in, to send what is on its way: an answer to it ends each connection. One that
-// is closed while a request lies in it, not read yet, has failed a client. lastCallLook is how often it is looked whether any is left, and
-// lastCallLooks how often at least: a connection that the kernel has just made is not seen at once.
-const (
-	lastCall      = 250 * time.Millisecond
-	lastCallLook  = 5 * time.Millisecond
-	lastCallLooks = 4
-)
-
-// Shutdown lets nobody new in, lets requests in flight finish, closes idle connections and returns when no connection is open,
-// or with the context's error. Every answer that it meets says that its connection ends; the idle ones are closed when there was none
-// for a moment (lastCall). A client that began a request holds it up until ReadTimeout.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.Drain()
-	s.mu.Lock()
-	s.stopped = true
-	for _, ln := range s.listeners {
-		if !deafen(ln.Listener) {
-			_ = ln.Close() // the result comes below
-		}
-	}
-	turns := s.rounds
-	s.rounds = nil
-	s.mu.Unlock()
-	if s.watch != nil {
-		s.watch.end()
-	}
-	if turns != nil {
-		s.watch.useRounds(nil)
-		turns.end()
-	}
-	s.callLast(ctx)
-	for _, ln := range s.listeners { // there are no others any more
-		_ = ln.Close() // the library closes it again and reports the first result
-	}
-	return s.http.ShutdownWithContext(ctx)
-}
-
-// callLast waits until no connection is open, or for lastCall.
-func (s *Server) callLast(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastCall)
-	defer cancel()
-	look := time.NewTicker(lastCallLook)
-	defer look.Stop()
-	for looks := 0; len(s.listeners) > 0 && (looks < lastCallLooks || s.open()); looks++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-	}
-}
-
-// open tells that there are connections. The library counts one too few once accepting has ended. A listener that still accepts holds a
-// place for the next.
-func (s *Server) open() bool {
-	return slices.ContainsFunc(s.listeners, func(l *patient) bool {
-		accepting := 1
-		select {
-		case <-l.closed:
-			accepting = 0
-		default:
-		}
-		return len(l.slots) > accepting
-	})
 }
 
 // Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.

@@ -34,11 +34,20 @@ type serving struct {
 
 func serve(t *testing.T, change func(*Config)) *serving {
 	t.Helper()
+	return serveAsleep(t, false, change)
+}
+
+// serveAsleep is serve where each connection sleeps as often as it can.
+func serveAsleep(t *testing.T, sleeps bool, change func(*Config)) *serving {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &serving{newFixture(t, change), ln.Addr().String(), make(chan error, 1)}
+	if sleeps {
+		sleepAtOnce(s.server)
+	}
 	go func() { s.served <- s.server.Serve(ln) }()
 	return s
 }

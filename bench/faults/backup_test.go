@@ -143,6 +143,11 @@ func (s *siege) assault(number int) {
 		s.cutOff++
 	case kind == 4:
 		s.felled++
+	case failed != nil && strings.Contains(said.String(), "the node is stopping"): // load had told it to
+		if missing == nil {
+			s.fault("backup %d was ended by a node that stops, and is there", number)
+		}
+		return
 	case failed != nil:
 		s.fault("backup %d: %v\n%sthe node: %v\n%s", number, failed, &said, n.cmd.ProcessState, n.tail(10))
 		return

@@ -39,8 +39,12 @@ func newCaller(from string) *caller {
 	return callerOver(dialer.DialContext)
 }
 
-// newAdmin makes a client of a management socket.
-func newAdmin(socket string) *caller { return callerTo("unix", socket) }
+// newAdmin makes a client of a management socket. As with the command admin each request has a connection of its own.
+func newAdmin(socket string) *caller {
+	admin := callerTo("unix", socket)
+	admin.transport.DisableKeepAlives = true
+	return admin
+}
 
 // callerTo makes a client that reaches one address under every name.
 func callerTo(network, address string) *caller {

@@ -116,8 +116,8 @@ func TestFaultsW6_RealDiskError(t *testing.T) {
 // TestFaultsW6_ControlRetry plants the bug that the fail-stop is there for: a failed sync is tried again and then believed.
 func TestFaultsW6_ControlRetry(t *testing.T) {
 	retries := mutant(t, "retries", "wal/log.go",
-		"if err := l.store.Sync(); err != nil {\n\t\treturn err\n\t}",
-		"for l.store.Sync() != nil {\n\t\tl.o.Logger.Warn(\"sync failed, tried again\")\n\t}")
+		"err := l.store.Sync()",
+		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.o.Logger.Warn(\"sync failed, tried again\")\n\t}")
 	privateMounts(t)
 	disk, office, c := newTightDisk(t, false), newPostOffice(t), newCaller("")
 	defer c.close()

@@ -38,7 +38,7 @@ func (v *volume) powerCut(n *node) {
 // unsynced is the program with a bug: it never waits for the disk.
 func unsynced(t *testing.T) string {
 	t.Helper()
-	return mutant(t, "unsynced", "wal/log.go", "if err := l.store.Sync(); err != nil {", "if err := error(nil); err != nil {")
+	return mutant(t, "unsynced", "wal/log.go", "err := l.store.Sync()", "err := error(nil)")
 }
 
 // volumeTerms are those of the nodes that lose power.

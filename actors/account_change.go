@@ -1,0 +1,113 @@
+package actors
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// change queues a change and starts it when nothing else is under way.
+func (a *accountActor) change(m *change) {
+	switch {
+	case a.leaving:
+		m.settle(errStopped)
+		return
+	case a.stopped != nil:
+		m.settle(a.stopped)
+		return
+	case len(a.waiting) >= a.limits.changes:
+		m.settle(errOverflow)
+		return
+	}
+	a.waiting = append(a.waiting, m)
+	a.next()
+}
+
+// next decides waiting changes until there is something to write.
+func (a *accountActor) next() {
+	for a.flight == nil && len(a.waiting) > 0 {
+		m := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		if m.abandoned() {
+			m.settle(errExpired)
+			continue
+		}
+		event, record, err := a.decide(m.query)
+		if err != nil || event == nil {
+			m.reply(struct{}{}, err)
+			continue
+		}
+		a.flight = m
+		a.outbox.post(wish{account: a.id, event: event, record: record, heard: a.heard}, true)
+	}
+}
+
+// decide changes nothing that a panic could leave half done, so one costs only the question.
+func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, record []byte, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			event, err = nil, &engine.Error{
+				Code: engine.CodeInternalError, Message: "an internal error",
+				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
+			}
+		}
+	}()
+	event, err = q.decide(a.account, a.clock.now())
+	if err != nil || event == nil {
+		return nil, nil, err
+	}
+	if record, err = encodeEvent(event); err != nil {
+		a.lost(event)
+		return nil, nil, err
+	}
+	return event, record, nil
+}
+
+// lost takes back what deciding an event has noted.
+func (a *accountActor) lost(event engine.AccountEvent) {
+	if _, key := event.(*engine.KeyCreated); key {
+		a.account.KeyLost()
+	}
+}
+
+// kept makes a durable event true and goes on with what waited for it.
+func (a *accountActor) kept(m *kept) {
+	switch e := m.event.(type) {
+	case *engine.Leased:
+		a.leased(m)
+		return
+	case *engine.Returned:
+		if m.err == nil {
+			a.account.Apply(e)
+		} else {
+			a.account.ReturnLost(e)
+		}
+		return
+	}
+	if m.err == nil {
+		a.account.Apply(m.event)
+	} else {
+		a.lost(m.event)
+	}
+	done := a.flight
+	a.flight = nil
+	switch {
+	case done == nil:
+	case m.err == errConflict:
+		a.waiting = slices.Insert(a.waiting, 0, done)
+	default:
+		done.reply(struct{}{}, asError(m.err))
+	}
+	a.next()
+	a.leave()
+}
+
+// asError keeps a nil *engine.Error from becoming an error that is not nil.
+func asError(err *engine.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}

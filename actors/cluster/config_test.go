@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// valid is a configuration on one machine.
+func valid() Config {
+	return Config{
+		Cluster: "c", Name: "n1", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Insecure: true, Clock: realClock,
+		Members: []Member{{"n1", "127.0.0.1:6222"}, {"n2", "127.0.0.1:6223"}, {"n3", "127.0.0.1:6224"}},
+	}
+}
+
+// TestConfig_Refused wants an error with a way out for each thing that cannot work.
+func TestConfig_Refused(t *testing.T) {
+	whole := TLS{"ca.pem", "node.pem", "node.key"}
+	for _, tt := range []struct {
+		name, words string
+		change      func(*Config)
+	}{
+		{"no cluster", "name of the cluster", func(c *Config) { c.Cluster = "" }},
+		{"a dot in a name", "name of this node", func(c *Config) { c.Name = "n.1" }},
+		{"a long name", "name of this node", func(c *Config) { c.Name = strings.Repeat("n", 65) }},
+		{"no number", "number of this node is 0", func(c *Config) { c.Node = 0 }},
+		{"no address", "address to listen on", func(c *Config) { c.Listen = "" }},
+		{"no port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1" }},
+		{"any port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1:0" }},
+		{"a bad advertisement", "address that others dial", func(c *Config) { c.Advertise = "x" }},
+		{"two members", "2 members: want 3 or 5", func(c *Config) { c.Members = c.Members[:2] }},
+		{"a name twice", "is there twice", func(c *Config) { c.Members[1].Name = "n3" }},
+		{"an address twice", "is there twice", func(c *Config) { c.Members[1].Address = c.Members[0].Address }},
+		{"a member without port", "address of member n3", func(c *Config) { c.Members[2].Address = "127.0.0.1" }},
+		{"no TLS", "neither TLS nor insecure", func(c *Config) { c.Insecure = false }},
+		{"half of TLS", "TLS is given in part", func(c *Config) { c.TLS = whole; c.TLS.Key = "" }},
+		{"insecure and listening to all", "0.0.0.0:6222 is no loopback address", func(c *Config) { c.Listen = "0.0.0.0:6222" }},
+		{"insecure and far", "10.0.0.2:6222 is no loopback address", func(c *Config) { c.Members[2].Address = "10.0.0.2:6222" }},
+		{"insecure and a name", "db:6222 is no loopback address", func(c *Config) { c.Advertise = "db:6222" }},
+		{"no directory", "no Dir", func(c *Config) { c.Dir = "" }},
+		{"no clock", "no Clock", func(c *Config) { c.Clock = nil }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := valid()
+			tt.change(&c)
+			if err := c.Check(); err == nil || !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("got %v, want %q", err, tt.words)
+			}
+		})
+	}
+	c := valid()
+	c.Insecure, c.TLS, c.Members[1].Address = false, whole, "db.example:6222"
+	if err := c.Check(); err != nil {
+		t.Errorf("with TLS: %v", err)
+	}
+	if err := valid().Check(); err != nil {
+		t.Errorf("on one machine: %v", err)
+	}
+}
+
+func TestParseMember(t *testing.T) {
+	if m, err := ParseMember("n1=10.0.0.1:6222"); err != nil || m != (Member{"n1", "10.0.0.1:6222"}) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, text := range []string{"", "n1", "n1=", "=10.0.0.1:6222", "n 1=10.0.0.1:6222", "n1=10.0.0.1:99999"} {
+		if m, err := ParseMember(text); err == nil {
+			t.Errorf("%q is taken for %+v", text, m)
+		}
+	}
+}
+
+// TestFiles_Refused names files that are not what they should be.
+func TestFiles_Refused(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	empty := write("empty", " \n")
+	if _, err := readSecret(empty); err == nil {
+		t.Error("an empty secret is taken")
+	}
+	if _, err := readSecret(filepath.Join(dir, "none")); err == nil {
+		t.Error("a secret that is not there is taken")
+	}
+	if secret, err := readSecret(write("secret", "word\n")); err != nil || secret != "word" {
+		t.Errorf("secret %q, %v", secret, err)
+	}
+	if _, err := (TLS{empty, empty, empty}).load(); err == nil {
+		t.Error("an empty certificate is taken")
+	}
+	authority, certificate, key := newAuthority(t, dir).issue(t, "n1")
+	if _, err := (TLS{empty, certificate, key}).load(); err == nil {
+		t.Error("an empty authority is taken")
+	}
+	if _, err := (TLS{authority, certificate, key}).load(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,27 @@
+package cluster
+
+import "sync"
+
+// crew is the goroutines of a cluster. Close waits for them; after that none begins.
+type crew struct {
+	mu     sync.Mutex
+	closed bool
+	group  sync.WaitGroup
+}
+
+// start runs f, unless the crew has gone home.
+func (w *crew) start(f func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.group.Go(f)
+	}
+	return !w.closed
+}
+
+func (w *crew) wait() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.group.Wait()
+}

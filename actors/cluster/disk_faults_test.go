@@ -1,0 +1,336 @@
+//go:build faults
+
+package cluster
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// harm is what a disk does to one file of the server while its node is down.
+type harm func(chance *rand.Rand, content []byte) []byte
+
+func flipped(chance *rand.Rand, content []byte) []byte {
+	for range 1 + chance.IntN(8) {
+		content[chance.IntN(len(content))] ^= 1 << chance.IntN(8)
+	}
+	return content
+}
+
+func shortened(chance *rand.Rand, content []byte) []byte { return content[:chance.IntN(len(content))] }
+
+// diskFaults are the kinds of files of which others have shown that damage to them lost records: those whose path has the words.
+var diskFaults = []struct {
+	name  string
+	words []string
+	harm  harm
+}{
+	{"messages changed", []string{"/journal/msgs/", ".blk"}, flipped},
+	{"messages cut", []string{"/journal/msgs/"}, shortened},
+	{"group log changed", []string{"/S-R3F-", ".blk"}, flipped},
+	{"group log cut", []string{"/S-R3F-", "/msgs/"}, shortened},
+	{"group snapshot changed", []string{"/S-R3F-", "/snapshots/"}, flipped},
+	{"group votes changed", []string{"/S-R3F-", ".idx"}, flipped},
+	{"catalogue log changed", []string{"/_meta_/", ".blk"}, flipped},
+	{"catalogue snapshot changed", []string{"/_meta_/", "/snapshots/"}, flipped},
+	{"catalogue snapshot cut", []string{"/_meta_/", "/snapshots/"}, shortened},
+	{"everything a little", nil, flipped},
+}
+
+// diskTally is what all rounds found.
+type diskTally struct {
+	sync.Mutex
+	rounds, well, files int
+	loud                map[string]int
+}
+
+// TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
+// refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and that must help. What was acknowledged is on the disk of every node that says
+// that it can change something, and no two nodes have other records at one place. With one damaged node out of three the cluster goes on;
+// with two it may stand still until somebody chooses.
+func TestFaultsCluster_DiskDamage(t *testing.T) {
+	rounds, err := strconv.Atoi(os.Getenv("CLUSTER_DISKS"))
+	if err != nil {
+		rounds = 1
+	}
+	seed := uint64(realClock().UnixNano())
+	t.Logf("seed %d", seed)
+	tally := diskTally{loud: map[string]int{}}
+	t.Run("rounds", func(t *testing.T) {
+		for i, fault := range diskFaults {
+			for round := range rounds {
+				t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
+					t.Parallel()
+					r := newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(i*rounds+round))), 1+round%2)
+					r.run(fault.words, fault.harm)
+					tally.add(r)
+				})
+			}
+		}
+	})
+	t.Logf("FIGURE %d rounds, %d files damaged: after %d all nodes went on with everything; else %v; nothing that was acknowledged was lost",
+		tally.rounds, tally.files, tally.well, tally.loud)
+}
+
+func (d *diskTally) add(r *diskRound) {
+	d.Lock()
+	defer d.Unlock()
+	d.rounds++
+	d.files += r.damaged
+	for _, said := range r.said {
+		d.loud[said]++
+	}
+	if len(r.said) == 0 {
+		d.well++
+	}
+}
+
+// diskRound is three nodes, one or two of which find their part of the stream damaged.
+type diskRound struct {
+	t       *testing.T
+	chance  *rand.Rand
+	parts   []childPart
+	nodes   []*diskNode // nil while one is stopped
+	victims int
+	damaged int      // files
+	acked   []string // in the order of their places
+	said    []string // what nodes said instead of going on, or what the round saw
+}
+
+func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
+	r := &diskRound{t: t, chance: chance, victims: victims, nodes: make([]*diskNode, 3)}
+	at := addresses(t, 3)
+	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
+	for i, m := range members {
+		r.parts = append(r.parts, childPart{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
+	}
+	t.Cleanup(r.stopAll)
+	return r
+}
+
+func (r *diskRound) run(words []string, do harm) {
+	first := r.chance.IntN(3)
+	r.start(words, do, first)
+	if !r.write(5) {
+		r.tell("no changes with all nodes there")
+	}
+	if r.victims == 1 && !r.whole() {
+		r.tell("a lack in the status that stays")
+		r.renew(first)
+		if !r.whole() {
+			r.t.Error("a node that got its part anew lacks something")
+		}
+	}
+	for i := range r.nodes { // so that the others lead
+		if i == first || r.nodes[i] == nil || r.nodes[i].ask("standing") != "leads" {
+			continue
+		}
+		r.stop(i)
+		if !r.write(3) && r.victims == 1 {
+			r.t.Errorf("no changes without n%d, although the status showed no lack", i+1)
+		}
+		r.launch(i)
+	}
+	if !r.write(5) {
+		r.tell("no changes at the end")
+		if r.victims == 1 {
+			r.t.Error("with one damaged node the cluster takes no changes any more")
+		}
+	}
+	r.judge()
+}
+
+// start starts all nodes, writes, and starts those again that were damaged.
+func (r *diskRound) start(words []string, do harm, first int) {
+	var all sync.WaitGroup
+	for i := range r.nodes {
+		all.Go(func() { r.nodes[i], _ = startDiskNode(r.t, r.parts[i]) })
+	}
+	all.Wait()
+	if slices.Contains(r.nodes, nil) || !r.write(20+r.chance.IntN(100)) || !r.whole() {
+		r.t.Fatal("three new nodes do not become a cluster")
+	}
+	for k := range r.victims {
+		i := (first + k) % 3
+		r.stop(i)
+		r.damage(r.parts[i].Dir, words, do)
+	}
+	if r.damaged == 0 {
+		r.t.Fatal("no file was damaged: nothing is tested")
+	}
+	if r.victims == 1 {
+		r.write(r.chance.IntN(10))
+	}
+	for k := range r.victims {
+		r.launch((first + k) % 3)
+	}
+}
+
+// damage damages the files below the server's directory whose path has all the words.
+func (r *diskRound) damage(dir string, words []string, do harm) {
+	dir = filepath.Join(dir, streamDirName, "jetstream")
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(path, w) }) {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || len(content) == 0 {
+			return err
+		}
+		r.damaged++
+		return os.WriteFile(path, do(r.chance, content), 0o600)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// launch starts a node. That it refuses is an answer when it says what to do; where that may be done, it is done.
+func (r *diskRound) launch(i int) {
+	n, refusal := startDiskNode(r.t, r.parts[i])
+	if n == nil {
+		r.refused(i, refusal)
+		if r.victims == 1 {
+			r.renew(i)
+		}
+		return
+	}
+	r.nodes[i] = n
+}
+
+// refused looks at the last words of a node that does not start.
+func (r *diskRound) refused(i int, refusal string) {
+	hint := "move " + filepath.Join(r.parts[i].Dir, streamDirName) + " away"
+	switch words, _, _ := strings.Cut(refusal, ": if that is about"); {
+	case strings.Contains(refusal, hint):
+		r.tell(strings.ReplaceAll(words, r.parts[i].Listen, "ADDRESS"))
+	case strings.Contains(refusal, "out of memory"):
+		r.tell("it took all the memory that it may have")
+	default:
+		r.t.Errorf("n%d does not start and says: %s", i+1, refusal)
+	}
+}
+
+// renew does what hintPart says.
+func (r *diskRound) renew(i int) {
+	r.stop(i)
+	part := filepath.Join(r.parts[i].Dir, streamDirName)
+	if err := os.Rename(part, part+".damaged"); err != nil {
+		r.t.Fatal(err)
+	}
+	n, refusal := startDiskNode(r.t, r.parts[i])
+	if n == nil {
+		r.t.Errorf("n%d has no part of the stream, does not start and says: %s", i+1, refusal)
+	}
+	r.nodes[i] = n
+}
+
+func (r *diskRound) tell(what string) { r.said = append(r.said, what) }
+
+// diskWait is how long a change may take before nobody waits for it any more: an election takes up to nine seconds.
+const diskWait = 20 * time.Second
+
+// until looks until something is so, or it is too late.
+func (r *diskRound) until(ok func() bool) bool {
+	for end := realClock().Add(diskWait); realClock().Before(end); _ = pause(r.t.Context(), 20*time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+// whole waits until every node says that no node lacks anything, as whoever wants to stop the next one does.
+func (r *diskRound) whole() bool {
+	return r.until(func() bool {
+		return !slices.ContainsFunc(r.nodes, func(n *diskNode) bool { return n == nil || n.ask("whole") != "true" })
+	})
+}
+
+// write appends records at nodes that can, remembers those that were acknowledged, and reports that all were.
+func (r *diskRound) write(records int) bool {
+	for k := range records {
+		text := fmt.Sprintf("record %d of %d", len(r.acked), k)
+		if !slices.ContainsFunc(r.nodes, func(n *diskNode) bool { return n != nil && r.able(n) && n.ask("append "+text) != "" }) {
+			return false
+		}
+		r.acked = append(r.acked, text)
+	}
+	return true
+}
+
+// able waits until a node can change something, or it is too late.
+func (r *diskRound) able(n *diskNode) bool {
+	able := false
+	r.until(func() bool {
+		says := n.ask("standing")
+		able = says == "leads" || says == "follows"
+		return able || says == ""
+	})
+	return able
+}
+
+// judge ends all nodes and looks at their disks: whoever went on has everything, and nobody has another history.
+func (r *diskRound) judge() {
+	r.until(func() bool {
+		return !slices.ContainsFunc(r.nodes, func(n *diskNode) bool {
+			return n != nil && !strings.HasPrefix(n.ask("log"), fmt.Sprint(len(r.acked), " "))
+		})
+	})
+	var longest []string
+	for i, n := range r.nodes {
+		able := n != nil && r.able(n)
+		r.stop(i)
+		log := r.disk(i)
+		missing := slices.DeleteFunc(slices.Clone(r.acked), func(record string) bool { return slices.Contains(log, record) })
+		if able && len(missing) > 0 {
+			r.t.Errorf("n%d goes on with %d records and without %d that were acknowledged, the first is %q", i+1, len(log), len(missing), missing[0])
+		}
+		if common := min(len(log), len(longest)); !slices.Equal(log[:common], longest[:common]) {
+			r.t.Errorf("two histories: %q and %q", log, longest)
+		}
+		if len(log) > len(longest) {
+			longest = log
+		}
+	}
+}
+
+// disk is what the copy of a node that has stopped has.
+func (r *diskRound) disk(i int) (records []string) {
+	log, err := wal.Open(r.parts[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer log.Close()
+	if err := log.Read(log.First(), func(_ uint64, record []byte) error {
+		records = append(records, string(record))
+		return nil
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return records
+}
+
+func (r *diskRound) stop(i int) {
+	if n := r.nodes[i]; n != nil {
+		r.nodes[i] = nil
+		n.end()
+	}
+}
+
+func (r *diskRound) stopAll() {
+	for i := range r.nodes {
+		r.stop(i)
+	}
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func anyFrame(t *rapid.T) frame {
+	f := frame{
+		sequence: rapid.Uint64Min(1).Draw(t, "sequence"), previous: rapid.Uint32().Draw(t, "previous"),
+		record: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "record"),
+	}
+	copy(f.offer[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "offer"))
+	return f
+}
+
+// TestFrame_Whole reads what was written, and finds one bit that changed, an end that is missing, and another place.
+func TestFrame_Whole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFrame(t)
+		b := f.encode()
+		got, err := decodeFrame(f.sequence, b)
+		if err != nil || got.sequence != f.sequence || got.previous != f.previous || got.offer != f.offer || !bytes.Equal(got.record, f.record) {
+			t.Fatalf("%+v came back as %+v, %v", f, got, err)
+		}
+		var damage *DamageError
+		if _, err := decodeFrame(f.sequence+1, b); !errors.As(err, &damage) {
+			t.Fatalf("at another place: %v", err)
+		}
+		bit := rapid.IntRange(0, 8*len(b)-1).Draw(t, "bit")
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, err := decodeFrame(f.sequence, b); !errors.As(err, &damage) {
+			t.Fatalf("bit %d changed: %v", bit, err)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, err := decodeFrame(f.sequence, b[:rapid.IntRange(0, len(b)-1).Draw(t, "end")]); !errors.As(err, &damage) {
+			t.Fatalf("cut short: %v", err)
+		}
+	})
+}
+
+// TestRun takes the messages of a stream in any order, some twice, some never: what it gathers is in order and without a gap.
+func TestRun(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 20).Draw(t, "messages")
+		bodies, sums := make([][]byte, n+1), make([]uint32, n+1)
+		for i := 1; i <= n; i++ {
+			f := frame{sequence: uint64(i), previous: sums[i-1], record: []byte{byte(i)}}
+			bodies[i], sums[i] = f.encode(), checksum(f.record)
+		}
+		start := rapid.IntRange(0, n-1).Draw(t, "start")
+		r := run{last: uint64(start), sum: sums[start]}
+		for range rapid.IntRange(0, 60).Draw(t, "deliveries") {
+			i := rapid.IntRange(1, n).Draw(t, "message")
+			before := r.last
+			gap, err := r.add(uint64(i), bodies[i])
+			if err != nil || gap != (uint64(i) > before+1) {
+				t.Fatalf("message %d after %d: gap %t, %v", i, before, gap, err)
+			}
+		}
+		if got := uint64(start + len(r.frames)); got != r.last {
+			t.Fatalf("%d frames behind %d, the last is %d", len(r.frames), start, r.last)
+		}
+		for i, f := range r.frames {
+			if f.record[0] != byte(start+i+1) {
+				t.Fatalf("frame %d has record %d", i, f.record[0])
+			}
+		}
+	})
+}
+
+// TestRun_Control has a message of another history come at the right place.
+func TestRun_Control(t *testing.T) {
+	r := run{last: 4, sum: 7}
+	f := frame{sequence: 5, previous: 8, record: []byte("x")}
+	var damage *DamageError
+	if _, err := r.add(5, f.encode()); !errors.As(err, &damage) || len(r.frames) > 0 {
+		t.Errorf("taken: %v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	identityName   = "cluster.json"
+	identityFormat = 1
+)
+
+// identity says which stream the log of a directory is a copy of, and whose copy it is.
+type identity struct {
+	Format   int           `json:"format"`
+	Cluster  string        `json:"cluster"`
+	Stream   string        `json:"stream"` // its number, drawn when it was made
+	Name     string        `json:"name"`
+	Node     engine.NodeID `json:"node"`
+	Founding bool          `json:"founding,omitempty"` // the stream is being made from this log, and may not be there yet
+}
+
+// known reports whether the directory belongs to a stream.
+func (i identity) known() bool { return i.Stream != "" }
+
+// readIdentity reads the one of a directory, an unknown one where there is none.
+func readIdentity(c *Config) (identity, error) {
+	var i identity
+	path := filepath.Join(c.Dir, identityName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return i, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &i)
+	}
+	if err != nil {
+		return i, fmt.Errorf("read which cluster the directory belongs to: %s: %w", path, err)
+	}
+	return i, i.check(c, path)
+}
+
+func (i identity) check(c *Config, path string) error {
+	switch {
+	case i.Format != identityFormat:
+		return fmt.Errorf("%s has format %d, this program knows %d; run the newer program on this directory", path, i.Format, identityFormat)
+	case i.Cluster != c.Cluster:
+		return fmt.Errorf("%s belongs to the cluster %q, not %q: give every node a directory of its own", path, i.Cluster, c.Cluster)
+	case i.Name != c.Name || i.Node != c.Node:
+		return fmt.Errorf("%s belongs to node %s with number %d, this is %s with number %d: a node keeps its name and number; "+
+			"start another node with an empty directory", path, i.Name, i.Node, c.Name, c.Node)
+	case !i.known():
+		return fmt.Errorf("%s names no stream", path)
+	}
+	return nil
+}
+
+// writeIdentity replaces the one of the directory, durably.
+func writeIdentity(c *Config, i identity) error {
+	i.Format, i.Cluster, i.Name, i.Node = identityFormat, c.Cluster, c.Name, c.Node
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.Dir, identityName)
+	if err := replaceFile(path, append(text, '\n')); err != nil {
+		return fmt.Errorf("write which cluster the directory belongs to: %w", err)
+	}
+	return nil
+}
+
+// replaceFile gives a file new contents: after a crash it has the old ones or the new ones.
+func replaceFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names of a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// backupOf is a backup of a log with a snapshot and records of several segments.
+func backupOf(t testing.TB, c *Config) string {
+	t.Helper()
+	o := wal.Options{ReserveBytes: -1, SegmentBytes: 1 << 10, Clock: c.Clock}
+	log, err := wal.Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for k := range 20 {
+		if _, err := log.Append([][]byte{fmt.Appendf(nil, "new %d %s", k+1, strings.Repeat("x", 300))}); err != nil {
+			t.Fatal(err)
+		}
+		if k == 9 {
+			if err := log.WriteSnapshot(10, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var b strings.Builder
+	file, err := wal.NewBackupFile(&b)
+	if err == nil {
+		_, err = log.Backup(file, wal.BackupOptions{Clock: c.Clock})
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// holds says what a directory has: the old log, the new one, or neither.
+func holds(t testing.TB, c *Config) string {
+	t.Helper()
+	log, err := wal.Open(c.Dir, c.Log)
+	if err != nil {
+		return "damage"
+	}
+	defer log.Close()
+	switch log.Last() {
+	case 5:
+		return "old"
+	case 20:
+		sequence, r, ok, err := log.Snapshot()
+		if err != nil || !ok || sequence != 10 {
+			t.Fatalf("snapshot at %d, %v", sequence, err)
+		}
+		r.Close()
+		return "new"
+	}
+	return fmt.Sprintf("%d records", log.Last())
+}
+
+// TestInstall_Crash stops an installation after each step; the next start finishes it.
+func TestInstall_Crash(t *testing.T) {
+	c := valid()
+	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
+	backup := backupOf(t, &c)
+	begin := func(t *testing.T) (old, fresh []string) {
+		c.Dir = t.TempDir()
+		alone(t, &c, 5)
+		if _, err := receive(&c, strings.NewReader(backup), "n2"); err != nil {
+			t.Fatal(err)
+		}
+		return filesOf(t, c.Dir), filesOf(t, filepath.Join(c.Dir, incomingName))
+	}
+	finish := func(t *testing.T) {
+		if err := install(&c); err != nil {
+			t.Fatal(err)
+		}
+		if got := holds(t, &c); got != "new" {
+			t.Errorf("the directory holds %s", got)
+		}
+		for _, name := range []string{incomingPart, incomingName, installName} {
+			if present(filepath.Join(c.Dir, name)) {
+				t.Errorf("%s is left", name)
+			}
+		}
+	}
+	old, fresh := begin(t)
+	steps := 0
+	for removed := range len(old) + 1 {
+		t.Run(fmt.Sprintf("%d of the old removed", removed), func(t *testing.T) {
+			old, _ := begin(t)
+			for _, f := range old[:removed] {
+				if err := os.Remove(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			finish(t)
+			steps++
+		})
+	}
+	for moved := range len(fresh) + 1 {
+		t.Run(fmt.Sprintf("%d of the new moved", moved), func(t *testing.T) {
+			begin(t)
+			if err := clearLog(c.Dir); err != nil {
+				t.Fatal(err)
+			}
+			from := filepath.Join(c.Dir, installName)
+			if err := os.Rename(filepath.Join(c.Dir, incomingName), from); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range filesOf(t, from)[:moved] {
+				if err := os.Rename(f, filepath.Join(c.Dir, filepath.Base(f))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := wal.Verify(c.Dir); err == nil && moved > 0 && moved < len(fresh)-1 {
+				t.Errorf("a log of which %d of %d files are there is taken for whole", moved, len(fresh))
+			}
+			finish(t)
+			steps++
+		})
+	}
+	if steps != len(old)+len(fresh)+2 || len(fresh) < 4 {
+		t.Errorf("%d steps of %d and %d files", steps, len(old), len(fresh))
+	}
+}
+
+func filesOf(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := wal.Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestInstall_Torn receives a copy that ends too early, or was changed on its way: the old log stays.
+func TestInstall_Torn(t *testing.T) {
+	c := valid()
+	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
+	backup := backupOf(t, &c)
+	changed := []byte(backup)
+	changed[len(changed)/2] ^= 1
+	for name, text := range map[string]string{"short": backup[:len(backup)-10], "half": backup[:len(backup)/2], "changed": string(changed), "empty": ""} {
+		c.Dir = t.TempDir()
+		alone(t, &c, 5)
+		if _, err := receive(&c, strings.NewReader(text), "n2"); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+		if err := install(&c); err != nil {
+			t.Error(err)
+		}
+		if got := holds(t, &c); got != "old" {
+			t.Errorf("%s: the directory holds %s", name, got)
+		}
+	}
+}

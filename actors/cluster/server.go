@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	streamDirName     = "stream"
+	routePing         = 3 * time.Second // a route that is cut without a word is given up after two of them
+	handshakeSeconds  = 5
+	listenWait        = 15 * time.Second
+	listenLook        = 100 * time.Millisecond
+	stopWait          = 30 * time.Second
+	stuckWait         = time.Second // over damaged files the server may have lost itself, and takes more memory while it has
+	jetStreamMemory   = 64 << 20
+	jetStreamBytesMax = 1 << 40 // the disk ends before; zero would reserve a part of it
+	secretBytesMax    = 1 << 10
+	routeUser         = "node"
+)
+
+// embedded is the server in this process and the connection to it.
+type embedded struct {
+	server *server.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	start  sync.WaitGroup
+}
+
+// pipeOnly refuses every client but the one in this process. The server insists on a client port; it is on the loopback address.
+type pipeOnly struct{}
+
+// Check is server.Authentication.
+func (pipeOnly) Check(c server.ClientAuthentication) bool {
+	from := c.RemoteAddress()
+	return from != nil && from.Network() == "pipe"
+}
+
+// serverLog hands the server's lines to the logger of the node. What it calls fatal ends the start, not the process.
+type serverLog struct {
+	to    *slog.Logger
+	fatal chan string // the first of those
+}
+
+// Noticef is server.Logger.
+func (l serverLog) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
+
+// Warnf is server.Logger.
+func (l serverLog) Warnf(format string, v ...any) { l.say(slog.LevelWarn, format, v) }
+
+// Errorf is server.Logger.
+func (l serverLog) Errorf(format string, v ...any) { l.say(slog.LevelWarn, format, v) }
+
+// Fatalf is server.Logger.
+func (l serverLog) Fatalf(format string, v ...any) {
+	l.say(slog.LevelError, format, v)
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+}
+
+// Debugf is server.Logger.
+func (l serverLog) Debugf(string, ...any) {}
+
+// Tracef is server.Logger.
+func (l serverLog) Tracef(string, ...any) {}
+
+func (l serverLog) say(level slog.Level, format string, v []any) {
+	l.to.Log(context.Background(), level, "cluster", "says", fmt.Sprintf(format, v...))
+}
+
+// startServer starts the embedded server and connects to it. It doesn't wait for other nodes.
+func startServer(c *Config) (*embedded, error) {
+	options, err := serverOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := vacant(c.Listen); err != nil {
+		return nil, fmt.Errorf("start the node's server: %w", err)
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, fmt.Errorf("start the node's server: %w", err)
+	}
+	log := serverLog{c.Logger, make(chan string, 1)}
+	s.SetLoggerV2(log, false, false, false)
+	e := &embedded{server: s}
+	e.start.Go(s.Start)
+	if err := e.listens(c, log.fatal); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(stuckWait))
+	}
+	if err := e.connect(c); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the node's server: %w", err), e.stop(stopWait))
+	}
+	return e, nil
+}
+
+// listens waits until the server does, or has said why it can't.
+func (e *embedded) listens(c *Config, fatal <-chan string) error {
+	for range listenWait / listenLook {
+		if e.server.ReadyForConnections(listenLook) {
+			return nil
+		}
+		select {
+		case says := <-fatal:
+			return fmt.Errorf("%s: %s", says, hintPart(c))
+		default:
+		}
+	}
+	return fmt.Errorf("it does not listen on %s after %s: %s", c.Listen, listenWait, hintPart(c))
+}
+
+// hintPart is the way out when what the server of one node keeps is damaged.
+func hintPart(c *Config) string {
+	return fmt.Sprintf("if that is about its files, and the status of the other nodes shows no lack, move %s away and start again: "+
+		"this node gets its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
+}
+
+// vacant is nil when a node can listen there. The server itself would only say so to its log.
+func vacant(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (e *embedded) connect(c *Config) (err error) {
+	e.conn, err = nats.Connect("", nats.InProcessServer(e.server), nats.Name(c.Name), nats.MaxReconnects(-1),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			c.Logger.Debug("cluster connection", "cause", err.Error())
+		}))
+	if err == nil {
+		e.js, err = jetstream.New(e.conn)
+	}
+	return err
+}
+
+// stop hands leadership to others, closes the files and waits for that, though not for ever: every message that counts is on disk already.
+func (e *embedded) stop(longest time.Duration) error {
+	if e.conn != nil {
+		e.conn.Close()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+		e.start.Wait()
+	}()
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("the node's server has not stopped after %s", longest)
+	}
+}
+
+func serverOptions(c *Config) (*server.Options, error) {
+	host, port, err := splitAddress(c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := readSecret(c.SecretFile)
+	if err != nil {
+		return nil, err
+	}
+	security, err := c.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: pipeOnly{},
+		NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: payloadBytesMax,
+		JetStream: c.member(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
+		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
+		Cluster: server.ClusterOpts{
+			Name: c.Cluster, Host: host, Port: port, Advertise: c.Advertise, NoAdvertise: true, PoolSize: 1,
+			PingInterval: routePing, TLSConfig: security, TLSTimeout: handshakeSeconds,
+		},
+	}
+	if secret != "" {
+		o.Cluster.Username, o.Cluster.Password = routeUser, secret
+	}
+	for _, m := range c.Members { // all of them, this node too: their number is the size of the group that forms
+		route := &url.URL{Scheme: "nats-route", Host: m.Address}
+		if secret != "" {
+			route.User = url.UserPassword(routeUser, secret)
+		}
+		o.Routes = append(o.Routes, route)
+	}
+	return o, nil
+}
+
+// payloadBytesMax leaves room for what the server adds.
+const payloadBytesMax = frameBytesMax + 64<<10
+
+func splitAddress(address string) (string, int, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.Atoi(port)
+	return host, number, err
+}
+
+// readSecret reads the text that nodes know, "" without a file.
+func readSecret(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("read the secret of the cluster: %w", err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" || len(secret) > secretBytesMax {
+		return "", fmt.Errorf("read the secret of the cluster: %s has %d bytes, want 1 to %d", name, len(secret), secretBytesMax)
+	}
+	return secret, nil
+}
+
+// load makes of the files what both ends of a connection use; nil without files.
+func (t TLS) load() (*tls.Config, error) {
+	if t == (TLS{}) {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of this node: %w", err)
+	}
+	authority, err := os.ReadFile(t.Authority)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("read the authority of the cluster: %w", errors.New(t.Authority+" has no certificate"))
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+	}, nil
+}

@@ -1,0 +1,161 @@
+package actors
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// clusterAccount is an account that node 1 keeps, of which nodes 1 to 3 have leased.
+func clusterAccount(t testing.TB) *engine.Account {
+	account, now := citizen(t, 9), engine.Moment{Wall: noon, Steady: time.Hour}
+	account.SetNode(1)
+	account.Resume(now)
+	account.Learn(&engine.Leased{Account: 9, Day: engine.DateOf(noon), Count: 4, Unspent: 1, Steady: time.Minute, At: noon, Node: 3, Recent: 7}, now)
+	account.Learn(&engine.Returned{Account: 9, Day: engine.DateOf(noon), Steady: time.Minute, Node: 2, Recent: 5}, now)
+	lease := account.NextLease(keyOf(9), now, engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}, 6)
+	if lease == nil || lease.Node != 1 {
+		t.Fatalf("leased %+v", lease)
+	}
+	account.Apply(lease)
+	return account
+}
+
+// What nodes of a cluster have leased is kept as it was, whoever sleeps; a node that comes back counts it as having come now.
+func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
+	account := clusterAccount(t)
+	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
+	later := engine.Moment{Wall: noon.Add(time.Minute), Steady: time.Hour + 70*time.Second}
+	if !account.Idle(later) {
+		t.Fatal("not idle after a minute")
+	}
+	aside, err := putAside(account)
+	if err != nil || !aside.aside() {
+		t.Fatal(err)
+	}
+	awake, err := aside.wakeOn(1, engine.Moment{Wall: noon})
+	if err != nil || !reflect.DeepEqual(awake.State(), account.State()) {
+		t.Errorf("woke as %+v, %v\nwas %+v", awake.State(), err, account.State())
+	}
+	if got, want := awake.Windows(later, terms), account.Windows(later, terms); got != want || want.Minute.Remaining != 60-5 {
+		t.Errorf("windows %+v, were %+v", got, want)
+	}
+	cold, err := freeze(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const left = 60 - (6 + 16) - 5 - (7 + 5) // node 1 had counted the 16 that were leased before there was a cluster
+	for _, node := range []engine.NodeID{1, 2, 4} {
+		restarted, err := cold.wakeOn(node, later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := restarted.Windows(later, terms).Minute.Remaining; got != left {
+			t.Errorf("node %d: %d remain of the minute after a restart, want %d", node, got, left)
+		}
+	}
+}
+
+// An account that sleeps learns what others decided, whether it was put aside in this process or never awake in it; what it learnt counts
+// from when it arrived, not from the start of the process.
+func TestDormantAccountsLearn(t *testing.T) {
+	start, arrival := engine.Moment{Wall: noon, Steady: time.Hour}, engine.Moment{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
+	leased := &engine.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, Recent: 15}
+	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
+	account := citizen(t, 9)
+	cold, err := freeze(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account.SetNode(1)
+	account.Resume(start)
+	account.Apply(account.NextLease(keyOf(9), start, terms, 3))
+	aside, err := putAside(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ofDay = 1000 - 16 - 20 // 16 were leased before there was a cluster
+	for name, asleep := range map[string]dormant{"never awake": cold, "put aside": aside} {
+		learnt, err := asleep.learn(leased, arrival)
+		if err != nil || learnt.aside() != asleep.aside() {
+			t.Fatal(name, err)
+		}
+		awake, err := learnt.wakeOn(1, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for after, want := range map[time.Duration]int{
+			0: 60 - 35, 60 * time.Second: 60 - 35, 61 * time.Second: 60 - 20, 120 * time.Second: 60 - 20, 121 * time.Second: 60,
+		} {
+			now := engine.Moment{Wall: arrival.Wall, Steady: arrival.Steady + after}
+			if v := awake.Windows(now, terms); v.Minute.Remaining != want || v.Day.Remaining != ofDay {
+				t.Errorf("%s, %s after the arrival: %+v, want %d of the minute, %d of the day", name, after, v, want, ofDay)
+			}
+		}
+	}
+	if _, err := dormant([]byte{1, 0xff}).learn(leased, arrival); err == nil {
+		t.Error("garbage learns")
+	}
+}
+
+func TestLeasesOfNodesAreChecked(t *testing.T) {
+	for name, leases := range map[string][]*SnapshotLease{
+		"no such node":  {{Node: 1 << 16}},
+		"out of order":  {{Node: 2, Count: 1}, {Node: 1, Count: 1}},
+		"twice":         {{Node: 2, Count: 1}, {Node: 2, Count: 1}},
+		"alone, behind": {{Node: 2, Count: 1}, {Count: 1}},
+		"alone, recent": {{Recent: 1}},
+		"node, unspent": {{Node: 1, Unspent: 1}},
+		"negative":      {{Node: 1, Recent: -1}},
+	} {
+		state, err := (&SnapshotAccount{Id: 1, Email: emailRecord(citizen(t, 9).Record().Email), Leases: leases}).MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, err := newDecoder().accountState(state); err == nil {
+			t.Errorf("%s reads as %+v", name, read)
+		}
+	}
+	seal := keyOf(1)
+	for name, record := range map[string]*Record{
+		"node":        {Event: &Record_Leased{&RecordLeased{Account: 1, Node: 1 << 16}}},
+		"returned by": {Event: &Record_Returned{&RecordReturned{Account: 1, Node: 1 << 16}}},
+		"recent":      {Event: &Record_Leased{&RecordLeased{Account: 1, Recent: -1}}},
+		"seal":        {Event: &Record_CodeIssued{&RecordCodeIssued{Email: emailRecord(citizen(t, 9).Record().Email), Sealed: seal[:7]}}},
+	} {
+		data, err := record.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event, err := newDecoder().decodeEvent(data); err == nil {
+			t.Errorf("%s reads as %+v", name, event)
+		}
+	}
+}
+
+// A snapshot keeps the codes that all nodes of a cluster can check, with their tries.
+func TestK2_SnapshotKeepsSharedCodes(t *testing.T) {
+	registry := engine.NewRegistry([32]byte{})
+	registry.Share()
+	events := sampleTenantEvents(t)
+	for _, name := range []string{"codeIssued-sealed", "codeFailed", "codeFailed"} {
+		registry.Apply(events[name].(engine.RegistryEvent))
+	}
+	c := &cut{whole: true, registry: registryCut{registry: registry.Cut(), steady: time.Hour}}
+	var buffer bytes.Buffer
+	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+		t.Fatal(err)
+	}
+	d := newDecoder()
+	if _, err := d.readSnapshot(bytes.NewReader(buffer.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	back := engine.RestoreRegistry(d.ledger.registry, [32]byte{}, d.ledger.addresses...)
+	state := back.State()
+	if !reflect.DeepEqual(state, registry.State()) || len(state.Shared) != 1 || state.Shared[0].Tries != 2 {
+		t.Errorf("%+v\nwant %+v", state, registry.State())
+	}
+}

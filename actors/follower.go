@@ -1,0 +1,208 @@
+package actors
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	// creditsMax is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
+	// than a mailbox keeps for facts.
+	creditsMax = 64
+	// standingEvery is how often the follower looks whether there is a majority.
+	standingEvery = 250 * time.Millisecond
+)
+
+const _ = uint(factsMax/2 - creditsMax)
+
+// desk is where the journal actor says which bundle it has offered, and the follower looks whether one is that. There is one at a time.
+type desk struct{ token atomic.Uint64 }
+
+// newDesk begins with a random token: a bundle of this node's that an earlier process offered is like another node's.
+func newDesk(random io.Reader) (*desk, error) {
+	var first [8]byte
+	if _, err := io.ReadFull(random, first[:]); err != nil {
+		return nil, fmt.Errorf("read random bytes: %w", err)
+	}
+	d := &desk{}
+	d.token.Store(binary.LittleEndian.Uint64(first[:]))
+	return d, nil
+}
+
+func (d *desk) next() { d.token.Add(1) }
+
+// credit is the place that a record takes until every owner has heard of it. The follower waits when all places are taken, so the log
+// is never read faster than it is applied.
+type credit struct {
+	places chan struct{}
+	held   atomic.Int64
+}
+
+// take is the credit for one owner more.
+func (c *credit) take() *credit {
+	c.held.Add(1)
+	return c
+}
+
+// release gives it back.
+func (c *credit) release() {
+	if c.held.Add(-1) == 0 {
+		<-c.places
+	}
+}
+
+// delivered is a record of a log that several nodes write, for the journal actor. The events are of another node, by owner.
+type delivered struct {
+	fact
+	sequence uint64
+	own      bool // it is the bundle that this node has offered
+	records  int
+	bytes    int
+	err      error
+
+	books    map[string][]engine.Event
+	accounts [][]engine.AccountEvent // by shard
+	registry []any
+
+	credit *credit
+}
+
+// settle gives up a record: the journal actor has stopped.
+func (d *delivered) settle(*engine.Error) { d.credit.release() }
+
+// What owners are told of another node's record: its events about them, in order. Each gives its credit back when it is applied.
+type (
+	foreignQuotes struct {
+		fact
+		events []engine.Event
+		credit *credit
+	}
+	foreignAccounts struct {
+		fact
+		events []engine.AccountEvent
+		credit *credit
+	}
+	foreignRegistry struct {
+		fact
+		events []any
+		credit *credit
+	}
+)
+
+func (f *foreignQuotes) settle(*engine.Error)   { f.credit.release() }
+func (f *foreignAccounts) settle(*engine.Error) { f.credit.release() }
+func (f *foreignRegistry) settle(*engine.Error) { f.credit.release() }
+
+// follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or
+// found. Its owner is the system.
+type follower struct {
+	journal Shared
+	node    engine.NodeID
+	desk    *desk
+	shards  int
+	decoder *decoder
+	places  chan struct{}
+	fail    func(error)
+	to      *ref
+	context context.Context
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+func newFollower(journal Shared, desk *desk, shards int, fail func(error)) *follower {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &follower{
+		journal: journal, node: journal.Node(), desk: desk, shards: shards, decoder: newDecoder(),
+		places: make(chan struct{}, creditsMax), fail: fail, context: ctx, cancel: cancel,
+	}
+}
+
+func (f *follower) start(to *ref) {
+	f.to = to
+	f.done.Add(2)
+	go f.follow()
+	go f.watch()
+}
+
+func (f *follower) follow() {
+	defer f.done.Done()
+	if err := f.journal.Follow(f.context, f.deliver); err != nil && f.context.Err() == nil {
+		f.fail(fmt.Errorf("follow the log of the cluster: %w", err))
+	}
+}
+
+// deliver waits for a place. After the end it delivers nothing: what it had left out would be a gap.
+func (f *follower) deliver(sequence uint64, record []byte) {
+	if f.context.Err() != nil {
+		return
+	}
+	select {
+	case f.places <- struct{}{}:
+	case <-f.context.Done():
+		return
+	}
+	m := &delivered{sequence: sequence, bytes: len(record), credit: &credit{places: f.places}}
+	m.credit.take()
+	m.err = f.sort(m, record)
+	f.to.send(m)
+}
+
+// sort decodes a record and gives each owner its part. What this node has offered its owners know already.
+func (f *follower) sort(m *delivered, record []byte) error {
+	b, err := f.decoder.bundle(record)
+	if err != nil {
+		return err
+	}
+	m.records = len(b.records)
+	if m.own = b.node == f.node && b.token == f.desk.token.Load(); m.own {
+		return nil
+	}
+	m.books, m.accounts = map[string][]engine.Event{}, make([][]engine.AccountEvent, f.shards)
+	for i, one := range b.records {
+		event, err := f.decoder.decodeEvent(one)
+		if err != nil {
+			return fmt.Errorf("part %d of a bundle: %w", i, err)
+		}
+		switch e := event.(type) {
+		case engine.Event:
+			m.books[e.CurrencyCode()] = append(m.books[e.CurrencyCode()], e)
+		case engine.AccountEvent:
+			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
+			*shard = append(*shard, e)
+		case *codeRefused: // changes nothing
+		default:
+			m.registry = append(m.registry, e)
+		}
+	}
+	return nil
+}
+
+// watch tells the journal actor of a majority that was lost, again and again until there is one.
+func (f *follower) watch() {
+	defer f.done.Done()
+	ticker := time.NewTicker(standingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-f.context.Done():
+			return
+		case <-ticker.C:
+		}
+		if !f.journal.Standing().Majority {
+			f.to.send(&standing{})
+		}
+	}
+}
+
+// end waits until nothing more is delivered.
+func (f *follower) end() {
+	f.cancel()
+	f.done.Wait()
+}

@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// foreignAccount tells an account's actor what other nodes have written about it.
+type foreignAccount struct {
+	fact
+	events []engine.AccountEvent
+	credit *credit
+}
+
+func (f *foreignAccount) settle(*engine.Error) { f.credit.release() }
+
+// foreign takes in what another node has written about accounts of the shard.
+func (s *shardActor) foreign(m *foreignAccounts) {
+	defer m.credit.release()
+	if s.stopped != nil || s.live == nil {
+		return // the node has stopped, or its accounts were dismissed
+	}
+	s.heard++
+	byAccount := map[uint64][]engine.AccountEvent{}
+	for _, event := range m.events {
+		id := event.AccountID()
+		byAccount[id] = append(byAccount[id], event)
+	}
+	for _, event := range m.events {
+		id := event.AccountID()
+		if events := byAccount[id]; events != nil {
+			delete(byAccount, id)
+			s.instruct(id, events, m.credit)
+		}
+	}
+}
+
+// instruct tells one account.
+func (s *shardActor) instruct(id uint64, events []engine.AccountEvent, from *credit) {
+	s.index(events)
+	if created, is := events[0].(*engine.AccountCreated); is {
+		s.born([]*engine.AccountCreated{created})
+		events = events[1:]
+	}
+	if len(events) == 0 {
+		return
+	}
+	if one := s.live[id]; one != nil {
+		one.heard++
+		one.ref.send(&foreignAccount{events: events, credit: from.take()})
+		return
+	}
+	s.teach(id, events)
+}
+
+// index lets everybody find new keys.
+func (s *shardActor) index(events []engine.AccountEvent) {
+	for _, event := range events {
+		if made, is := event.(*engine.KeyCreated); is && !s.keys.claim(made.Key.Digest, made.Account) {
+			panic(fmt.Errorf("take in a key of account %d: another account has one alike", made.Account))
+		}
+	}
+}
+
+// teach tells an account without an actor, which sleeps on.
+func (s *shardActor) teach(id uint64, events []engine.AccountEvent) {
+	state, known := s.idle[id]
+	if !known {
+		panic(fmt.Errorf("take in an event of account %d, which was never created", id))
+	}
+	now := s.clock.now()
+	for _, event := range events {
+		var err error
+		if state, err = state.learn(event, now); err != nil {
+			panic(fmt.Errorf("take in an event of account %d: %w", id, err))
+		}
+	}
+	s.idle[id] = state
+}
+
+// foreign takes in what another node has written about the account. What was decided before it comes back as a conflict.
+func (a *accountActor) foreign(m *foreignAccount) {
+	defer m.credit.release()
+	a.heard++
+	now := a.clock.now()
+	for _, event := range m.events {
+		a.account.Learn(event, now)
+	}
+}
+
+// round is the time to ask whether accounts rest from what this node has leased for them; only in a cluster, where others need it.
+type round struct {
+	fact
+	rest bool // of a round that has begun
+}
+
+// rest asks an account.
+type rest struct{ fact }
+
+// round asks the accounts that have an actor. Those that had been put aside have given their lease back before.
+func (s *shardActor) round(more bool) {
+	if !more {
+		s.resting = s.resting[:0]
+		for _, one := range s.live {
+			s.resting = append(s.resting, one)
+		}
+	}
+	some := s.resting[max(0, len(s.resting)-sweepTurnMax):]
+	for _, one := range some {
+		if s.live[one.id] == one {
+			one.ref.send(&rest{})
+		}
+	}
+	clear(some)
+	if s.resting = s.resting[:len(s.resting)-len(some)]; len(s.resting) > 0 {
+		s.self.send(&round{rest: true})
+	}
+}
+
+// rest gives back what this node has leased when the account is asked for elsewhere, or not at all.
+func (a *accountActor) rest() {
+	if a.stopped != nil || a.leaving {
+		return
+	}
+	event := a.account.NextReturn(a.clock.now())
+	if event == nil {
+		return
+	}
+	record, err := encodeEvent(event)
+	if err != nil {
+		a.account.ReturnLost(event)
+		return
+	}
+	a.outbox.post(wish{account: a.id, event: event, record: record, firm: true}, false)
+}

@@ -1,0 +1,53 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// foreign takes in what another node has decided. Every ruling that is not durable was made without it: all are taken back, the newest
+// first, and made again behind it, so that what nodes decide at the same time is as if they had done it one after another. Whoever
+// is refused now is answered so.
+func (r *registrarActor) foreign(m *foreignRegistry) {
+	defer m.credit.release()
+	if r.stopped != nil {
+		return
+	}
+	r.heard++
+	void := slices.Concat(r.flight, r.pending)
+	r.flight, r.pending = nil, nil
+	for _, one := range slices.Backward(void) {
+		r.void(one)
+	}
+	now := r.clock.now()
+	for _, event := range m.events {
+		r.learn(event, now)
+	}
+	for _, one := range void {
+		if one.question.abandoned() {
+			one.question.settle(errExpired)
+			continue
+		}
+		r.rule(one.question, one.rule, true)
+	}
+	r.write()
+}
+
+// void takes back what a ruling has noted.
+func (r *registrarActor) void(one *ruling) {
+	for _, event := range one.events {
+		if e, ok := event.(engine.RegistryEvent); ok {
+			r.registry.Void(e)
+		}
+	}
+}
+
+// learn makes an event of another node true.
+func (r *registrarActor) learn(event any, now engine.Moment) {
+	if e, ok := event.(engine.RegistryEvent); ok {
+		r.registry.Learn(e, now)
+		return
+	}
+	r.apply(&ruling{events: []any{event}})
+}

@@ -1,0 +1,198 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// login is a session of an address, opened on this node; every node knows it when it returns.
+func (s *ship) login(email engine.Email, from netip.Addr) engine.Digest {
+	f := s.fleet
+	f.t.Helper()
+	if err := s.RequestCode(email, from); err != nil {
+		f.t.Fatalf("request a code: %v", err)
+	}
+	token, _, err := s.OpenSession(email, f.mail.code(email), from)
+	if err != nil {
+		f.t.Fatalf("open a session: %v", err)
+	}
+	f.settled()
+	return token.Digest()
+}
+
+// everybody does the same on all nodes at once, several times on each.
+func (f *fleet) everybody(times int, do func(s *ship, time int)) {
+	var working sync.WaitGroup
+	for _, s := range f.nodes {
+		for time := range times {
+			working.Go(func() { do(s, time) })
+		}
+	}
+	working.Wait()
+}
+
+// records are the accounts of a node.
+func (s *ship) records() []engine.AccountRecord {
+	s.fleet.t.Helper()
+	list, err := s.ListAccounts()
+	if err != nil {
+		s.fleet.t.Fatal(err)
+	}
+	var all []engine.AccountRecord
+	for _, summary := range list {
+		record, _, err := s.ShowAccount(summary.ID)
+		if err != nil {
+			s.fleet.t.Fatal(err)
+		}
+		all = append(all, record)
+	}
+	return all
+}
+
+// logins are the addresses and sessions of a node as the log knows them, without steady times: each node has its own.
+func (s *ship) logins() ([]engine.AddressState, []engine.SessionState) {
+	ready := make(chan struct{})
+	c := &cut{done: func(*cut) { close(ready) }}
+	c.missing.Store(1)
+	s.tenants.registrar.send(&registryShare{cut: c})
+	<-ready
+	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b engine.AddressState) int {
+		x, y := a.Email.Digest(), b.Email.Digest()
+		return slices.Compare(x[:], y[:])
+	})
+	for i := range addresses {
+		addresses[i].Again, addresses[i].Touched = 0, 0
+	}
+	sessions := c.registry.registry.Rest().Sessions
+	for i := range sessions {
+		sessions[i].Until = 0
+	}
+	return addresses, sessions
+}
+
+// differs is how the accounts of the nodes differ, "" when they do not.
+func (f *fleet) differs() string {
+	f.settled()
+	records := f.nodes[0].records()
+	addresses, sessions := f.nodes[0].logins()
+	for _, s := range f.nodes[1:] {
+		if other := s.records(); !reflect.DeepEqual(records, other) {
+			return fmt.Sprintf("node %d has other accounts than node 1:\n%+v\n%+v", s.node.id, other, records)
+		}
+		a, b := s.logins()
+		if !reflect.DeepEqual(a, addresses) || !reflect.DeepEqual(b, sessions) {
+			return fmt.Sprintf("node %d has other addresses than node 1:\n%+v\n%+v\n%+v\n%+v", s.node.id, a, addresses, b, sessions)
+		}
+	}
+	return ""
+}
+
+// createKeys creates keys on all nodes at once, and is what is wrong then: the account must have exactly two, those that were
+// acknowledged.
+func (f *fleet) createKeys(token engine.Digest) string {
+	var mu sync.Mutex
+	var made []string
+	var wrong string
+	f.everybody(3, func(s *ship, _ int) {
+		key, _, err := s.CreateKey(token, "")
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			made = append(made, key.ID)
+		case asEngineError(err).Code != engine.CodeKeyLimitReached:
+			wrong = fmt.Sprintf("node %d: %v", s.node.id, err)
+		}
+	})
+	if wrong != "" {
+		return wrong
+	}
+	if len(made) != engine.KeysActiveMax {
+		return fmt.Sprintf("%d keys were made", len(made))
+	}
+	if different := f.differs(); different != "" {
+		return different
+	}
+	for _, key := range f.nodes[0].records()[0].Keys {
+		if !slices.Contains(made, key.ID) {
+			return fmt.Sprintf("the key %s was acknowledged to nobody", key.ID)
+		}
+	}
+	return ""
+}
+
+// TestShared_K5_TwoActiveKeys creates nine keys of an account on three nodes at once: exactly two are made, and every node knows the same.
+func TestShared_K5_TwoActiveKeys(t *testing.T) {
+	lost := 0
+	for seed := range uint64(20) {
+		f := launch(t, 3, seed, Config{})
+		token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
+		if wrong := f.createKeys(token); wrong != "" {
+			t.Fatalf("seed %d: %s", seed, wrong)
+		}
+		f.stop()
+		lost += f.log.lost
+	}
+	if lost == 0 {
+		t.Error("no offer lost its place: nothing was tested")
+	}
+}
+
+// broken is a test of a fleet that ends by a panic, for controls.
+type broken struct{ t *testing.T }
+
+func (b broken) Helper()                   { b.t.Helper() }
+func (b broken) Fatal(args ...any)         { panic(errors.New(fmt.Sprint(args...))) }
+func (b broken) Fatalf(f string, a ...any) { panic(fmt.Errorf(f, a...)) }
+
+// catches plays something with a planted bug and reports whether it was noticed.
+func catches(t *testing.T, play func(t fatalist) (wrong string)) (noticed bool) {
+	t.Helper()
+	defer func() {
+		if reason := recover(); reason != nil {
+			t.Logf("caught: %.300v", reason)
+			noticed = true
+		}
+	}()
+	wrong := play(broken{t})
+	t.Logf("caught: %.300s", wrong)
+	return wrong != ""
+}
+
+// TestShared_Control_PlacesAreNotCompared is TestShared_K5_TwoActiveKeys on a log that takes what was decided on an old state.
+func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
+	for seed := range uint64(20) {
+		var f *fleet
+		noticed := catches(t, func(b fatalist) string {
+			f = launch(b, 3, seed, Config{WriteTimeout: 1e9})
+			token := f.nodes[0].login(mustEmail(b, "one@example.com"), client(1))
+			f.log.with(func() { f.log.lax = true })
+			return f.createKeys(token)
+		})
+		for _, s := range f.nodes {
+			_ = s.Close() // it may have stopped
+		}
+		if noticed {
+			return
+		}
+	}
+	t.Error("nobody noticed that offers were taken for another place")
+}
+
+// TestShared_Control_OthersAreNotHeard hides from one node what the others write.
+func TestShared_Control_OthersAreNotHeard(t *testing.T) {
+	f := launch(t, 3, 1, Config{})
+	defer f.stop()
+	f.log.with(func() { f.nodes[2].node.deaf = true })
+	f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
+	if f.differs() == "" {
+		t.Error("nobody noticed that a node did not hear of the others")
+	}
+}

@@ -1,0 +1,108 @@
+package actors
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on each: one session is
+// opened, and one account begun, whatever node was first.
+func TestShared_K2_OneCodeOneSession(t *testing.T) {
+	for seed := range uint64(20) {
+		f := launch(t, 3, seed, Config{})
+		email := mustEmail(t, "one@example.com")
+		if err := f.nodes[seed%3].RequestCode(email, client(1)); err != nil {
+			t.Fatal(err)
+		}
+		f.settled()
+		code := f.mail.code(email)
+		var opened atomic.Int64
+		f.everybody(3, func(s *ship, time int) {
+			_, _, err := s.OpenSession(email, code, client(int(s.node.id)*10+time))
+			switch {
+			case err == nil:
+				opened.Add(1)
+			case asEngineError(err).Code != engine.CodeInvalidCode:
+				t.Errorf("node %d: %v", s.node.id, err)
+			}
+		})
+		if n := opened.Load(); n != 1 {
+			t.Errorf("seed %d: one code opened %d sessions", seed, n)
+		}
+		if different := f.differs(); different != "" {
+			t.Errorf("seed %d: %s", seed, different)
+		}
+		if n := len(f.nodes[0].records()); n != 1 {
+			t.Errorf("seed %d: %d accounts were begun", seed, n)
+		}
+		f.stop()
+	}
+}
+
+// TestShared_K2_FiveTriesInAll tries wrong codes on three nodes at once. Behind four of them the right one opens a session on any node,
+// behind five it does on none.
+func TestShared_K2_FiveTriesInAll(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, wrong := range []int{engine.CodeTriesMax - 1, engine.CodeTriesMax} {
+			f := launch(t, 3, seed, Config{})
+			email := mustEmail(t, "one@example.com")
+			if err := f.nodes[0].RequestCode(email, client(1)); err != nil {
+				t.Fatal(err)
+			}
+			f.settled()
+			code := f.mail.code(email)
+			var next atomic.Int64
+			f.everybody(wrong, func(s *ship, _ int) {
+				if next.Add(1) > int64(wrong) {
+					return
+				}
+				if _, _, err := s.OpenSession(email, notCode(code), client(2)); asEngineError(err).Code != engine.CodeInvalidCode {
+					t.Errorf("node %d: a wrong code: %v", s.node.id, err)
+				}
+			})
+			f.settled()
+			_, _, err := f.nodes[seed%3].OpenSession(email, code, client(3))
+			if opens := wrong < engine.CodeTriesMax; opens != (err == nil) {
+				t.Errorf("seed %d: behind %d wrong tries the right code: %v", seed, wrong, err)
+			}
+			if different := f.differs(); different != "" {
+				t.Errorf("seed %d: %s", seed, different)
+			}
+			f.stop()
+		}
+	}
+}
+
+// notCode is a code that is not that one.
+func notCode(code string) string {
+	if code[0] == '0' {
+		return "1" + code[1:]
+	}
+	return "0" + code[1:]
+}
+
+// TestShared_NewAccountsAtOnce has three nodes begin accounts at once: no two have the same number, and all nodes know them all.
+func TestShared_NewAccountsAtOnce(t *testing.T) {
+	f := launch(t, 3, 1, Config{})
+	defer f.stop()
+	f.everybody(4, func(s *ship, time int) {
+		email := mustEmail(t, fmt.Sprintf("user%d-%d@example.com", s.node.id, time))
+		from := client(int(s.node.id)*10 + time)
+		if err := s.RequestCode(email, from); err != nil {
+			t.Errorf("node %d: request a code: %v", s.node.id, err)
+			return
+		}
+		if _, _, err := s.OpenSession(email, f.mail.code(email), from); err != nil {
+			t.Errorf("node %d: open a session: %v", s.node.id, err)
+		}
+	})
+	if different := f.differs(); different != "" {
+		t.Error(different)
+	}
+	if n := len(f.nodes[2].records()); n != 12 {
+		t.Errorf("%d accounts, want 12", n)
+	}
+}

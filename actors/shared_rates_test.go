@@ -1,0 +1,113 @@
+package actors
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// alike fails unless all nodes have the same rates behind the same record.
+func (f *fleet) alike() []engine.BookState {
+	f.t.Helper()
+	f.settled()
+	first := states(f.t, f.nodes[0].System)
+	for _, s := range f.nodes[1:] {
+		if other := states(f.t, s.System); !reflect.DeepEqual(first, other) {
+			f.t.Fatalf("node %d has other rates than node 1:\n%+v\n%+v", s.node.id, other, first)
+		}
+	}
+	return first
+}
+
+// TestShared_RatesAreTheSameEverywhere has three nodes observe at once, each other institutions in the same currencies. Every observation
+// that was acknowledged is on every node, nobody gets an error, and the states are the same.
+func TestShared_RatesAreTheSameEverywhere(t *testing.T) {
+	f := launch(t, 3, 1, Config{SnapshotRecords: 40})
+	defer f.stop()
+	institutions := []string{"popular", "banreservas", "bhd"}
+	const rounds = 20
+	var working sync.WaitGroup
+	for i, s := range f.nodes {
+		for _, currency := range []string{"USD", "EUR"} {
+			working.Go(func() {
+				for round := range rounds {
+					at := noon.Add(time.Duration(round-rounds) * time.Minute)
+					_, err := s.Observe([]engine.Refresh{saying("infodolar", at, currency, fmt.Sprintf("58.%02d", round), "60.50", institutions[i])})
+					if err != nil {
+						t.Errorf("node %d: %v", s.node.id, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	working.Wait()
+	for _, state := range f.alike() {
+		if state.Currency != "USD" && state.Currency != "EUR" {
+			continue
+		}
+		for _, id := range institutions {
+			found := false
+			for _, offer := range state.Offers {
+				found = found || offer.Key.Institution == id && offer.Buy.String() == fmt.Sprintf("58.%02d", rounds-1)
+			}
+			if !found {
+				t.Errorf("%s has no rate of %s as it was acknowledged: %+v", state.Currency, id, state.Offers)
+			}
+		}
+	}
+	if f.log.lost == 0 {
+		t.Error("no offer lost its place: nothing was tested")
+	}
+	t.Logf("%d records, %d offers lost their place", f.log.end(), f.log.lost)
+}
+
+// D5: three nodes that all believe themselves the collector publish the same slots at the same time, each with other values. The log has
+// each source, currency and slot once, every node shows those values, and whoever came second is told that he repeated.
+func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
+	f := launch(t, 3, 1, Config{SnapshotRecords: 1 << 40})
+	defer f.stop()
+	const slots = 15
+	var changed, repeated atomic.Int64
+	for i := range slots {
+		slot := noon.Add(time.Duration(i-slots) * time.Hour)
+		var working sync.WaitGroup
+		for at, s := range f.nodes {
+			working.Go(func() {
+				receipt, err := s.Observe([]engine.Refresh{collected("a", slot, fmt.Sprintf("57.%d%02d", at, i), fmt.Sprintf("66.%d%02d", at, i))})
+				if err != nil {
+					t.Errorf("node %d: %v", s.node.id, err)
+					return
+				}
+				changed.Add(int64(receipt.Changed))
+				repeated.Add(int64(receipt.Repeated))
+			})
+		}
+		working.Wait()
+		f.alike()
+	}
+	all := published(t, f.log.records)
+	for what, n := range all {
+		if n != 1 {
+			t.Errorf("%s is published %d times", what, n)
+		}
+	}
+	const quotes = 3 // of a slot, in both currencies together
+	if len(all) != 2*slots || changed.Load() != quotes*slots || repeated.Load() != 2*quotes*slots {
+		t.Errorf("%d publications, %d observations changed something, %d repeated; want %d, %d and %d",
+			len(all), changed.Load(), repeated.Load(), 2*slots, quotes*slots, 2*quotes*slots)
+	}
+	if f.log.lost == 0 {
+		t.Error("no offer lost its place: nothing was tested")
+	}
+	for _, s := range f.nodes {
+		if got := slotsOf(t, s.System); !got["a"].Equal(noon.Add(-time.Hour)) {
+			t.Errorf("node %d: the newest slot is %v", s.node.id, got)
+		}
+	}
+}

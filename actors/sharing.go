@@ -1,0 +1,183 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// sharing is what the journal actor keeps of a log that several nodes write (see Shared). In such a log a batch is one record, a bundle. It
+// is offered for the place behind the last record that was delivered, and what is delivered there decides: its own bundle, and the writes
+// in it are durable; another node's, and they are not. Those whose owner that record touches are void then: they were decided on a
+// state that is no more, and their owner hears errConflict. The others are offered again, in front of what waits.
+type sharing struct {
+	journal Shared
+	desk    *desk
+	books   map[string]*ref
+	told    map[*ref]uint64 // letters about other nodes' records, by owner
+	leaving bool            // the node stops
+}
+
+// errConflict tells an owner that its write was decided on a state that is no more, and is nowhere. No caller ever sees it: the owner
+// decides again.
+var errConflict = &engine.Error{
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node changed the same meanwhile"),
+}
+
+// errNoMajority is why nothing can be changed while too few nodes reach each other.
+var errNoMajority = errors.New("too few nodes of the cluster can reach each other")
+
+// errUndecided answers a change that was on its way when the majority was lost (A3).
+var errUndecided = &engine.Error{
+	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows when the nodes reach each other again",
+	Cause: errNoMajority,
+}
+
+// stale reports that a write was decided before a record of another node that its owner was told of.
+func (s *sharing) stale(w *write) bool { return w.heard != s.told[w.from] }
+
+// refuses reports that a write can't be taken: there is no majority. A journal of one's own has one always.
+func (s *sharing) refuses() bool { return s != nil && quorum{s.journal}.lost() }
+
+// standing tells the journal actor that a majority was lost or found again.
+type standing struct{ fact }
+
+// leaving tells the journal actor that the node stops: what no majority can decide is given up.
+type leaving struct{ fact }
+
+// offer hands the writer the writes in flight as one bundle.
+func (j *journalActor) offer(records [][]byte) {
+	j.shared.desk.next()
+	b := &bundle{node: j.shared.journal.Node(), token: j.shared.desk.token.Load(), records: records}
+	record, err := b.encode()
+	if err != nil {
+		j.breakDown(err)
+		return
+	}
+	j.busy = true
+	j.writer.take(job{expected: j.last, records: [][]byte{record}})
+}
+
+// offered frees the writer. What becomes of the offer is decided by what is delivered, before or after this.
+func (j *journalActor) offered(m *written) {
+	if m.err != nil && !errors.Is(m.err, ErrPosition) && j.cause == nil {
+		j.breakDown(fmt.Errorf("write to the journal: %w", m.err))
+	}
+}
+
+// breakDown stops the node.
+func (j *journalActor) breakDown(err error) {
+	j.stop(outcome(err))
+	j.fail(err)
+}
+
+// delivered takes the next record of the log.
+func (j *journalActor) delivered(m *delivered) {
+	defer m.credit.release()
+	switch {
+	case j.cause != nil:
+		return
+	case m.err != nil:
+		j.breakDown(fmt.Errorf("record %d: %w", m.sequence, m.err))
+		return
+	case m.sequence != j.last+1:
+		j.breakDown(fmt.Errorf("record %d was delivered after record %d", m.sequence, j.last))
+		return
+	}
+	j.last = m.sequence
+	defer j.vitals.sequence.Store(m.sequence)
+	j.grows(m.records, m.bytes)
+	flight := j.flight
+	j.flight = nil
+	switch {
+	case m.own && len(flight) == 0:
+		j.breakDown(fmt.Errorf("record %d: it was offered for another place", m.sequence))
+		return
+	case m.own:
+		j.commit(flight)
+		return
+	}
+	if err := j.route(m); err != nil {
+		j.flight = flight
+		j.breakDown(fmt.Errorf("record %d: %w", m.sequence, err))
+		return
+	}
+	j.reconsider(flight)
+}
+
+// route tells the owners of what another node has written. Shards come before the registrar, so that an account is there before
+// anybody has a session of it.
+func (j *journalActor) route(m *delivered) error {
+	s := j.shared
+	for currency, events := range m.books {
+		owner := s.books[currency]
+		if owner == nil {
+			return fmt.Errorf("another node has rates of %q, which this one does not know; start it again", currency)
+		}
+		s.tell(owner, &foreignQuotes{events: events, credit: m.credit.take()})
+	}
+	for i, events := range m.accounts {
+		if len(events) > 0 {
+			s.tell(j.shards[i], &foreignAccounts{events: events, credit: m.credit.take()})
+		}
+	}
+	if len(m.registry) > 0 {
+		s.tell(j.registry, &foreignRegistry{events: m.registry, credit: m.credit.take()})
+	}
+	return nil
+}
+
+func (s *sharing) tell(owner *ref, l letter) {
+	s.told[owner]++
+	owner.send(l)
+}
+
+// reconsider sorts the writes after another node's record: those that it made void go back to their owners, the others wait, those that
+// have lost their place in front.
+func (j *journalActor) reconsider(flight []*write) {
+	if len(flight) > 0 {
+		j.vitals.ends()
+		j.vitals.comes()
+	}
+	all := slices.Concat(flight, j.waiting)
+	j.waiting = nil
+	for _, w := range all {
+		if j.shared.stale(w) {
+			w.from.send(&committed{err: errConflict})
+		} else {
+			j.waiting = append(j.waiting, w)
+		}
+	}
+}
+
+// stood acts on a majority that was lost: what waits is nowhere and is refused. What was offered the log decides; unless the node stops,
+// which can't wait for that.
+func (j *journalActor) stood() {
+	switch {
+	case !j.shared.refuses():
+		return
+	case j.shared.leaving:
+		j.stop(errUndecided)
+		return
+	}
+	j.vitals.lacks()
+	why := readOnly(errNoMajority)
+	for _, w := range j.waiting {
+		w.from.send(&committed{err: why})
+	}
+	j.waiting = nil
+}
+
+// giveUp answers what was offered and will not be decided any more while this process lives.
+func (j *journalActor) giveUp() {
+	flight, why := j.flight, errUndecided
+	if !j.shared.leaving {
+		why = outcome(j.cause)
+	}
+	j.flight = nil
+	for _, w := range flight {
+		w.from.send(&committed{err: why})
+	}
+}

@@ -1,0 +1,210 @@
+//go:build faults
+
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// refusedWithin is how soon a node that reaches too few others must refuse changes, and say so.
+	refusedWithin = 5 * time.Second
+	probePause    = 100 * time.Millisecond
+	// promptMax is how long a refusal may take once the node knows.
+	promptMax = time.Second
+)
+
+// cut is a way in which a network breaks: each pair of from and to loses what the first node sends to the second.
+type cut struct {
+	name  string
+	lost  [][2]int
+	alone []int // nodes that hear and reach nobody: they know. With one direction left only the log can tell
+}
+
+// cutsOf are the ways to part three nodes of which one leads.
+func cutsOf(leader int, chance *rand.Rand) []cut {
+	a, b := leader%3+1, (leader+1)%3+1
+	if chance.IntN(2) == 0 {
+		a, b = b, a
+	}
+	both := func(x, y int) [][2]int { return [][2]int{{x, y}, {y, x}} }
+	return []cut{
+		{"the leader alone", slices.Concat(both(leader, a), both(leader, b)), []int{leader}},
+		{"a follower alone", slices.Concat(both(a, leader), both(a, b)), []int{a}},
+		{"each from each", slices.Concat(both(leader, a), both(leader, b), both(a, b)), []int{leader, a, b}},
+		{"the leader from one follower", both(leader, a), nil},
+		{"the followers from each other", both(a, b), nil},
+		{"the leader is not heard", [][2]int{{leader, a}, {leader, b}}, nil},
+		{"the leader hears nobody", [][2]int{{a, leader}, {b, leader}}, nil},
+		{"one follower does not hear the leader", [][2]int{{leader, a}}, nil},
+		{"a follower is not heard", [][2]int{{a, leader}, {a, b}}, nil},
+		{"a follower hears nobody", [][2]int{{leader, a}, {b, a}}, nil},
+	}
+}
+
+// parted is what was measured of cuts.
+type parted struct {
+	mu      sync.Mutex
+	ways    map[string]int
+	refused []time.Duration // from a cut to the first refusal by a node that is alone
+	told    []time.Duration // until /readyz says so
+	healed  []time.Duration // from the end of a cut until every node takes changes in
+	reads   int             // answered by nodes that were alone
+}
+
+// TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
+func TestFaultsCluster_CutOff(t *testing.T) {
+	needRoot(t)
+	need(t, "iproute2", "ip")
+	count := countFrom(t, "CLUSTER_CUTS", 5)
+	plain := program(t)
+	var ways atomic.Int64
+	sideBySide(t, count, func(t *testing.T, cuts int) {
+		g, m := newCampaign(t, plain, newStreet(t, 3)), &parted{ways: map[string]int{}}
+		for range cuts {
+			leader := g.rig.awaitLeader()
+			chance := g.chance()
+			kinds := cutsOf(leader.number, chance)
+			one := kinds[int(ways.Add(1)-1)%len(kinds)]
+			g.faults++
+			m.ways[one.name]++
+			g.part(&one, m, chance)
+			if g.faults%10 == 0 {
+				progress(t, "%d cuts; %v; %v", g.faults, m, g.ledger)
+			}
+			if g.ledger.broken() > 0 || t.Failed() {
+				break
+			}
+		}
+		g.finish()
+		figure(t, "%d cuts in %d ways; %v; %v", g.faults, len(m.ways), m, g.ledger)
+	})
+}
+
+func (m *parted) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("a node that is alone refuses changes after %s, and says so after %s, and answered %d reads meanwhile; all take changes in again after %s",
+		quantiles(m.refused), quantiles(m.told), m.reads, quantiles(m.healed))
+}
+
+// part breaks the network, looks at the nodes that are alone, and mends it.
+func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
+	g.t.Helper()
+	fault := g.ledger.now()
+	for _, way := range c.lost {
+		g.rig.street.cut(way[0], way[1])
+	}
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	for _, number := range c.alone {
+		p := g.rig.peers[number-1]
+		watching.Go(func() { g.probe(c, p, fault, stop, m) })
+		watching.Go(func() { g.readAlone(c, p, fault, stop, m) })
+	}
+	hold := 3*time.Second + time.Duration(chance.Int64N(int64(7*time.Second)))
+	if len(c.alone) > 0 {
+		hold += refusedWithin
+	}
+	wait(hold)
+	close(stop) // a change that is sent from here on may be taken in
+	watching.Wait()
+	for _, way := range c.lost {
+		g.rig.street.heal(way[0], way[1])
+	}
+	mended := g.ledger.now()
+	for _, p := range g.rig.peers {
+		if !soon(healMax, func() bool { _, got := g.ledger.set(p, g.own(p)); return got.good() }) {
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process().tail(20))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.healed = append(m.healed, g.ledger.now()-mended)
+}
+
+// own is the series by which a node is probed: nobody else sets it.
+func (g *campaign) own(p *peer) *series { return g.ledger.series[siegeWriters+p.number-1] }
+
+// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
+func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	ready := newCaller("")
+	defer ready.close()
+	first := g.firstRefusal(p, fault, stop)
+	told := soon(refusedWithin-(g.ledger.now()-fault), func() bool { return lookOnce(ready, p.url+"/readyz").states["cluster"] == "no_majority" })
+	m.mu.Lock()
+	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
+	m.mu.Unlock()
+	if first == 0 || first > refusedWithin || !told {
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.process().tail(20))
+		return
+	}
+	for ticker := time.NewTicker(probePause); ; <-ticker.C {
+		select {
+		case <-stop:
+			ticker.Stop()
+			return
+		default:
+		}
+		from := g.ledger.now()
+		_, got := g.ledger.set(p, g.own(p))
+		took, look := g.ledger.now()-from, lookOnce(ready, p.url+"/readyz")
+		if got.code != "read_only" || took > promptMax || look.states["cluster"] != "no_majority" {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says of itself %+v",
+				g.faults, c.name, from-fault, p.number, got.status, got.code, took, look)
+			return
+		}
+	}
+}
+
+// firstRefusal sends changes to a node, a new one whether the one before was answered or not, and returns when the first was refused, from
+// the cut on; 0 when none was in good time.
+func (g *campaign) firstRefusal(p *peer, fault time.Duration, stop <-chan struct{}) time.Duration {
+	var sending sync.WaitGroup
+	var first atomic.Int64
+	ticker := time.NewTicker(probePause)
+	defer ticker.Stop()
+	for first.Load() == 0 && g.ledger.now()-fault < refusedWithin {
+		sending.Go(func() {
+			if _, got := g.ledger.set(p, g.own(p)); got.code == "read_only" {
+				first.CompareAndSwap(0, int64(g.ledger.now()-fault))
+			}
+		})
+		select {
+		case <-ticker.C:
+		case <-stop:
+			return time.Duration(first.Load())
+		}
+	}
+	g.t.Cleanup(sending.Wait) // those that were on their way wait for the end of the cut
+	return time.Duration(first.Load())
+}
+
+// readAlone wants every read of a node that is alone answered.
+func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	one := newCaller("")
+	defer one.close()
+	for ticker := time.NewTicker(probePause); ; <-ticker.C {
+		select {
+		case <-stop:
+			ticker.Stop()
+			return
+		default:
+		}
+		got, err := one.do(http.MethodGet, p.url+"/v1/rates?currency=USD&limit=200", "", nil)
+		if err != nil || got.status != http.StatusOK {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a read with %d %s, %v", g.faults, c.name, g.ledger.now()-fault, p.number, got.status, got.code, err)
+			return
+		}
+		m.mu.Lock()
+		m.reads++
+		m.mu.Unlock()
+	}
+}

@@ -1,0 +1,166 @@
+//go:build faults
+
+package faults
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// joinMax is how soon a node that comes to a cluster with data answers its first request.
+const joinMax = 5 * time.Second
+
+// TestFaultsCluster_FourthJoins starts guests with empty directories beside three nodes with data, the first of them while those are asked and
+// changed, and wants its first good answer to a request with a key. In the end it is as the others are.
+func TestFaultsCluster_FourthJoins(t *testing.T) {
+	g := newCampaign(t, program(t), nil)
+	secret := g.visitor()
+	place, hosts := t.TempDir(), freeHosts(t, 4)
+	var took []time.Duration
+	for i := range min(len(hosts), countFrom(t, "CLUSTER_GUESTS", 3)) {
+		guest := g.rig.newPeer(place, 4+i, hosts[i])
+		c := newCaller("")
+		began := time.Now()
+		n := guest.launch()
+		if !soon(healMax, func() bool { return guest.knows(c, secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
+			t.Fatalf("the guest does not answer:\n%s", n.tail(30))
+		}
+		took = append(took, time.Since(began))
+		c.close()
+		guest.ready(true)
+		g.quiet() // who asks looks at the list of nodes
+		g.rig.peers = append(g.rig.peers, guest)
+		if last := took[i]; last > joinMax {
+			t.Errorf("guest %d answered after %v, want %v", i+1, last, joinMax)
+		}
+	}
+	g.rig.startAll()
+	g.ledger.settle(g.rig)
+	g.ledger.report(t)
+	figure(t, "%d guests joined a cluster with data; from the start of the process to the first good answer with a key: %s", len(took), quantiles(took))
+}
+
+// visitor is a key of an account that nobody else touches.
+func (g *campaign) visitor() string {
+	g.t.Helper()
+	c, p := newCaller(g.rig.from(90)), g.rig.peers[1]
+	defer c.close()
+	h := &holder{email: "visitor@example.com"}
+	if err := g.ledger.signIn(c, p, h); err != nil {
+		g.t.Fatal(err)
+	}
+	made, got, err := createKey(c, p.url, h.session, "visitor")
+	if err != nil || made.Secret == "" {
+		g.t.Fatal(got.trouble("make a key", err))
+	}
+	return made.Secret
+}
+
+// roller asks nodes in turn, and goes to the next one when nobody listens, as a balancer does; whatever else goes wrong has failed.
+type roller struct {
+	t      *testing.T
+	ledger *fleetLedger
+	peers  []*peer
+	c      *caller
+	asked  atomic.Int64
+	moved  atomic.Int64         // requests that another node answered, because a connection was refused
+	moving atomic.Pointer[peer] // the node that stops or starts: until it says that it is ready
+	there  atomic.Int64         // requests that failed at the node that was stopping or starting
+}
+
+// read asks one node after the other for a rate until one takes the connection.
+func (r *roller) read(from int) {
+	r.try(from, func(p *peer) (answer, error) {
+		return r.c.do(http.MethodGet, p.url+"/v1/rates?currency=USD", "", nil)
+	})
+}
+
+// write sets a rate likewise, through the socket of a node.
+func (r *roller) write(from int, s *series) {
+	r.try(from, func(p *peer) (answer, error) {
+		_, got := r.ledger.set(p, s)
+		if got.status == 0 {
+			return got, errors.New("no answer came")
+		}
+		return got, nil
+	})
+}
+
+func (r *roller) try(from int, do func(p *peer) (answer, error)) {
+	r.asked.Add(1)
+	for i := range r.peers {
+		p := r.peers[(from+i)%len(r.peers)]
+		moved := r.moving.Load() == p
+		got, err := do(p)
+		switch {
+		case err == nil && got.good():
+			return
+		case got.unsent():
+			r.moved.Add(1)
+			continue
+		case moved || r.moving.Load() == p:
+			r.there.Add(1)
+			r.t.Logf("node %d, which stops or starts, answers %d %s, %v", p.number, got.status, got.code, err)
+			return
+		}
+		r.wrong("node %d answers %d %s, %v: %.200s", p.number, got.status, got.code, err, got.body)
+		return
+	}
+	r.wrong("no node takes a connection")
+}
+
+func (r *roller) wrong(format string, args ...any) {
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+	r.ledger.wrong(lost, format, args...)
+}
+
+// TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask who go to another node only
+// when a connection is refused: not one request may fail, and changes go on through the other nodes.
+func TestFaultsCluster_RollingRestart(t *testing.T) {
+	g := newCampaign(t, program(t), nil)
+	g.quiet()
+	g.stop = make(chan struct{})
+	r := &roller{t: t, ledger: g.ledger, peers: g.rig.peers, c: newCaller("")}
+	defer r.c.close()
+	var done sync.WaitGroup
+	for worker := range 4 {
+		done.Go(func() {
+			w := &soldier{campaign: g, chance: g.chance(), number: worker}
+			for turn := worker; w.rest(readerPause / 2); turn++ {
+				if worker > 0 {
+					r.read(turn)
+				} else {
+					r.write(turn, g.ledger.series[turn%len(g.ledger.series)])
+				}
+			}
+		})
+	}
+	halt := sync.OnceFunc(func() { close(g.stop); done.Wait() })
+	defer halt()
+	var stops []time.Duration
+	for range countFrom(t, "CLUSTER_ROLLS", 1) {
+		for _, p := range g.rig.peers {
+			r.moving.Store(p)
+			began := time.Now()
+			p.stop()
+			stops = append(stops, time.Since(began))
+			p.launch()
+			p.ready(true)
+			r.moving.Store(nil)
+			g.faults++
+		}
+	}
+	halt()
+	g.ledger.settle(g.rig)
+	g.ledger.report(t)
+	if r.moved.Load() == 0 {
+		t.Error("no connection was ever refused: the test has tested nothing")
+	}
+	figure(t, "%d restarts, each stop within %s: %d requests, %d of them answered by another node because the connection was refused, %d failed at the node that stopped or started; %v",
+		g.faults, quantiles(stops), r.asked.Load(), r.moved.Load(), r.there.Load(), g.ledger)
+}

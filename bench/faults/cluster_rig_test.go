@@ -1,0 +1,358 @@
+//go:build faults
+
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	clusterPort = 6222 // where other nodes come in
+	servePort   = 8080
+	// clusterDay and clusterMinute are the limits of callers without an account: never reached. Accounts have smaller ones of their own,
+	// so that the headers of an answer tell whether the node knew the key.
+	clusterDay, clusterMinute = 50_000_000, 60_000
+	// healMax is how long a cluster may take until all is well again after the last fault has ended.
+	healMax = 60 * time.Second
+	// lookPause is the time between two looks at something that is waited for.
+	lookPause = 20 * time.Millisecond
+)
+
+// rig is a cluster of real processes: members 1, 2 and 3, and guests.
+type rig struct {
+	t       *testing.T
+	program string
+	street  *street // nil: all nodes on loopback addresses of this machine
+	flags   []string
+	env     []string
+	peers   []*peer
+}
+
+// peer is one node of a cluster, in all its lives: directory and addresses stay.
+type peer struct {
+	rig     *rig
+	number  int
+	host    string
+	data    string
+	url     string
+	admin   *caller
+	papers  []string // flags of its certificate
+	starter []string // what starts its program in its own network
+
+	mu   sync.Mutex
+	life *node // the newest process
+	up   bool  // it has been ready, and nobody has ended it since
+}
+
+// newRig plans a cluster of three and starts it.
+func newRig(t *testing.T, program string, s *street) *rig {
+	t.Helper()
+	r := planRig(t, program, s)
+	r.startAll()
+	return r
+}
+
+// planRig makes the directories of a cluster of three. With a street each node has a network of its own.
+func planRig(t *testing.T, program string, s *street) *rig {
+	t.Helper()
+	r := &rig{t: t, program: program, street: s}
+	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
+	hosts := freeHosts(t, 4)
+	if s != nil {
+		hosts = s.hosts
+	}
+	place := t.TempDir()
+	for i, host := range hosts[:3] {
+		r.peers = append(r.peers, r.newPeer(place, i+1, host))
+	}
+	return r
+}
+
+// newPeer is a node that was never started.
+func (r *rig) newPeer(place string, number int, host string) *peer {
+	p := &peer{
+		rig: r, number: number, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)),
+		url: fmt.Sprintf("http://%s:%d", host, servePort), papers: []string{"--cluster-insecure"},
+	}
+	if r.street != nil {
+		p.papers, p.starter = r.street.papers[number-1], r.street.starter(number)
+	}
+	if err := os.MkdirAll(p.data, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	p.admin = newAdmin(filepath.Join(p.data, "admin.sock"))
+	r.t.Cleanup(p.admin.close)
+	return p
+}
+
+// placeChance draws where a cluster lives: never twice the same, because others may run beside it.
+func placeChance() *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
+}
+
+// freeHosts are so many loopback addresses of which nobody uses the ports: callers call from other ones, so none of them is ever taken while
+// a node is down.
+func freeHosts(t *testing.T, count int) []string {
+	t.Helper()
+	chance := placeChance()
+	for range 100 {
+		street := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256))
+		var hosts []string
+		for i := range count {
+			host := fmt.Sprintf("%s%d", street, i+1)
+			for _, port := range []int{clusterPort, servePort} {
+				listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
+				if err == nil {
+					err = listener.Close()
+				}
+				if err != nil {
+					host = ""
+				}
+			}
+			if host != "" {
+				hosts = append(hosts, host)
+			}
+		}
+		if len(hosts) == count {
+			return hosts
+		}
+	}
+	t.Fatal("no free loopback addresses")
+	return nil
+}
+
+// members is the list that every node is given.
+func (r *rig) members() string {
+	var list []string
+	for _, p := range r.peers[:3] {
+		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
+	}
+	return strings.Join(list, ",")
+}
+
+// launch starts the node's next life and does not wait.
+func (p *peer) launch() *node {
+	args := []string{
+		"--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--mail", "log", "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
+		"--cluster-members", p.rig.members(),
+	}
+	if p.number > 3 {
+		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
+	}
+	args = append(append(args, p.papers...), p.rig.flags...)
+	n := launch(p.rig.t, command{program: p.rig.program, prefix: p.starter, args: serveArgs(p.data, args...), env: p.rig.env})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.life, p.up = n, false
+	return n
+}
+
+// ready waits until the newest life answers /readyz with 200 or, unless all is wanted, has read its log.
+func (p *peer) ready(all bool) {
+	p.rig.t.Helper()
+	n := p.process()
+	n.ready()
+	p.mu.Lock()
+	p.up = true
+	p.mu.Unlock()
+	if all && !soon(healMax, func() bool { return p.well() }) {
+		p.rig.t.Fatalf("node %d is not ready again:\n%s", p.number, n.tail(30))
+	}
+}
+
+// well tells whether the node says that all is well with its part in the cluster.
+func (p *peer) well() bool {
+	c := newCaller("")
+	defer c.close()
+	look := lookOnce(c, p.url+"/readyz")
+	return look.states["cluster"] == "ok"
+}
+
+func (p *peer) process() *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life
+}
+
+// alive tells whether the node has been started and not ended.
+func (p *peer) alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.up
+}
+
+// kill ends the node as a crash does.
+func (p *peer) kill() {
+	p.rig.t.Helper()
+	p.ends().kill()
+	p.admin.close()
+}
+
+// stop ends it in order.
+func (p *peer) stop() {
+	p.rig.t.Helper()
+	p.ends().stop()
+	p.admin.close()
+}
+
+func (p *peer) ends() *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up = false
+	return p.life
+}
+
+// startAll starts every node that is down and waits until all is well.
+func (r *rig) startAll() {
+	r.t.Helper()
+	for _, p := range r.peers {
+		if !p.alive() {
+			p.launch()
+		}
+	}
+	for _, p := range r.peers {
+		p.ready(true)
+	}
+}
+
+// standingOf is what a node says of its cluster.
+type standingOf struct {
+	Majority bool
+	Leader   string
+	Nodes    []struct {
+		Name      string
+		Self      bool
+		Reachable bool
+		Leader    bool
+		Record    uint64
+		Lag       uint64
+	}
+}
+
+// standing asks a node how its cluster is; false when it does not answer.
+func (p *peer) standing() (s standingOf, ok bool) {
+	got, err := p.admin.do(http.MethodGet, "http://node/cluster", "", nil)
+	return s, err == nil && got.into(&s) == nil
+}
+
+// record is the newest record that the node has itself.
+func (s *standingOf) record() uint64 {
+	for _, n := range s.Nodes {
+		if n.Self {
+			return n.Record
+		}
+	}
+	return 0
+}
+
+// leader is the node through which writes go, as a majority of the nodes says; nil while they do not agree.
+func (r *rig) leader() *peer {
+	voices := map[string]int{}
+	for _, p := range r.peers {
+		if s, ok := p.standing(); ok && p.alive() && s.Majority {
+			voices[s.Leader]++
+		}
+	}
+	for _, p := range r.peers {
+		if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
+			return p
+		}
+	}
+	return nil
+}
+
+// awaitLeader waits for one.
+func (r *rig) awaitLeader() *peer {
+	r.t.Helper()
+	var leader *peer
+	if !soon(healMax, func() bool { leader = r.leader(); return leader != nil }) {
+		r.t.Fatal("the nodes agree on no leader")
+	}
+	return leader
+}
+
+// level waits until every node has the same records and says that it lacks none, while nobody writes.
+func (r *rig) level() bool {
+	r.t.Helper()
+	return soon(healMax, func() bool {
+		same := uint64(0)
+		for i, p := range r.peers {
+			s, ok := p.standing()
+			record := s.record()
+			if !ok || !s.Majority || i > 0 && record != same {
+				return false
+			}
+			for _, n := range s.Nodes {
+				if !n.Reachable || n.Lag > 0 || n.Record != record {
+					return false
+				}
+			}
+			same = record
+		}
+		return true
+	})
+}
+
+// soon looks again and again until something is so; false when it is not in time.
+func soon(span time.Duration, is func() bool) bool {
+	for end := time.Now().Add(span); ; wait(lookPause) {
+		if is() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// letters are the codes that this life of a node has printed for an address, in order (--mail log).
+func (n *node) letters(email string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var codes []string
+	for _, line := range n.lines {
+		if rest, is := strings.CutPrefix(line, "mail to="+email+" code="); is {
+			code, _, _ := strings.Cut(rest, " ")
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// askCode asks a node for a code and returns the one that it printed; "" when it gave none.
+func (p *peer) askCode(c *caller, email string) (string, answer, error) {
+	n := p.process()
+	before := len(n.letters(email))
+	got, err := c.do(http.MethodPost, p.url+"/v1/account/codes", "", map[string]string{"email": email})
+	if err != nil || !got.good() {
+		return "", got, err
+	}
+	code := ""
+	soon(5*time.Second, func() bool {
+		if codes := n.letters(email); len(codes) > before {
+			code = codes[len(codes)-1]
+		}
+		return code != "" || n.over()
+	})
+	return code, got, nil
+}
+
+// openSession tries a code at a node and returns the token, "" when it is refused.
+func (p *peer) openSession(c *caller, email, code string) (string, answer, error) {
+	got, err := c.do(http.MethodPost, p.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
+	if err != nil || !got.good() {
+		return "", got, err
+	}
+	var opened struct{ Data struct{ Token string } }
+	err = got.into(&opened)
+	return opened.Data.Token, got, err
+}
