@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before anything is touched.
@@ -40,24 +41,10 @@ func TestCluster_Options(t *testing.T) {
 	}
 }
 
-// clusterPorts are free addresses of this machine.
-func clusterPorts(t *testing.T, count int) (addresses []string) {
-	t.Helper()
-	for range count {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses = append(addresses, listener.Addr().String())
-		defer listener.Close()
-	}
-	return addresses
-}
-
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
 func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []string) {
 	t.Helper()
-	at := clusterPorts(t, 3)
+	at := clustertest.Addresses(t, 3)
 	members := fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2])
 	for i := range at {
 		data := t.TempDir()

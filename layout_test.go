@@ -34,13 +34,14 @@ func layout() map[string]folder {
 		".": {ours: []string{"engine", "wal", "actors", "actors/cluster", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
 			"collectors/simulated", "httpapi/contract", "httpapi/pages", "httpapi/pages/account", "httpapi/pages/docs", "httpapi/client", "httpapi/mcp",
 			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
-		"engine":          {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
-		"wal":             {never: []string{"net", "net/http"}},
-		"actors":          {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
-		"actors/cluster":  {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
-		"actors/mail":     {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
-		"httpapi":         {ours: []string{"engine"}},
-		"httpapi/apitest": {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
+		"engine":                     {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
+		"wal":                        {never: []string{"net", "net/http"}},
+		"actors":                     {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
+		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
+		"actors/cluster/clustertest": {}, // of tests, here and in the root
+		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
+		"httpapi":                    {ours: []string{"engine"}},
+		"httpapi/apitest":            {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
 		// A test package that others run: it knows the contract, and nothing of this node.
 		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},
 		"httpapi/contract":            {},

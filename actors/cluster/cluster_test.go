@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // TestJournal_OneWinner has three nodes append at once: each record stands once, in one order, the same on every node.
@@ -142,7 +144,7 @@ func TestCluster_Wiped(t *testing.T) {
 // TestCluster_Guest has a fourth node join, without a vote: it writes and reads as the others do, and leaves.
 func TestCluster_Guest(t *testing.T) {
 	f := trimmedFleet(t, 10)
-	f.configs = append(f.configs, f.config("guest", 4, addresses(t, 1)[0], t.TempDir()))
+	f.configs = append(f.configs, f.config("guest", 4, clustertest.Addresses(t, 1)[0], t.TempDir()))
 	f.nodes = append(f.nodes, nil)
 	began := realClock()
 	f.start(3)

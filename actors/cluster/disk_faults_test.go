@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -110,7 +111,7 @@ type diskRound struct {
 
 func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
 	r := &diskRound{t: t, chance: chance, victims: victims, nodes: make([]*diskNode, 3)}
-	at := addresses(t, 3)
+	at := clustertest.Addresses(t, 3)
 	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
 	for i, m := range members {
 		r.parts = append(r.parts, childPart{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})

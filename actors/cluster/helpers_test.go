@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -36,21 +36,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// addresses are free ports of the loopback address.
-func addresses(t testing.TB, n int) []string {
-	t.Helper()
-	var names []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		names = append(names, l.Addr().String())
-	}
-	return names
-}
-
 // fleet is the nodes of a test.
 type fleet struct {
 	t       testing.TB
@@ -63,7 +48,7 @@ type fleet struct {
 func newFleet(t testing.TB) *fleet {
 	t.Helper()
 	f := &fleet{t: t, nodes: make([]*testNode, 3)}
-	at := addresses(t, 3)
+	at := clustertest.Addresses(t, 3)
 	for i := range 3 {
 		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+1), Address: at[i]})
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -140,7 +141,7 @@ func TestJoin_Refused(t *testing.T) {
 	f.startAll()
 	f.nodes[0].mustAppend(t, "first")
 	f.sameLogs()
-	guest := f.config("guest", 4, addresses(t, 1)[0], t.TempDir())
+	guest := f.config("guest", 4, clustertest.Addresses(t, 1)[0], t.TempDir())
 
 	own := guest
 	own.Dir = t.TempDir()
@@ -188,7 +189,7 @@ func TestJoin_GiveWay(t *testing.T) {
 	f.nodes[0].mustAppend(t, "first")
 	f.sameLogs()
 	f.stop(1)
-	guest, err := startNode(t.Context(), f.config("guest", 2, addresses(t, 1)[0], t.TempDir()))
+	guest, err := startNode(t.Context(), f.config("guest", 2, clustertest.Addresses(t, 1)[0], t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // wires are the connections between the nodes of a fleet: each node dials each other one through a proxy of the test's own.
@@ -30,7 +31,7 @@ func wire(t testing.TB, f *fleet) *wires {
 	t.Helper()
 	w := &wires{t: t, cut: map[[2]int]bool{}, open: map[net.Conn][2]int{}}
 	w.healed.L = &w.mu
-	nowhere := addresses(t, len(f.configs)) // what nodes tell of each other must not be a way round
+	nowhere := clustertest.Addresses(t, len(f.configs)) // what nodes tell of each other must not be a way round
 	for from := range f.configs {
 		members := make([]Member, len(f.members))
 		for to, m := range f.members {

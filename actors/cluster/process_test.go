@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // childNode is the environment of a node that is a process of its own, which can be killed: its part as JSON.
@@ -183,7 +185,7 @@ func (p *process) end() {
 // TestProcesses_KillLeader kills the leader while the others append, starts it again, then kills all at once: nothing that was told to stand
 // is lost, and all have the same log.
 func TestProcesses_KillLeader(t *testing.T) {
-	at := addresses(t, 3)
+	at := clustertest.Addresses(t, 3)
 	parts := make([]childPart, 3)
 	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
 	for i := range parts {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // authority signs certificates for a test.
@@ -102,7 +104,7 @@ func TestTLS(t *testing.T) {
 	f.nodes[0].mustAppend(t, "between proven nodes")
 	f.sameLogs()
 
-	known := f.config("guest", 4, addresses(t, 1)[0], t.TempDir())
+	known := f.config("guest", 4, clustertest.Addresses(t, 1)[0], t.TempDir())
 	known.SecretFile = secret
 	known.TLS.Authority, known.TLS.Certificate, known.TLS.Key = ours.issue(t, "guest")
 	stranger, plain, ignorant := known, known, known
