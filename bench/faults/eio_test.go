@@ -165,8 +165,8 @@ func untilStopped(n *node, c *caller, session string, rounds int) stopped {
 		n.send(syscall.SIGTERM)
 	}
 	s.code = n.end()
-	if !failed.IsZero() {
-		s.after = time.Since(failed)
+	if !failed.IsZero() { // the caller may have asked for a connection that nobody answered, and have waited longer than the process
+		s.after = n.ended.Sub(failed)
 	}
 	return s
 }

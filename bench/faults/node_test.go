@@ -164,6 +164,7 @@ type node struct {
 	data   string        // "" when the command names none
 	socket string        // of its management
 	done   chan struct{} // closed when the process is over and its output is read
+	ended  time.Time     // when done was closed
 	fine   bool          // it was ended on purpose, in the way that was wanted
 
 	mu    sync.Mutex
@@ -239,6 +240,7 @@ func (n *node) follow(output *os.File) {
 		n.mu.Unlock()
 	}
 	_ = n.cmd.Wait() // ProcessState tells
+	n.ended = time.Now()
 }
 
 // pid is the number of the process that was started: of the prefix, if that does not turn into the program.
