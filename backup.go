@@ -224,11 +224,11 @@ func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, 
 		if errors.Is(err, errNoNode) && o.data != "" {
 			err = p.copyDirectory(ctx, o, out, taken)
 		}
-		if !errors.Is(err, wal.ErrLocked) {
+		if o.data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, errNodeLeaves) {
 			return err
 		}
 		select {
-		case <-look.C: // before it is locked nothing is written
+		case <-look.C: // nothing is written yet
 		case <-ctx.Done():
 			return errNoBackup
 		case <-patience.C:

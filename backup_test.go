@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -219,6 +221,42 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 	}
 	if got.code != exitDone || len(readFile(t, to)) == 0 {
 		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+}
+
+// leavingNode is on its way down.
+type leavingNode struct{ stillNode }
+
+// Backup is managed's.
+func (*leavingNode) Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error) {
+	return wal.BackupInfo{}, fmt.Errorf("copy the node: %w", errLeaving)
+}
+
+// TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where none is named, the caller
+// is told to come again.
+func TestBackup_NodeLeaves(t *testing.T) {
+	t.Parallel()
+	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
+	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	socket := filepath.Join(data, adminSocketName)
+	listener, err := listenAdmin(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := managementOf(&leavingNode{})
+	m.start(listener)
+	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
+	if got.code != exitBusy || !strings.Contains(got.stderr, "the node is stopping; ask again") {
+		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+	stopped := make(chan error, 1)
+	time.AfterFunc(4*lockLook, func() { stopped <- m.stop(t.Context()) })
+	got = run(t, nil, nil, "backup", "--data", data, "--to", to)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if got.code != exitDone || !strings.Contains(got.stdout, "of a directory without a node") {
+		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // codeUnprepared refuses what the settings of the node do not allow.
 const codeUnprepared engine.Code = "unprepared"
 
+// codeLeaving refuses what takes longer than the node has, which is on its way down.
+const codeLeaving engine.Code = "leaving"
+
 // unsafeMail is why --mail=log and required keys exclude each other.
 const unsafeMail = "this node runs with --mail=log, which lets whoever reads its output sign in as anybody; " +
 	"start it with --smtp-addr or --mail=off"

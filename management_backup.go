@@ -25,7 +25,7 @@ const (
 
 var (
 	errBackupTaken = &engine.Error{Code: engine.CodeOverloaded, Message: "another backup of this node is being taken; try again when it is there"}
-	errLeaving     = errors.New("the node is stopping")
+	errLeaving     = &engine.Error{Code: codeLeaving, Message: "the node is stopping"}
 	errStalled     = errors.New("the caller did not read on")
 )
 

@@ -73,6 +73,9 @@ func (n *adminNode) unreached(err error) error {
 	return fail(exitUnavailable, "ask the node behind %s: %w", n.socket, err)
 }
 
+// errNodeLeaves says that the node is on its way down.
+var errNodeLeaves = errors.New("the node is stopping")
+
 // refusalOf is the error that a refusal says.
 func refusalOf(res *http.Response) error {
 	var refusal adminRefusal
@@ -89,6 +92,8 @@ func refusalOf(res *http.Response) error {
 		code = exitCannotWrite
 	case codeUnprepared:
 		code = exitBadData
+	case codeLeaving:
+		return fail(exitBusy, "%w; ask again when it is gone", errNodeLeaves)
 	}
 	return fail(code, "the node says: %s", refusal.Error.Message)
 }

@@ -150,7 +150,7 @@ func refuseAdmin(w http.ResponseWriter, err error) {
 			status = http.StatusBadRequest
 		case engine.CodeNotFound:
 			status = http.StatusNotFound
-		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
+		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, codeLeaving:
 			status = http.StatusServiceUnavailable
 		}
 	}
