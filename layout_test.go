@@ -109,6 +109,7 @@ func ownedTestLibraries() map[string][]string {
 		"github.com/emersion/go-sasl":            {"actors/mail", "."},
 		"github.com/modelcontextprotocol/go-sdk": {"."}, // a client for tasard mcp
 		"github.com/anishathalye/porcupine":      {"actors", "bench/faults"},
+		"github.com/orcaman/concurrent-map":      {"actors"},                 // a node starts faster in tests
 		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
 		"golang.org/x/sys":                       {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
 		"golang.org/x/net":                       {"bench", "httpapi/pages"}, // read pages
