@@ -140,6 +140,7 @@ func (s stepped) judge(by, lasts time.Duration) error {
 
 // TestFaultsQ4_StepsWhileItRuns steps the clocks of ten nodes, one each, and asks on for longer than a step is doubted.
 func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
+	t.Parallel()
 	skewed := overlaid(t, "skewed", skewedTime(t))
 	var group sync.WaitGroup
 	var asked, fired atomic.Int64
@@ -177,6 +178,7 @@ func raise(most *atomic.Int64, span time.Duration) {
 
 // TestFaultsQ4_ControlSteps plants the bugs that Q4 is there for: each must be found.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []struct {
 		name, file, old, new string
 		by                   time.Duration

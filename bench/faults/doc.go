@@ -9,6 +9,8 @@
 //   - What it needs of the machine (root, a loop device, FUSE, strace) it asks for by name (need). Where that is
 //     missing it is skipped, and make test-faults counts it.
 //
+// Tests that mostly wait run side by side (t.Parallel), after all others: none that holds a time against a limit.
+//
 // The node is a child process (start), its callers and their record of what was acknowledged are in this process.
 // Figures are of the process boundary: acknowledged means that the first byte of a good answer arrived here.
 //

@@ -44,6 +44,7 @@ func (l *lossyDisk) String() string {
 
 // TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (W2, Q2, S7).
 func TestFaultsW2_PowerCutLossy(t *testing.T) {
+	t.Parallel()
 	needFUSE(t)
 	if !apart(t) {
 		return

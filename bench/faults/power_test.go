@@ -47,6 +47,7 @@ func volumeTerms() terms { return terms{day: 20_000, minute: 60_000, lease: 16} 
 // losePower cuts the power of a node on a kind of file system so often, then that of one that does not sync.
 func losePower(t *testing.T, kind string, cycles int, size string, options ...string) {
 	t.Helper()
+	t.Parallel()
 	need(t, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs"}[kind], "mkfs."+kind)
 	if !apart(t) {
 		return
