@@ -61,6 +61,7 @@ type parted struct {
 
 // TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
 func TestFaultsCluster_CutOff(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	need(t, "iproute2", "ip")
 	count := countFrom(t, "CLUSTER_CUTS", 5)

@@ -24,6 +24,7 @@ func sideBySide(t *testing.T, faults int, run func(t *testing.T, faults int)) {
 
 // TestFaultsCluster_LeaderKilled kills the node through which writes go, under load, again and again.
 func TestFaultsCluster_LeaderKilled(t *testing.T) {
+	t.Parallel()
 	count := countFrom(t, "CLUSTER_LEADERS", 5)
 	plain := program(t)
 	sideBySide(t, count, func(t *testing.T, kills int) {
@@ -58,6 +59,7 @@ func (g *campaign) tell(every int) {
 // TestFaultsCluster_NodesKilled kills any node under load, and starts it again while another one may just have come back; now and then two at
 // once, so that for a while nobody can write.
 func TestFaultsCluster_NodesKilled(t *testing.T) {
+	t.Parallel()
 	count := countFrom(t, "CLUSTER_KILLS", 10)
 	plain := program(t)
 	sideBySide(t, count, func(t *testing.T, kills int) {
@@ -94,6 +96,7 @@ func TestFaultsCluster_NodesKilled(t *testing.T) {
 // TestFaultsCluster_NodesPaused stops the clock of a node, leader or not, for longer than an election takes, and lets it go on as if nothing had
 // been: it may neither take a change in as a leader that it is no more nor spend what it leased a minute ago.
 func TestFaultsCluster_NodesPaused(t *testing.T) {
+	t.Parallel()
 	count := countFrom(t, "CLUSTER_PAUSES", 3)
 	plain := program(t)
 	sideBySide(t, count, func(t *testing.T, pauses int) {
