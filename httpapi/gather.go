@@ -21,6 +21,7 @@ type gatherer struct {
 	tls  *secured // nil: what is sent is not encrypted
 
 	buffer          int     // size of the server's buffer: of its first read
+	ahead           int     // bytes that lie already where the next read wants them
 	received, taken int     // bytes handed to the server since it had used up all, and those of its requests
 	ending          uint16  // the last two bytes that it was handed
 	first           bool    // the request came behind no other
@@ -82,6 +83,10 @@ func (g *gatherer) hand(b []byte, keeps bool) (int, error) {
 	}
 	if g.nap.ending != nil {
 		return 0, g.nap.ending
+	}
+	if n := g.ahead; n > 0 {
+		g.ahead = 0
+		return n, nil
 	}
 	if until := g.nap.until; !until.IsZero() && until.Before(g.read.wanted) {
 		g.read.wanted = until

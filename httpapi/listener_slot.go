@@ -78,9 +78,22 @@ type slottedTCP struct {
 // Read is net.Conn's. While seats are given out, who has nothing more to do may have to give up the seat.
 func (c *slottedTCP) Read(b []byte) (int, error) {
 	if c.watch != nil && len(b) >= c.buffer && c.requests > 0 && c.watch.seating.Load() {
-		c.watch.rest(c)
+		c.watch.rest(c, c.readAhead(b))
 	}
 	return c.gatherer.Read(b)
+}
+
+// readAhead reads what has come already, for the Read that follows: to ask first whether anything has would cost as much. False: nothing
+// has.
+func (c *slottedTCP) readAhead(b []byte) bool {
+	if c.tls != nil || c.nap.unread > 0 || c.nap.ending != nil {
+		return c.pending()
+	}
+	if c.wire.unread != nil { // it lies in b
+		c.wire.catchUp()
+	}
+	c.ahead = c.asked().take(b)
+	return c.ahead > 0
 }
 
 // waited is how long a request has lain in the socket; of one that came behind another nobody knows. The time in which its own connection was busy does not count: a client that sends

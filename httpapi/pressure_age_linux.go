@@ -9,13 +9,17 @@ import (
 	"unsafe"
 )
 
-// socketAge asks the kernel how long ago the newest bytes came to a connection. The kernel counts in steps of some milliseconds.
+// socketAge asks the kernel how long ago the newest bytes came to a connection, which it counts in steps of some milliseconds, and what
+// has come that nobody has read.
 type socketAge struct {
 	raw  syscall.RawConn
 	ask  func(fd uintptr)
-	peek func(fd uintptr)
+	look func(fd uintptr)
 	info syscall.TCPInfo
 	byte [1]byte
+	into []byte // where look reads to
+	flag uintptr
+	read int
 	ok   bool // what was asked last was answered
 }
 
@@ -33,16 +37,33 @@ func newSocketAge(tcp *net.TCPConn) *socketAge {
 			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // the kernel fills in what is ours, and keeps nothing
 		s.ok = code == 0
 	}
-	s.peek = func(fd uintptr) {
-		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&s.byte)), 1, //nolint:gosec // the same
-			syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
-		s.ok = code == 0 && n > 0
+	s.look = func(fd uintptr) {
+		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(s.into))), uintptr(len(s.into)), //nolint:gosec // the same
+			syscall.MSG_DONTWAIT|s.flag, 0, 0)
+		if s.read = 0; code == 0 {
+			s.read = int(n) //nolint:gosec // at most what there was room for
+		}
 	}
 	return s
 }
 
 // pending tells whether something has come that nobody has read.
-func (s *socketAge) pending() bool { return s != nil && s.raw.Control(s.peek) == nil && s.ok }
+func (s *socketAge) pending() bool { return s != nil && s.receive(s.byte[:], syscall.MSG_PEEK) > 0 }
+
+// take reads what has come, and does not wait; 0 is nothing, or an end or a fault, which the next read tells.
+func (s *socketAge) take(b []byte) int {
+	if s == nil {
+		return 0
+	}
+	return s.receive(b, 0)
+}
+
+func (s *socketAge) receive(b []byte, flag uintptr) int {
+	s.into, s.flag, s.read = b, flag, 0
+	_ = s.raw.Control(s.look) // a connection that is closed has nothing
+	s.into = nil
+	return s.read
+}
 
 // get is 0 where the kernel does not say.
 func (s *socketAge) get() time.Duration {

@@ -15,3 +15,5 @@ func newSocketAge(*net.TCPConn) *socketAge { return nil }
 func (*socketAge) get() time.Duration { return 0 }
 
 func (*socketAge) pending() bool { return false }
+
+func (*socketAge) take([]byte) int { return 0 }

@@ -122,9 +122,7 @@ type waiter struct {
 	since time.Time // when it came
 	turn  chan bool // true: it has a seat, false: it is to be refused; one place, so that nobody waits for its reader
 
-	timer        *time.Timer // of await
-	older, newer *waiter     // in its queue
-	queued       bool
+	older, newer *waiter // in its queue
 }
 
 // waiter is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload what each
@@ -145,7 +143,7 @@ type waiting [lanes]queue
 
 func (w *waiting) add(one *waiter) {
 	q := &w[one.lane]
-	one.queued, one.older, one.newer = true, q.newest, nil
+	one.older, one.newer = q.newest, nil
 	if q.newest == nil {
 		q.oldest = one
 	} else {
@@ -154,11 +152,8 @@ func (w *waiting) add(one *waiter) {
 	q.newest = one
 }
 
-// remove takes a request out; false when it is not there any more: it was told what becomes of it.
-func (w *waiting) remove(one *waiter) bool {
-	if !one.queued {
-		return false
-	}
+// remove takes a request out, which is to be told then what becomes of it.
+func (w *waiting) remove(one *waiter) {
 	q := &w[one.lane]
 	if one.older == nil {
 		q.oldest = one.newer
@@ -170,8 +165,7 @@ func (w *waiting) remove(one *waiter) bool {
 	} else {
 		one.newer.older = one.older
 	}
-	one.queued, one.older, one.newer = false, nil, nil
-	return true
+	one.older, one.newer = nil, nil
 }
 
 // newest is the last request of a lane that still has patience.
@@ -206,10 +200,10 @@ func (w *waiting) youngest(now time.Time) *waiter {
 	return nil
 }
 
-// stale takes out the oldest request of the best lane in which one has waited too long: its caller may ask again, and is served then.
-func (w *waiting) stale(now time.Time) *waiter {
+// past takes out the oldest request of the best lane in which one has waited so long: its caller may ask again, and is served then.
+func (w *waiting) past(now time.Time, least func(lane) time.Duration) *waiter {
 	for l := range lanes {
-		if one := w[l].oldest; one != nil && now.Sub(one.since) >= l.patience() {
+		if one := w[l].oldest; one != nil && now.Sub(one.since) >= least(l) {
 			w.remove(one)
 			return one
 		}

@@ -117,7 +117,7 @@ func TestO2_SeatsByLane(t *testing.T) {
 			t.Errorf("seat %d went to %+v, want %+v", i, got, want)
 		}
 	}
-	if w.stale(now) != stale || !w.empty() {
+	if w.past(now, lane.patience) != stale || !w.empty() {
 		t.Error("who has waited too long is not the one who is refused")
 	}
 }
@@ -160,15 +160,19 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 			w.seating.Store(true)
 			w.opened = bubbleNow()
 			began, place := bubbleNow(), &waiter{lane: laneAnonymous, turn: make(chan bool, 1)}
-			w.waiting.add(place)
+			w.mu.Lock()
+			w.lineUp(place)
+			w.mu.Unlock()
 			if ends {
 				w.end()
 			}
-			if seated, took := w.await(place), bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
+			if seated, took := <-place.turn, bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
 				t.Errorf("%s: seated %t after %v", name, seated, took)
 			}
-			if !w.waiting.empty() || len(place.turn) > 0 {
-				t.Errorf("%s: the place is not empty, and is used again by the next request", name)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !w.waiting.empty() || w.looking {
+				t.Errorf("%s: somebody waits, or is looked for", name)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,9 +28,11 @@ const (
 	shedEach = 64
 	// shedIdle is how many refusals a window takes in which half of the seats stand empty.
 	shedIdle = 64
-	// asideLook is how often a request that waits looks whether the overload is over; after asideLooks it is refused in any case.
-	asideLook  = 2 * time.Second
-	asideLooks = 15
+	// asideLook is how often it is looked whether the overload is over, and for requests that have waited for asideMax, of which
+	// asideAtOnce are refused then.
+	asideLook   = 2 * time.Second
+	asideMax    = 30 * time.Second
+	asideAtOnce = 64
 )
 
 // watch keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
@@ -46,8 +49,6 @@ type watch struct {
 
 	wakeful atomic.Bool // every request is looked at
 	seating atomic.Bool // seats are given out
-	ended   chan struct{}
-	endOnce sync.Once
 
 	mu           sync.Mutex
 	opened       time.Time // the present window
@@ -56,10 +57,13 @@ type watch struct {
 	filled       time.Time // when seats were given to those who wait
 	seats        seats
 	waiting      waiting
+	looks        *time.Timer // of look; nil until somebody waits for the first time
+	looking      bool        // it is set
+	ended        bool        // nobody waits any more
 }
 
 func newWatch(clock func() time.Time, writeTimeout time.Duration) *watch {
-	return &watch{clock: clock, writeTimeout: writeTimeout, ended: make(chan struct{})}
+	return &watch{clock: clock, writeTimeout: writeTimeout}
 }
 
 // useRounds tells who has nothing to do by rounds.
@@ -69,8 +73,17 @@ func (w *watch) useRounds(r *rounds) {
 	w.seats.rounds = r
 }
 
-// end lets everybody go who waits.
-func (w *watch) end() { w.endOnce.Do(func() { close(w.ended) }) }
+// end refuses everybody who waits.
+func (w *watch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.refuse(w.clock(), func(lane) time.Duration { return math.MinInt64 }, math.MaxInt)
+	w.looking = false
+	if w.looks != nil {
+		w.looks.Stop()
+	}
+}
 
 // looksAt tells whether a connection's next request is looked at.
 func (w *watch) looksAt(request uint32) bool { return request%sampleEach == 0 || w.wakeful.Load() }
@@ -108,6 +121,10 @@ func (w *watch) admit(c *slottedTCP, l lane) bool {
 func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	now := w.clock()
 	w.mu.Lock()
+	if !w.seating.Load() || w.ended { // since a moment
+		defer w.mu.Unlock()
+		return !w.ended
+	}
 	if w.keeps(c, l, now) {
 		c.seat.lane = l
 		w.seats.touch(c, now)
@@ -116,14 +133,14 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 		return true
 	}
 	place := c.waiter(l, now)
-	w.waiting.add(place)
+	w.lineUp(place)
 	if c.seat.held { // a better lane waits
 		w.seats.leave(c)
 		w.seatNext(now)
 	}
 	w.count(now, true)
 	w.mu.Unlock()
-	return w.await(place)
+	return <-place.turn
 }
 
 // keeps tells whether a request is served at once: its connection has a seat that no better lane waits for, or had none and got one.
@@ -134,10 +151,9 @@ func (w *watch) keeps(c *slottedTCP, l lane, now time.Time) bool {
 	return w.seats.take(c, l, now)
 }
 
-// rest is called before a connection waits for its next request. Unless that is there already somebody else gets the seat, and in any
-// case after so many.
-func (w *watch) rest(c *slottedTCP) {
-	pending := c.pending()
+// rest is called before a connection waits for its next request. Unless that is there already (pending) somebody else gets the seat, and
+// in any case after so many.
+func (w *watch) rest(c *slottedTCP, pending bool) {
 	now := w.clock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,19 +252,13 @@ func (w *watch) judgeSeats(now time.Time) {
 	if w.calm++; w.late > 0 || !w.waiting.empty() {
 		w.calm = 0
 	}
-	for range most {
-		stale := w.waiting.stale(now)
-		if stale == nil {
-			break
-		}
-		stale.turn <- false
-	}
+	w.refuse(now, lane.patience, most)
 	if w.calm >= calmWindows {
 		w.dismiss()
 	}
 }
 
-// dismiss ends the overload. Those who still wait notice by themselves, one after the other.
+// dismiss ends the overload.
 func (w *watch) dismiss() {
 	w.seating.Store(false)
 	w.wakeful.Store(false)
@@ -256,42 +266,44 @@ func (w *watch) dismiss() {
 	w.calm, w.hot = 0, 0
 }
 
-// await waits until a request has a seat: true, or may be refused.
-func (w *watch) await(place *waiter) bool {
-	if place.timer == nil {
-		place.timer = time.NewTimer(asideLook)
-	} else {
-		place.timer.Reset(asideLook)
+// lineUp has a request wait for a seat: its turn comes, or its refusal.
+func (w *watch) lineUp(place *waiter) {
+	w.waiting.add(place)
+	switch {
+	case w.looking:
+	case w.looks == nil:
+		w.looks = time.AfterFunc(asideLook, w.look)
+	default:
+		w.looks.Reset(asideLook)
 	}
-	defer place.timer.Stop()
-	for looks := 1; ; looks++ {
-		select {
-		case seated := <-place.turn:
-			return seated
-		case <-w.ended:
-			return w.giveUp(place)
-		case <-place.timer.C:
-		}
-		if looks == asideLooks || w.over() {
-			return w.giveUp(place)
-		}
-		place.timer.Reset(asideLook)
-	}
+	w.looking = true
 }
 
-// giveUp takes a request out of those who wait, and empties its place, which is used again; true: its seat came meanwhile.
-func (w *watch) giveUp(place *waiter) bool {
+// look ends an overload that nobody notices the end of, because nobody asks any more, and refuses who waits then, or has waited for
+// asideMax: not all at once, others have their work too.
+func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.waiting.remove(place) && <-place.turn
-}
-
-// over tells that the overload has ended, also when nobody asks any more who would notice.
-func (w *watch) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seating.Load() && w.clock().Sub(w.opened) > calmWindows*watchWindow {
+	now, least, next := w.clock(), asideMax, asideLook
+	if w.seating.Load() && now.Sub(w.opened) > calmWindows*watchWindow {
 		w.dismiss()
 	}
-	return !w.seating.Load()
+	if !w.seating.Load() {
+		least, next = 0, watchWindow
+	}
+	w.refuse(now, func(lane) time.Duration { return least }, asideAtOnce)
+	if w.looking = !w.ended && !w.waiting.empty(); w.looking {
+		w.looks.Reset(next)
+	}
+}
+
+// refuse refuses so many of those who have waited at least so long.
+func (w *watch) refuse(now time.Time, least func(lane) time.Duration, most int) {
+	for range most {
+		one := w.waiting.past(now, least)
+		if one == nil {
+			return
+		}
+		one.turn <- false
+	}
 }

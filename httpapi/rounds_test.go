@@ -232,11 +232,11 @@ func TestO2_TooManySeats(t *testing.T) {
 		w.seats.take(&slottedTCP{}, laneAnonymous, fakeNow())
 	}
 	w.seats.take(c, laneAnonymous, fakeNow())
-	if w.rest(c); !c.seat.held {
+	if w.rest(c, c.pending()); !c.seat.held {
 		t.Error("who has the next request already lost the seat")
 	}
 	r.room.Store(seatsMin)
-	if w.rest(c); c.seat.held {
+	if w.rest(c, c.pending()); c.seat.held {
 		t.Errorf("%d seats are held, there are %d", len(w.seats.held), seatsMin)
 	}
 }
