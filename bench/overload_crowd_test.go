@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -51,6 +52,15 @@ type groupTally struct {
 func (g *groupTally) String() string {
 	return fmt.Sprintf("intended %d, sent %d, served %d, refused %d, not read %d, lost %d, strange %d, p50 %v, p99 %v", g.intended, g.sent,
 		g.served, g.refused, g.unread, g.lost, g.strange, g.quantile(50), g.quantile(99))
+}
+
+// add counts what another one met.
+func (g *groupTally) add(other *groupTally) {
+	g.intended, g.sent, g.unread = g.intended+other.intended, g.sent+other.sent, g.unread+other.unread
+	g.served, g.refused, g.strange = g.served+other.served, g.refused+other.refused, g.strange+other.strange
+	g.lost += other.lost
+	g.latency.Merge(other.latency)
+	g.first = cmp.Or(g.first, other.first)
 }
 
 func (g *groupTally) quantile(q float64) time.Duration {

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// overloadSpan is how long a node is asked for three times what it can do; goal O1 says sixty seconds, and half of that shows the same.
-	overloadSpan = 30 * time.Second
-	controlSpan  = 8 * time.Second
+	// overloadSpan is how long a node is asked for three times what it can do, overloadTurns how often: goal O1's sixty seconds.
+	overloadSpan  = 20 * time.Second
+	overloadTurns = 3
+	controlSpan   = 8 * time.Second
 	// lanesSpan is the sixty seconds of goal O2: what the first moment costs is a part of that.
 	lanesSpan = 60 * time.Second
 	baseSpan  = 4 * time.Second
@@ -131,29 +132,24 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
 		o.base(t)
-		before := o.base(t)
-		over := o.crowd(t, 3*capacityOf(before), overloadSpan)
-		ended := time.Now()
-		<-time.NewTimer(5*time.Second - time.Since(ended)).C
-		after := o.base(t)
-		capacity := (capacityOf(before) + capacityOf(after)) / 2
-		goodput := float64(over.found.served) / overloadSpan.Seconds() / capacity
+		found := o.turns(t)
 		peak, held := peakMemory(t, o.target.processes[0]), o.cage.throttled(t)
-		figure(t, "C %.0f/s; 3C for %v: goodput %.2f C, p99 %v; %s; after: p99 %v, before %v; %d MiB; %d periods throttled", capacity, overloadSpan,
-			goodput, over.found.quantile(99), &over.found, after.found.quantile(99), before.found.quantile(99), peak, held)
-		checkRefusals(t, over)
+		over, slower := &found.over.found, found.slower[overloadTurns/2]
+		figure(t, "C %.0f/s; 3C for %v: goodput %.2f C, p99 %v; %s; after: p99 %v below what it may be; %d MiB; %d periods throttled", found.capacity,
+			overloadTurns*overloadSpan, found.goodput, over.quantile(99), over, -slower, peak, held)
+		checkRefusals(t, found.over)
 		switch {
-		case held == 0 || over.found.refused == 0 || over.found.unread == 0:
-			t.Errorf("there was no overload: %d periods throttled, %s", held, &over.found)
-		case goodput < goodputShare:
-			t.Errorf("goodput %.2f, want %.2f", goodput, goodputShare)
-		case over.found.quantile(99) > overloadP99:
-			t.Errorf("p99 %v, want %v", over.found.quantile(99), overloadP99)
+		case held == 0 || over.refused == 0 || over.unread == 0:
+			t.Errorf("there was no overload: %d periods throttled, %s", held, over)
+		case found.goodput < goodputShare:
+			t.Errorf("goodput %.2f, want %.2f", found.goodput, goodputShare)
+		case over.quantile(99) > overloadP99:
+			t.Errorf("p99 %v, want %v", over.quantile(99), overloadP99)
 		case peak > overloadMiB:
 			t.Errorf("%d MiB, want %d", peak, overloadMiB)
 		}
-		if limit := time.Duration(float64(before.found.quantile(99))*afterRatio) + afterSlack; after.found.quantile(99) > limit {
-			t.Errorf("5 s after the load p99 is %v, want at most %v", after.found.quantile(99), limit)
+		if slower > 0 {
+			t.Errorf("5 s after the load p99 is in most cases %v above %.1f times that before it and %v", slower, afterRatio, afterSlack)
 		}
 	})
 	t.Run("control", func(t *testing.T) {
@@ -164,6 +160,40 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 			t.Errorf("p99 %v meets the goal without what it is there for", over.found.quantile(99))
 		}
 	})
+}
+
+// turnsFound is what a node did with and without overload, in turns.
+type turnsFound struct {
+	capacity, goodput float64
+	over              *group
+	slower            []time.Duration // by how much the p99 five seconds after each is above what it may be, by that before it
+}
+
+// turns asks for what the node can do and for three times as much, in turns: how fast the machine is changes by a fifth within minutes.
+func (o *overloaded) turns(t *testing.T) *turnsFound {
+	t.Helper()
+	last := o.base(t)
+	f := &turnsFound{capacity: capacityOf(last)}
+	for range overloadTurns {
+		theft := watchStolen(t)
+		over := o.crowd(t, 3*capacityOf(last), overloadSpan)
+		theft.end()
+		figure(t, "goodput %.0f/s, C before %.0f/s; %v", float64(over.found.served)/overloadSpan.Seconds(), capacityOf(last), theft)
+		<-time.NewTimer(5 * time.Second).C
+		before := last.found.quantile(99)
+		last = o.base(t)
+		f.capacity += capacityOf(last)
+		f.slower = append(f.slower, last.found.quantile(99)-time.Duration(float64(before)*afterRatio)-afterSlack)
+		if f.over == nil {
+			f.over = over
+		} else {
+			f.over.found.add(&over.found)
+		}
+	}
+	slices.Sort(f.slower)
+	f.capacity /= overloadTurns + 1
+	f.goodput = float64(f.over.found.served) / (overloadTurns * overloadSpan).Seconds() / f.capacity
+	return f
 }
 
 // crowd asks for best rates at a rate from many addresses.
@@ -233,7 +263,10 @@ func (o *overloaded) lanes(t *testing.T, span time.Duration) []*group {
 		{name: "without", asker: asking(t, mixBest, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
 		{name: "history and convert", asker: asker, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
 	}
+	theft := watchStolen(t)
 	runCrowd(t, o.target.address, span, loadPatience+25*time.Second, groups...)
+	theft.end()
+	figure(t, "%v", theft)
 	for _, g := range groups {
 		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.found.latency.Max()).Round(time.Microsecond), &g.found)
 	}

@@ -75,10 +75,10 @@ type slottedTCP struct {
 	soon  time.Time   // the write deadline that this answer would have if it took no time
 }
 
-// Read is net.Conn's. While seats are given out, who has nothing more to do may have to give up the seat.
+// Read is net.Conn's. While seats are given out, who has nothing more to do gives up the seat.
 func (c *slottedTCP) Read(b []byte) (int, error) {
-	if c.watch != nil && len(b) >= c.buffer && c.requests > 0 && c.watch.seating.Load() {
-		c.watch.rest(c, c.readAhead(b))
+	if c.watch != nil && len(b) >= c.buffer && c.requests > 0 && c.watch.seating.Load() && !c.readAhead(b) {
+		c.watch.rest(c)
 	}
 	return c.gatherer.Read(b)
 }
@@ -153,7 +153,7 @@ func (c *slottedTCP) end() error {
 	}
 	c.slot.free(c)
 	if c.watch != nil && c.watch.seating.Load() {
-		c.watch.gone(c)
+		c.watch.rest(c)
 	}
 	return err
 }

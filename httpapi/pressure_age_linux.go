@@ -41,7 +41,7 @@ func newSocketAge(tcp *net.TCPConn) *socketAge {
 		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(s.into))), uintptr(len(s.into)), //nolint:gosec // the same
 			syscall.MSG_DONTWAIT|s.flag, 0, 0)
 		if s.read = 0; code == 0 {
-			s.read = int(n) //nolint:gosec // at most what there was room for
+			s.read = int(n)
 		}
 	}
 	return s

@@ -132,50 +132,40 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 		w.mu.Unlock()
 		return true
 	}
+	if c.seat.held {
+		w.handOn(c, now)
+	}
 	place := c.waiter(l, now)
 	w.lineUp(place)
-	if c.seat.held { // a better lane waits
-		w.seats.leave(c)
-		w.seatNext(now)
-	}
 	w.count(now, true)
 	w.mu.Unlock()
 	return <-place.turn
 }
 
-// keeps tells whether a request is served at once: its connection has a seat that no better lane waits for, or had none and got one.
+// keeps tells whether a request is served at once: its connection has a seat, in which it was not served too often while others wait, and
+// for which no better lane does; or it had none and got one.
 func (w *watch) keeps(c *slottedTCP, l lane, now time.Time) bool {
-	if c.seat.held {
-		return !w.waiting.better(l, now)
+	if !c.seat.held {
+		return w.seats.take(c, l, now)
 	}
-	return w.seats.take(c, l, now)
+	c.seat.turns++
+	longEnough := c.seat.turns >= seatTurns && w.waiting.any(now)
+	return !longEnough && len(w.seats.held) <= w.seats.most() && !w.waiting.better(l, now)
 }
 
-// rest is called before a connection waits for its next request. Unless that is there already (pending) somebody else gets the seat, and
-// in any case after so many.
-func (w *watch) rest(c *slottedTCP, pending bool) {
-	now := w.clock()
+// rest is called when a connection has nothing to do: its next request is not there yet, or it has ended.
+func (w *watch) rest(c *slottedTCP) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !c.seat.held {
-		return
+	if c.seat.held {
+		w.handOn(c, w.clock())
 	}
-	w.seats.touch(c, now)
-	if c.seat.turns++; pending && len(w.seats.held) <= w.seats.most() && (c.seat.turns < seatTurns || !w.waiting.any(now)) {
-		return
-	}
+}
+
+// handOn gives a connection's seat to somebody else.
+func (w *watch) handOn(c *slottedTCP, now time.Time) {
 	w.seats.leave(c)
 	w.seatNext(now)
-}
-
-// gone is called when a connection has ended.
-func (w *watch) gone(c *slottedTCP) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.seat.held {
-		w.seats.leave(c)
-		w.seatNext(w.clock())
-	}
 }
 
 // seatNext gives a free seat to who waits for one.

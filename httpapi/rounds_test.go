@@ -178,7 +178,7 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 	waits := &waiter{conn: &slottedTCP{}, lane: laneAnonymous, since: fakeNow(), turn: make(chan bool, 1)}
 	w.waiting.add(waits)
 	for i, c := range conns {
-		w.gone(c)
+		w.rest(c)
 		if left := seatsMax - i - 1; left >= seatsMin != (len(waits.turn) == 0) {
 			t.Fatalf("%d seats are held with room for %d, and who waits has one: %t", len(w.seats.held), seatsMin, len(waits.turn) == 1)
 		}
@@ -196,8 +196,36 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 	}
 }
 
-// TestO2_TooManySeats: who has a seat and already the next request keeps it, unless there are fewer seats now than are held.
+// TestO2_TooManySeats: who has a seat and asks again keeps it, unless there are fewer seats now than are held, or it was served often
+// and somebody waits.
 func TestO2_TooManySeats(t *testing.T) {
+	r := &rounds{}
+	r.room.Store(seatsMax)
+	w, c := newWatch(fakeNow, time.Second), &slottedTCP{}
+	w.useRounds(r)
+	for range seatsMin {
+		w.seats.take(&slottedTCP{}, laneAnonymous, fakeNow())
+	}
+	w.seats.take(c, laneAnonymous, fakeNow())
+	for range 2 * seatTurns {
+		if !w.keeps(c, laneAnonymous, fakeNow()) {
+			t.Fatal("who has the next request already lost the seat")
+		}
+	}
+	w.waiting.add(&waiter{lane: laneAnonymous, since: fakeNow(), turn: make(chan bool, 1)})
+	if w.keeps(c, laneAnonymous, fakeNow()) {
+		t.Error("it keeps the seat for ever")
+	}
+	w.waiting, c.seat.turns = waiting{}, 0
+	r.room.Store(seatsMin)
+	if w.keeps(c, laneAnonymous, fakeNow()) {
+		t.Errorf("%d seats are held, there are %d", len(w.seats.held), seatsMin)
+	}
+}
+
+// TestO1_ReadsAhead: while seats are given out, a connection whose next request has come reads it and keeps its seat; one that has to wait
+// for it leaves its seat first.
+func TestO1_ReadsAhead(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -213,30 +241,32 @@ func TestO2_TooManySeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	c := &slottedTCP{}
-	c.tcp = conn.(*net.TCPConn)
+	w := newWatch(fakeNow, time.Second)
+	w.seating.Store(true)
+	c := &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), watch: w, buffer: 64}, requests: 1}
 	if c.asked() == nil {
 		t.Skip("whether something has come is asked on Linux alone")
 	}
-	if _, err := caller.Write([]byte("GET")); err != nil {
+	w.seats.take(c, laneAnonymous, fakeNow())
+	if _, err := caller.Write([]byte("GET / HTTP")); err != nil {
 		t.Fatal(err)
 	}
 	for !c.pending() {
 		runtime.Gosched()
 	}
-	r := &rounds{}
-	r.room.Store(seatsMax)
-	w := newWatch(fakeNow, time.Second)
-	w.useRounds(r)
-	for range seatsMin {
-		w.seats.take(&slottedTCP{}, laneAnonymous, fakeNow())
+	into := make([]byte, 64)
+	if n, err := c.Read(into); err != nil || string(into[:n]) != "GET / HTTP" || !c.seat.held {
+		t.Fatalf("%q (%v), has a seat: %t", into[:n], err, c.seat.held)
 	}
-	w.seats.take(c, laneAnonymous, fakeNow())
-	if w.rest(c, c.pending()); !c.seat.held {
-		t.Error("who has the next request already lost the seat")
-	}
-	r.room.Store(seatsMin)
-	if w.rest(c, c.pending()); c.seat.held {
-		t.Errorf("%d seats are held, there are %d", len(w.seats.held), seatsMin)
+	go func() {
+		for held := true; held; runtime.Gosched() {
+			w.mu.Lock()
+			held = c.seat.held
+			w.mu.Unlock()
+		}
+		_, _ = caller.Write([]byte("/1.1\r\n")) // what is read is looked at
+	}()
+	if n, err := c.Read(into); err != nil || string(into[:n]) != "/1.1\r\n" {
+		t.Errorf("%q (%v)", into[:n], err)
 	}
 }
