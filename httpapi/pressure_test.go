@@ -152,6 +152,28 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	}
 }
 
+// TestO1_EndsInOrder: while a node stops, who has a seat is served, and nobody begins to wait.
+func TestO1_EndsInOrder(t *testing.T) {
+	w := newWatch(fakeNow, time.Second)
+	w.seating.Store(true)
+	conns := make([]*slottedTCP, seatsMax+1)
+	for i := range conns {
+		conns[i] = &slottedTCP{}
+		w.seats.take(conns[i], laneAnonymous, fakeNow())
+	}
+	w.end()
+	if !w.admit(conns[0], laneAnonymous) {
+		t.Error("who has a seat is refused")
+	}
+	if w.admit(conns[seatsMax], laneAnonymous) {
+		t.Error("who has none is served")
+	}
+	w.seating.Store(false)
+	if !w.admitSeated(conns[seatsMax], laneAnonymous) {
+		t.Error("when the overload has just ended, somebody is refused")
+	}
+}
+
 // TestO1_NobodyWaitsForEver: when the overload ends while nobody asks, whoever waits is refused after a look; a shutdown ends it at once.
 func TestO1_NobodyWaitsForEver(t *testing.T) {
 	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {

@@ -73,7 +73,7 @@ func (w *watch) useRounds(r *rounds) {
 	w.seats.rounds = r
 }
 
-// end refuses everybody who waits.
+// end refuses everybody who waits, or would have to.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,9 +121,9 @@ func (w *watch) admit(c *slottedTCP, l lane) bool {
 func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	now := w.clock()
 	w.mu.Lock()
-	if !w.seating.Load() || w.ended { // since a moment
-		defer w.mu.Unlock()
-		return !w.ended
+	if !w.seating.Load() { // since a moment
+		w.mu.Unlock()
+		return true
 	}
 	if w.keeps(c, l, now) {
 		c.seat.lane = l
@@ -134,6 +134,10 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 	}
 	if c.seat.held {
 		w.handOn(c, now)
+	}
+	if w.ended {
+		w.mu.Unlock()
+		return false
 	}
 	place := c.waiter(l, now)
 	w.lineUp(place)
