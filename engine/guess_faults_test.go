@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -111,20 +112,26 @@ func guessFault(a *attacker) string {
 func TestFaultsS1_Attackers(t *testing.T) {
 	const days = 30
 	guesses, worst, worstAll := 0, 0, 0
-	for name, what := range strategies() {
-		t.Run(name, func(t *testing.T) {
-			a := attack(t, days, what)
-			if fault := guessFault(a); fault != "" {
-				t.Error(fault)
-			}
-			t.Logf("PROGRESS %s: %d guesses, %d crashes: at most %d wrong codes of an address on a day, %d in an hour; %d guessed",
-				name, a.guesses, a.crashes, a.worst, a.worstAll, a.guessed)
-			if a.worst < wrongTriesDayMax && a.worstAll < wrongTriesHourMax {
-				t.Error("no bound was reached")
-			}
-			guesses, worst, worstAll = guesses+a.guesses, max(worst, a.worst), max(worstAll, a.worstAll)
-		})
-	}
+	var counting sync.Mutex
+	t.Run("strategies", func(t *testing.T) { // ends when all of them have
+		for name, what := range strategies() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				a := attack(t, days, what)
+				if fault := guessFault(a); fault != "" {
+					t.Error(fault)
+				}
+				t.Logf("PROGRESS %s: %d guesses, %d crashes: at most %d wrong codes of an address on a day, %d in an hour; %d guessed",
+					name, a.guesses, a.crashes, a.worst, a.worstAll, a.guessed)
+				if a.worst < wrongTriesDayMax && a.worstAll < wrongTriesHourMax {
+					t.Error("no bound was reached")
+				}
+				counting.Lock()
+				defer counting.Unlock()
+				guesses, worst, worstAll = guesses+a.guesses, max(worst, a.worst), max(worstAll, a.worstAll)
+			})
+		}
+	})
 	t.Logf("FIGURE %d attackers, %d days, %d accounts, %d guesses: at most %d wrong codes of an address on a day, %d of all in an hour",
 		len(strategies()), days, guessedAccounts, guesses, worst, worstAll)
 	for name, what := range guessPlants() {

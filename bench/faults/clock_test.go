@@ -204,6 +204,7 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 
 // TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and after orderly stops.
 func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
+	t.Parallel()
 	skewed := overlaid(t, "skewed", skewedTime(t))
 	clock, data := newWallClock(t), t.TempDir()+"/data"
 	key := prepare(t, data, 1)[0]

@@ -92,6 +92,7 @@ func TestFaultsCluster_Visible(t *testing.T) {
 // TestFaultsCluster_OneRule tries to break on three nodes at once what is promised of all together: one session for a code, five tries for it,
 // two active keys, and the limits of the day and the minute to the last request (L1, L2, K2, K5).
 func TestFaultsCluster_OneRule(t *testing.T) {
+	t.Parallel()
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
 	rounds := countFrom(t, "CLUSTER_ROUNDS", 15)
