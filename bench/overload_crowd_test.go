@@ -116,6 +116,9 @@ func runCrowd(t *testing.T, address string, span, patience time.Duration, groups
 	}
 }
 
+// crowdEarly is how long before a moment a crowd that waits is there: the kernel may wake it 50 µs late.
+const crowdEarly = 100 * time.Microsecond
+
 // nodeCore is where nodes run, crowdCore where those who ask them do.
 const nodeCore, crowdCore = 0, 1
 
@@ -232,7 +235,7 @@ func (c *crowd) run(span, patience time.Duration) error {
 				return err
 			}
 		}
-		if err := c.turn(0); err != nil {
+		if err := c.turn(c.pause(base)); err != nil {
 			return err
 		}
 	}
@@ -265,13 +268,31 @@ func (c *crowd) release(l *crowdLine) {
 	g.free.count++
 }
 
+// pause is how long there is nothing to send. A crowd that asks seldom leaves its core to those who are there beside it; the moments of one
+// that asks often are so near that it only looks.
+func (c *crowd) pause(base time.Duration) time.Duration {
+	next := c.ends
+	for _, g := range c.groups {
+		if g.rate == 0 {
+			return 0
+		}
+		next = min(next, c.moment(g, base))
+	}
+	return next - c.now() - crowdEarly
+}
+
+// moment is when a group's next request is due.
+func (c *crowd) moment(g *group, base time.Duration) time.Duration {
+	return base + g.from + time.Duration(float64(g.next)*g.period)
+}
+
 // sendDue sends what a group was to have sent by now, as far as somebody is free.
 func (c *crowd) sendDue(g *group, base time.Duration) error {
 	if g.rate == 0 {
 		return nil
 	}
 	for {
-		moment := base + g.from + time.Duration(float64(g.next)*g.period)
+		moment := c.moment(g, base)
 		if moment > c.now() || moment >= c.ends {
 			return nil
 		}
