@@ -13,6 +13,7 @@ import (
 // TestFaultsCluster_Control plants bugs that only several nodes show, each of which the ledger must find without any other fault: a node that
 // does not hear of rates or of leases of others, and one that keeps what it decided before it heard of others.
 func TestFaultsCluster_Control(t *testing.T) {
+	t.Parallel()
 	const follower, sharing = "actors/follower.go", "actors/sharing.go"
 	for _, bug := range []struct {
 		name, file, right, wrong string

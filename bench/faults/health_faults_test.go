@@ -45,19 +45,25 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 	need(t, "strace", "strace")
 	fired := 0
 	var slowest, longest time.Duration
-	for _, fault := range healthFaults() {
-		t.Run(fault.name, func(t *testing.T) {
-			watch, planted := fault.plant(t)
-			comes, goes, err := watch.judge(planted)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fired++
-			slowest, longest = max(slowest, comes), max(longest, goes)
-			progress(t, "%s: %s %s after %s, ok %s after its end", fault.name, planted.name, planted.state,
-				comes.Round(time.Millisecond), goes.Round(time.Millisecond))
-		})
-	}
+	var counting sync.Mutex
+	t.Run("faults", func(t *testing.T) { // ends when all of them have
+		for _, fault := range healthFaults() {
+			t.Run(fault.name, func(t *testing.T) {
+				t.Parallel()
+				watch, planted := fault.plant(t)
+				comes, goes, err := watch.judge(planted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				progress(t, "%s: %s %s after %s, ok %s after its end", fault.name, planted.name, planted.state,
+					comes.Round(time.Millisecond), goes.Round(time.Millisecond))
+				counting.Lock()
+				defer counting.Unlock()
+				fired++
+				slowest, longest = max(slowest, comes), max(longest, goes)
+			})
+		}
+	})
 	if fired < len(healthFaults()) {
 		t.Errorf("%d of %d faults showed and went as promised", fired, len(healthFaults()))
 	}
