@@ -56,10 +56,13 @@ type diskTally struct {
 	loud                map[string]int
 }
 
+// diskAtOnce is how many rounds run side by side: most of the time they wait for elections.
+const diskAtOnce = 4
+
 // TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
-// refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and that must help. What was acknowledged is on the disk of every node that says
-// that it can change something, and no two nodes have other records at one place. With one damaged node out of three the cluster goes on;
-// with two it may stand still until somebody chooses.
+// refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and
+// that must help. What was acknowledged is on the disk of every node that says that it can change something, and no two nodes have other
+// records at one place. With one damaged node out of three the cluster goes on; with two it may stand still until somebody chooses.
 func TestFaultsCluster_DiskDamage(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("CLUSTER_DISKS"))
 	if err != nil {
@@ -69,16 +72,25 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 	t.Logf("seed %d", seed)
 	tally := diskTally{loud: map[string]int{}}
 	t.Run("rounds", func(t *testing.T) {
-		for i, fault := range diskFaults {
-			for round := range rounds {
-				t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
-					t.Parallel()
-					r := newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(i*rounds+round))), 1+round%2)
-					r.run(fault.words, fault.harm)
-					tally.add(r)
-				})
-			}
+		queue := make(chan int)
+		var working sync.WaitGroup
+		for range diskAtOnce {
+			working.Go(func() {
+				for number := range queue {
+					fault, round := diskFaults[number/rounds], number%rounds
+					t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
+						r := newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
+						r.run(fault.words, fault.harm)
+						tally.add(r)
+					})
+				}
+			})
 		}
+		for number := range len(diskFaults) * rounds {
+			queue <- number
+		}
+		close(queue)
+		working.Wait()
 	})
 	t.Logf("FIGURE %d rounds, %d files damaged: after %d all nodes went on with everything; else %v; nothing that was acknowledged was lost",
 		tally.rounds, tally.files, tally.well, tally.loud)
