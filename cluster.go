@@ -88,6 +88,15 @@ func (p *process) checkCluster(o *clusterOptions, directory string) error {
 	if err := p.clusterConfig(o, directory, nil).Check(); err != nil {
 		return fail(exitUsage, "--cluster: %w", err)
 	}
+	if o.tls.Key == "" {
+		return nil
+	}
+	if err := checkKeyFile(o.tls.Key, p.variable(credentialsVariable)); err != nil {
+		return err
+	}
+	if _, err := o.tls.Load(); err != nil {
+		return fail(exitBadData, "--cluster: %w", err)
+	}
 	return nil
 }
 

@@ -62,8 +62,8 @@ func (p *process) newDoctor() *cobra.Command {
 		Use:   "doctor --data DIR",
 		Short: "Look for what would make a node fail or lie",
 		Long: `doctor looks at everything around a node: settings, clock, time zone, data directory, log, descriptors, address, certificate,
-mail server, sources. Give it the flags that serve is given; a node may be running or not. Each line begins with OK, WARN or
-FAIL and says what to do; the exit code is 1 when one is FAIL.
+other nodes of its cluster, mail server, sources. Give it the flags that serve is given; a node may be running or not. Each line
+begins with OK, WARN or FAIL and says what to do; the exit code is 1 when one is FAIL.
 
 It changes nothing. While no node runs it writes a scratch file into the data directory to time the disk, and removes it. At
 the mail server it logs in and sends no letter. Institutions are left alone unless --network is given; then a connection to
@@ -96,7 +96,7 @@ func (p *process) doctor(ctx context.Context, o *doctorOptions) error {
 	quiet.stderr = io.Discard
 	d := &doctor{process: &quiet, o: o, began: p.clock()}
 	for _, examine := range []func(context.Context){
-		d.settings, d.running, d.zone, d.directory, d.journal, d.disk, d.descriptors, d.address, d.certificate, d.mail, d.sources, d.transition, d.time,
+		d.settings, d.running, d.zone, d.directory, d.journal, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.transition, d.time,
 	} {
 		examine(ctx)
 		if ctx.Err() != nil {

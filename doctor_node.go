@@ -160,11 +160,7 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 func (d *doctor) reach(ctx context.Context, host string) {
 	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
 	defer cancel()
-	dial := d.dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", host)
+	conn, err := d.connect(ctx, host)
 	if err == nil {
 		defer func() { _ = conn.Close() }() // nothing was said
 		if name, port, _ := net.SplitHostPort(host); port != "80" {
@@ -177,4 +173,12 @@ func (d *doctor) reach(ctx context.Context, host string) {
 		return
 	}
 	d.note(findingOK, "source", "", "%s is reached", host)
+}
+
+// connect opens a connection to HOST:PORT.
+func (d *doctor) connect(ctx context.Context, address string) (net.Conn, error) {
+	if d.dial != nil {
+		return d.dial(ctx, "tcp", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }

@@ -170,8 +170,8 @@ func (d *mailDialog) Data(r io.Reader) error {
 	return nil
 }
 
-// newCertificate is one for 127.0.0.1, and the PEM text of the one that signed it.
-func newCertificate(t *testing.T) (tls.Certificate, string) {
+// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
+func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
 	t.Helper()
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -179,7 +179,11 @@ func newCertificate(t *testing.T) (tls.Certificate, string) {
 	}
 	server := &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	for _, do := range change {
+		do(server)
 	}
 	var keys [2]*ecdsa.PrivateKey
 	for i := range keys {

@@ -17,28 +17,29 @@ import (
 
 // pairFiles is a certificate for 127.0.0.1 and its key, in files, and who signed it.
 type pairFiles struct {
-	cert, key string
-	roots     *x509.CertPool
+	cert, key, signer string
+	roots             *x509.CertPool
 }
 
-func newPairFiles(t *testing.T) *pairFiles {
+func newPairFiles(t *testing.T, change ...func(server *x509.Certificate)) *pairFiles {
 	t.Helper()
 	directory := t.TempDir()
-	f := &pairFiles{cert: filepath.Join(directory, "cert.pem"), key: filepath.Join(directory, "key.pem")}
-	f.renew(t)
+	f := &pairFiles{cert: filepath.Join(directory, "cert.pem"), key: filepath.Join(directory, "key.pem"), signer: filepath.Join(directory, "ca.pem")}
+	f.renew(t, change...)
 	return f
 }
 
 // renew writes another pair, signed by somebody else.
-func (f *pairFiles) renew(t *testing.T) {
+func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)) {
 	t.Helper()
-	pair, signer := newCertificate(t)
+	pair, signer := newCertificate(t, change...)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.roots = x509.NewCertPool()
 	f.roots.AppendCertsFromPEM([]byte(signer))
+	f.write(t, f.signer, signer)
 	f.write(t, f.cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
 	f.write(t, f.key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 }

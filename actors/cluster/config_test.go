@@ -91,14 +91,14 @@ func TestFiles_Refused(t *testing.T) {
 	if secret, err := readSecret(write("secret", "word\n")); err != nil || secret != "word" {
 		t.Errorf("secret %q, %v", secret, err)
 	}
-	if _, err := (TLS{empty, empty, empty}).load(); err == nil {
+	if _, err := (TLS{empty, empty, empty}).Load(); err == nil {
 		t.Error("an empty certificate is taken")
 	}
 	authority, certificate, key := newAuthority(t, dir).issue(t, "n1")
-	if _, err := (TLS{empty, certificate, key}).load(); err == nil {
+	if _, err := (TLS{empty, certificate, key}).Load(); err == nil {
 		t.Error("an empty authority is taken")
 	}
-	if _, err := (TLS{authority, certificate, key}).load(); err != nil {
+	if _, err := (TLS{authority, certificate, key}).Load(); err != nil {
 		t.Error(err)
 	}
 }

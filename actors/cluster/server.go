@@ -184,7 +184,7 @@ func serverOptions(c *Config) (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	security, err := c.TLS.load()
+	security, err := c.TLS.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +239,8 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// load makes of the files what both ends of a connection use; nil without files.
-func (t TLS) load() (*tls.Config, error) {
+// Load makes of the files what both ends of a connection between two nodes use; nil without files. The first certificate is this node's.
+func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
 	}
