@@ -46,7 +46,7 @@ func (d *doctor) clusterCertificate(o *clusterOptions, security *tls.Config) {
 	const renew = "make it anew and restart this node; packaging/cluster/README.md has how"
 	leaf, now := security.Certificates[0].Leaf, d.clock()
 	host, _, _ := net.SplitHostPort(o.address())
-	_, unsigned := leaf.Verify(x509.VerifyOptions{Roots: security.RootCAs, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	unsigned := believed(&security.Certificates[0], security.RootCAs, now)
 	switch problem := untimely(leaf, now); {
 	case problem != "":
 		d.note(findingFail, "cluster", renew, "%s", problem)
@@ -59,6 +59,25 @@ func (d *doctor) clusterCertificate(o *clusterOptions, security *tls.Config) {
 	default:
 		d.note(findingOK, "cluster", "", "the certificate of this node is good until %s", instant(leaf.NotAfter))
 	}
+}
+
+// believed tells whether an authority, or somebody whom it has signed, has signed a certificate, for both ends of a connection.
+func believed(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
+	between := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if one, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(one)
+		}
+	}
+	for _, end := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{
+			Roots: authority, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{end},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clusterAddress tells whether the others can come in.

@@ -103,6 +103,10 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 			change: func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} },
 			check:  "cluster", found: "FAIL others reach this node at 127.0.0.1, and the certificate is for node-1.example.com",
 		},
+		"for one end alone": {
+			change: func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] },
+			check:  "cluster", found: "FAIL the other nodes will not believe ",
+		},
 		"signed by others": {
 			spoil: func(f *pairFiles) { f.signer = foreign.signer },
 			check: "cluster", found: "FAIL the other nodes will not believe ",
