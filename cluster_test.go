@@ -41,15 +41,21 @@ func TestCluster_Options(t *testing.T) {
 	}
 }
 
+// clusterArgs make a node one of three at the given addresses, with the certificate of some files.
+func clusterArgs(node int, at []string, f *pairFiles) []string {
+	return []string{
+		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
+		"--cluster-ca", f.signer, "--cluster-cert", f.cert, "--cluster-key", f.key,
+	}
+}
+
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
 func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []string) {
 	t.Helper()
-	at := clustertest.Addresses(t, 3)
-	members := fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2])
+	at, files := clustertest.Addresses(t, 3), newPairFiles(t)
 	for i := range at {
 		data := t.TempDir()
-		p := start(t, realNow, limitedArgs(data, box, "--cluster", "test", "--cluster-node", fmt.Sprint(i+1), "--cluster-members", members,
-			"--cluster-insecure")...)
+		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, files)...)...)
 		nodes, directories = append(nodes, caller{t: t, node: p}), append(directories, data)
 	}
 	for _, one := range nodes {
@@ -114,6 +120,9 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		one.with(key).must("GET", countedPath, "", http.StatusOK, "")
 		if status := admin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
+		}
+		if told := askSocket(t, directories[i], metricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
+			t.Errorf("node %d does not tell when its certificate ends", i+1)
 		}
 	}
 	eventually(t, "the first node knows of the requests at the others", func() bool {

@@ -13,14 +13,6 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// clusterArgs make a node one of three at the given addresses, with the certificate of some files.
-func clusterArgs(node int, at []string, f *pairFiles) []string {
-	return []string{
-		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
-		"--cluster-ca", f.signer, "--cluster-cert", f.cert, "--cluster-key", f.key,
-	}
-}
-
 // about are the findings of a check, a line each.
 func (r doctorReport) about(check string) string {
 	var lines []string
@@ -82,6 +74,16 @@ func TestDoctor_ClusterMeetsAStranger(t *testing.T) {
 	const want = "is no node of a cluster: \"220 m\""
 	if got := report.about("cluster"); !strings.Contains(got, want) {
 		t.Errorf("%q is not said:\n%s", want, got)
+	}
+}
+
+// TestCluster_CertificateHasEnded: a node that nobody will let in any more says so before it waits for the others.
+func TestCluster_CertificateHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
+	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, clustertest.Addresses(t, 3), f)...)...)
+	if line := p.await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
+		t.Error(line)
 	}
 }
 

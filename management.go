@@ -62,6 +62,8 @@ type management struct {
 	log       *slog.Logger
 	copies    copies
 
+	certificates []shownCertificate // that the node uses
+
 	server *http.Server
 	ended  chan struct{} // closed when the server has ended
 }

@@ -66,6 +66,9 @@ func (m *management) registry() *prometheus.Registry {
 	if m.cluster != nil {
 		registry.MustRegister(newClusterMetrics(m.cluster))
 	}
+	if len(m.certificates) > 0 {
+		registry.MustRegister(newCertificateMetrics(m.certificates))
+	}
 	return registry
 }
 

@@ -101,6 +101,9 @@ func (stillCluster) Status() cluster.Status {
 func watchedManagement() *management {
 	m := managementOf(&stillNode{})
 	m.health, m.front, m.system, m.cluster = stillHealth{}, stillFront{}, stillSystem{}, stillCluster{}
+	m.certificates = []shownCertificate{
+		{shownToClients, func() time.Time { return time.Unix(64, 0) }}, {shownToNodes, func() time.Time { return time.Unix(65, 0) }},
+	}
 	return m
 }
 

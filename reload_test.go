@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/collectors"
 )
@@ -85,14 +86,18 @@ func TestReload_Certificate(t *testing.T) {
 	t.Parallel()
 	files := newPairFiles(t)
 	first := files.roots
-	p := start(t, "now", serveArgs(t.TempDir(), files.args()...)...)
+	data := t.TempDir()
+	p := start(t, "now", serveArgs(data, files.args()...)...)
 	address := p.securely()
 	p.await("recovered")
 	if status, err := secureStatus(address, first); status != http.StatusOK {
 		t.Fatalf("%d, %v", status, err)
 	}
-	files.renew(t)
+	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Unix(1<<32, 0) })
 	p.hangUp("reloaded: the certificate, valid until ")
+	if told := askSocket(t, data, metricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
+		t.Error("the metrics do not tell when the new certificate ends")
+	}
 	second := files.roots
 	if status, err := secureStatus(address, second); status != http.StatusOK {
 		t.Errorf("the new certificate: %d, %v", status, err)

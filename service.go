@@ -77,8 +77,12 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	health := &health{node.system, post, collection}
 	front := p.startFront(node, listener, o.front, certificate, health, log)
 	management.health, management.front, management.system = &wholeHealth{health, front.server}, front.server, node.system
+	management.certificates = certificate.shown()
 	if joined != nil {
 		management.cluster = joined
+		if leaf, err := o.cluster.leaf(); err == nil && leaf != nil { // it was read before
+			management.certificates = append(management.certificates, shownCertificate{shownToNodes, func() time.Time { return leaf.NotAfter }})
+		}
 	}
 	management.start(socket)
 	return &service{

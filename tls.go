@@ -117,6 +117,14 @@ func untimely(leaf *x509.Certificate, now time.Time) string {
 	return ""
 }
 
+// shown is the certificate for who asks when it ends.
+func (c *certificate) shown() []shownCertificate {
+	if c == nil {
+		return nil
+	}
+	return []shownCertificate{{shownToClients, func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
+}
+
 // warn tells of a certificate that clients will refuse.
 func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil {
