@@ -256,8 +256,11 @@ func (r *backupReader) compare() error {
 	}
 	switch {
 	case x.next != r.scan.mark.end || first != r.scan.mark.first:
-		return r.refuse("", 0, fmt.Sprintf("frames %d to %d, as its mark says", r.scan.mark.first, r.scan.mark.end.frame-1),
-			fmt.Sprintf("%d to %d", first, x.next.frame-1))
+		there := "none"
+		if len(x.segments) > 0 {
+			there = fmt.Sprintf("%d to %d", first, x.next.frame-1)
+		}
+		return r.refuse("", 0, fmt.Sprintf("frames %d to %d, as its mark says", r.scan.mark.first, r.scan.mark.end.frame-1), there)
 	case x.tear != nil:
 		return r.refuse("", 0, "the end of the log", fmt.Sprintf("%d bytes behind it", x.tear.bytes))
 	case found != r.said:

@@ -123,7 +123,7 @@ func (d *disk) makeDir(dir string) error {
 	// Which parents were new is not known; syncing one too many costs nothing, one too few a log.
 	for at := dir; ; at = filepath.Dir(at) {
 		if err := d.syncDir(at); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return err
+			return errors.Join(err, d.remove(dir)) // the next start would find it, and not sync it
 		}
 		if at == filepath.Dir(at) {
 			return nil

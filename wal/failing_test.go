@@ -173,3 +173,31 @@ func TestLimitsOfTheFormat(t *testing.T) {
 		}
 	}
 }
+
+// TestW2_ANewDirectoryIsSyncedOrGone: a start that finds a directory does not sync the one above it, so none may be left that was not
+// synced.
+func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
+	dir := filepath.Join(scratch(t), "new", "log")
+	for n := 1; ; n++ {
+		f, o := &failing{kind: "syncDir", left: n}, testOptions()
+		o.disk = f.disk()
+		synced := false
+		sync := o.disk.syncDir
+		o.disk.syncDir = func(path string) error {
+			err := sync(path)
+			if err == nil && path == filepath.Dir(dir) {
+				synced = true
+			}
+			return err
+		}
+		err := opensAndCloses(dir, o)
+		if _, gone := os.Stat(dir); err != nil && !synced && gone == nil {
+			t.Errorf("syncDir %d: %v, and %s is there", n, err, dir)
+		}
+		if !f.hit {
+			must(t, err)
+			return
+		}
+		must(t, os.RemoveAll(dir))
+	}
+}

@@ -1,0 +1,302 @@
+package wal
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// entryOf is a file in the stream of a backup.
+type entryOf struct {
+	name string
+	data []byte
+}
+
+// unpacked are the files in the stream of a backup of a grown log.
+func unpacked(t *testing.T) []entryOf {
+	t.Helper()
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	var stream bytes.Buffer
+	_, err := l.Backup(&stream, BackupOptions{Clock: testClock, Program: "v1.2.3"})
+	must(t, err)
+	mustClose(t, l)
+	var all []entryOf
+	for r := tar.NewReader(&stream); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		must(t, err)
+		data, err := io.ReadAll(r)
+		must(t, err)
+		all = append(all, entryOf{header.Name, data})
+	}
+}
+
+func packed(t *testing.T, all []entryOf) []byte {
+	t.Helper()
+	var stream bytes.Buffer
+	w := tar.NewWriter(&stream)
+	for _, e := range all {
+		must(t, w.WriteHeader(&tar.Header{Name: e.name, Size: int64(len(e.data)), Mode: 0o600, Typeflag: tar.TypeReg}))
+		_, err := w.Write(e.data)
+		must(t, err)
+	}
+	must(t, w.Close())
+	return stream.Bytes()
+}
+
+// with changes the data of one file.
+func with(at int, change func(data []byte) []byte) func([]entryOf) []entryOf {
+	return func(all []entryOf) []entryOf {
+		all[at].data = change(bytes.Clone(all[at].data))
+		return all
+	}
+}
+
+// saying changes what the manifest says.
+func saying(change func(info *BackupInfo)) func([]entryOf) []entryOf {
+	return with(0, func(data []byte) []byte {
+		var info BackupInfo
+		_ = json.Unmarshal(data, &info)
+		change(&info)
+		data, _ = json.Marshal(info)
+		return data
+	})
+}
+
+func flipped(at int) func([]byte) []byte {
+	return func(data []byte) []byte {
+		data[at] ^= 1
+		return data
+	}
+}
+
+// newerSlot makes a slot of the mark one of a later format.
+func newerSlot(data []byte) []byte {
+	data[4] = 9
+	binary.LittleEndian.PutUint32(data[markSlotBytes-4:], checksum(data[:markSlotBytes-4]))
+	return data
+}
+
+// TestGolden_BackupsRefused holds what is said of a stream that is no whole backup, each way against its words, with file and offset. The
+// files are, in this order: what the backup has, the mark, a snapshot, segments.
+func TestGolden_BackupsRefused(t *testing.T) {
+	said := &saidOf{dir: "/none"}
+	names := []string{}
+	for _, e := range unpacked(t) {
+		names = append(names, fmt.Sprintf("%s %d", e.name, len(e.data)))
+	}
+	said.line("files: %q", names)
+	last := len(names) - 1
+	without := func(at int) func([]entryOf) []entryOf {
+		return func(all []entryOf) []entryOf { return slices.Delete(all, at, at+1) }
+	}
+	for _, c := range []struct {
+		name string
+		do   func(all []entryOf) []entryOf
+	}{
+		{"as it is", func(all []entryOf) []entryOf { return all }},
+		{"no file", func([]entryOf) []entryOf { return nil }},
+		{"one file", func(all []entryOf) []entryOf { return all[:1] }},
+		{"two files", func(all []entryOf) []entryOf { return all[:2] }},
+		{"the mark first", func(all []entryOf) []entryOf { return append([]entryOf{all[1], all[0]}, all[2:]...) }},
+		{"no JSON", with(0, func([]byte) []byte { return []byte("first: 1") })},
+		{"too much JSON", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax+1) })},
+		{"as much as may be", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax) })},
+		{"a newer format", saying(func(i *BackupInfo) { i.Format++ })},
+		{"another first record", saying(func(i *BackupInfo) { i.First++ })},
+		{"another last record", saying(func(i *BackupInfo) { i.Last++ })},
+		{"more records", saying(func(i *BackupInfo) { i.Records++ })},
+		{"fewer segments", saying(func(i *BackupInfo) { i.Segments-- })},
+		{"more bytes", saying(func(i *BackupInfo) { i.LogBytes++ })},
+		{"another snapshot", saying(func(i *BackupInfo) { i.Snapshot-- })},
+		{"a longer snapshot", saying(func(i *BackupInfo) { i.SnapshotBytes++ })},
+		{"half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes] })},
+		{"less than half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes-1] })},
+		{"a mark and more", with(1, func(data []byte) []byte { return append(data, 0) })},
+		{"a flip in the first slot of the mark", with(1, flipped(20))},
+		{"a flip in the second", with(1, flipped(markSlotBytes+20))},
+		{"a newer mark", with(1, newerSlot)},
+		{"a flip at the start of the snapshot", with(2, flipped(0))},
+		{"a flip in its sequence", with(2, flipped(8))},
+		{"a flip in its state", with(2, flipped(30))},
+		{"half of it", with(2, func(data []byte) []byte { return data[:len(data)/2] })},
+		{"a byte behind it", with(2, func(data []byte) []byte { return append(data, 0) })},
+		{"it has another name", func(all []entryOf) []entryOf { all[2].name = filepath.Base(snapshotPath("", 84)); return all }},
+		{"no snapshot", without(2)},
+		{"no snapshot, and nobody says so", func(all []entryOf) []entryOf {
+			return saying(func(i *BackupInfo) { i.Snapshot, i.SnapshotBytes = 0, 0 })(without(2)(all))
+		}},
+		{"two snapshots", func(all []entryOf) []entryOf { return slices.Insert(all, 3, all[2]) }},
+		{"a snapshot behind a segment", func(all []entryOf) []entryOf { all[2], all[3] = all[3], all[2]; return all }},
+		{"a flip in the first segment", with(3, flipped(40))},
+		{"a flip in the last one", with(last, flipped(40))},
+		{"a byte behind the last one", with(last, func(data []byte) []byte { return append(data, 'x') })},
+		{"nothing in the last one", with(last, func([]byte) []byte { return nil })},
+		{"no first segment", without(3)},
+		{"no second segment", without(4)},
+		{"no last segment", without(last)},
+		{"another file", func(all []entryOf) []entryOf { return append(all, entryOf{"notes.txt", []byte("x")}) }},
+	} {
+		stream := packed(t, c.do(unpacked(t)))
+		_, err := PackBackup(bytes.NewReader(stream), io.Discard, BackupVisitor{})
+		said.line("%s: %v", c.name, err)
+	}
+	whole := packed(t, unpacked(t))
+	for name, stream := range map[string][]byte{"no tar": bytes.Repeat([]byte("no tar "), 100)} {
+		_, err := PackBackup(bytes.NewReader(stream), io.Discard, BackupVisitor{})
+		said.line("%s: %v", name, err)
+	}
+	const paddingAndEnd = 512 + 1024
+	for at := range len(whole) - paddingAndEnd {
+		if _, err := PackBackup(bytes.NewReader(whole[:at]), io.Discard, BackupVisitor{}); err == nil {
+			t.Errorf("cut at %d, and taken for whole", at)
+		}
+	}
+	said.golden(t, "backups.txt")
+}
+
+// TestGolden_BlocksRefused holds what is said of the guards before blocks.
+func TestGolden_BlocksRefused(t *testing.T) {
+	said := &saidOf{dir: "/none"}
+	good := guard{kind: guardBlock, length: 100, frame: 7, number: 3, content: 5000, chain: 9}
+	reader := func(b []byte) *archiveReader {
+		return &archiveReader{from: bytes.NewReader(b), name: "b", next: guard{number: 3, content: 5000, chain: 9}}
+	}
+	summed := func(at int, value byte) []byte {
+		b := good.encode()
+		b[at] = value
+		binary.LittleEndian.PutUint32(b[guardSumPlace:], checksum(b[:guardSumPlace]))
+		return b
+	}
+	changed := func(change func(g *guard)) []byte {
+		g := good
+		change(&g)
+		return g.encode()
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+	}{
+		{"nothing", nil},
+		{"half a guard", good.encode()[:20]},
+		{"no guard", bytes.Repeat([]byte("no guard"), 8)},
+		{"another length of the guard", summed(4, 41)},
+		{"another magic", summed(8, 'T')},
+		{"a flip", func() []byte { b := good.encode(); b[30] ^= 1; return b }()},
+		{"version 0", summed(guardVersionPlace, 0)},
+		{"version 2", summed(guardVersionPlace, 2)},
+		{"kind 0", summed(13, 0)},
+		{"kind 3", summed(13, 3)},
+		{"something in the first empty byte", summed(14, 1)},
+		{"something in the second", summed(15, 1)},
+		{"an empty block", changed(func(g *guard) { g.length = 0 })},
+		{"the largest block", changed(func(g *guard) { g.length = blockFrameMax })},
+		{"a larger one", changed(func(g *guard) { g.length = blockFrameMax + 1 })},
+		{"an end with a length", changed(func(g *guard) { g.kind = guardEnd })},
+		{"another number", changed(func(g *guard) { g.number++ })},
+		{"another place", changed(func(g *guard) { g.content++ })},
+		{"another chain", changed(func(g *guard) { g.chain++ })},
+		{"no block behind it", good.encode()},
+		{"half of one", append(good.encode(), make([]byte, 50)...)},
+		{"another block", append(good.encode(), make([]byte, 100)...)},
+		{"the end", changed(func(g *guard) { g.kind, g.length = guardEnd, 0 })},
+		{"a byte behind the end", append(changed(func(g *guard) { g.kind, g.length = guardEnd, 0 }), 1)},
+	} {
+		for _, at := range []int64{0, 1000} {
+			r := reader(c.data)
+			r.offset = at
+			said.line("%s, at %d: %v", c.name, at, r.fill())
+		}
+	}
+	for name, frame := range map[string][]byte{"not compressed": []byte("x")} {
+		g := good
+		g.length, g.frame = uint32(len(frame)), checksum(frame)
+		r, err := newArchiveReader(bytes.NewReader(append(g.encode(), frame...)), "b")
+		must(t, err)
+		r.next = guard{number: 3, content: 5000, chain: 9}
+		said.line("%s: %v", name, r.fill())
+		r.close()
+	}
+	said.golden(t, "blocks.txt")
+}
+
+// TestW11_GoldenBackup1 reads a backup that format version 1 wrote. The fixture stays for ever: a later format gets its own beside it.
+// -update never replaces it.
+func TestW11_GoldenBackup1(t *testing.T) {
+	fixture := filepath.Join("testdata", "backup-v1.tasard")
+	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
+		l := grownLog(t, filepath.Join(scratch(t), "log"))
+		backup, _ := backupOf(t, l, BackupOptions{Program: "v1.0.0"})
+		mustClose(t, l)
+		must(t, os.WriteFile(fixture, backup, 0o644))
+	}
+	backup, err := os.ReadFile(fixture)
+	must(t, err)
+	info, err := VerifyBackup(bytes.NewReader(backup), "b", BackupVisitor{})
+	must(t, err)
+	want := BackupInfo{
+		Format: 1, Program: "v1.0.0", TakenAt: testClock().UTC(), First: 166, Last: 180, Records: 15, Segments: 2, LogBytes: 614,
+		Snapshot: 175, SnapshotBytes: 41,
+	}
+	if info != want {
+		t.Errorf("%+v, want %+v", info, want)
+	}
+	must(t, restored(filepath.Join(scratch(t), "r"), backup, info))
+}
+
+// TestW6_EachFailingOperationOfARestoreIsTold lets each single operation of a restore fail, and of what undoes it as well.
+func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, info := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	for _, kind := range []string{"sync", "syncDir", "write"} {
+		fired := 0
+		for n := 1; ; n++ {
+			dir := filepath.Join(scratch(t), "r")
+			f, o := &failing{kind: kind, left: n}, testOptions()
+			o.disk = f.disk()
+			found, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
+			if !f.hit {
+				if err != nil || found != info {
+					t.Fatalf("it fails by itself: %v", err)
+				}
+				break
+			}
+			fired++
+			if _, gone := os.Stat(dir); !errors.Is(err, errDisk) || !errors.Is(gone, os.ErrNotExist) {
+				t.Errorf("%s %d: %v; left: %v", kind, n, err, gone)
+			}
+		}
+		if t.Logf("%s fails %d times", kind, fired); fired == 0 {
+			t.Errorf("no %s", kind)
+		}
+	}
+	// What can't be removed stays, with the mark: nobody takes it for a data directory.
+	dir := filepath.Join(scratch(t), "stays")
+	o := testOptions()
+	o.disk.remove = func(path string) error { return fmt.Errorf("remove %s: %w", filepath.Base(path), errDisk) }
+	planted := errors.New("planted")
+	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{Record: func(sequence uint64, _ []byte) error {
+		if sequence == info.Last {
+			return planted
+		}
+		return nil
+	}})
+	if !errors.Is(err, errDisk) || !errors.Is(err, planted) || !strings.Contains(err.Error(), "remove what was restored in part: ") {
+		t.Errorf("undo: %v", err)
+	}
+	if _, err := Open(dir, testOptions()); err == nil {
+		t.Error("half a restore is served")
+	}
+}
