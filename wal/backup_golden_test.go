@@ -300,3 +300,68 @@ func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 		t.Error("half a restore is served")
 	}
 }
+
+// failsAt is a place and a source of which the operation with a number fails.
+type failsAt struct {
+	left int
+	from io.Reader
+}
+
+var errPlace = errors.New("planted")
+
+func (f *failsAt) Write(p []byte) (int, error) {
+	if f.left--; f.left == 0 {
+		return 0, errPlace
+	}
+	return len(p), nil
+}
+
+func (f *failsAt) Read(p []byte) (int, error) {
+	if f.left--; f.left == 0 {
+		return 0, errPlace
+	}
+	return f.from.Read(p)
+}
+
+// TestBackup_PlacesThatFail lets each single read and write of a copy fail: it is told, by its own error, and never taken for a backup.
+func TestBackup_PlacesThatFail(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, info := backupOf(t, l, BackupOptions{})
+	var stream bytes.Buffer
+	_, err := l.Backup(&stream, BackupOptions{Clock: testClock})
+	must(t, err)
+	for _, c := range []struct {
+		name string
+		from []byte
+		do   func(f *failsAt) (BackupInfo, error)
+	}{
+		{"copy", nil, func(f *failsAt) (BackupInfo, error) { return l.Backup(f, BackupOptions{Clock: testClock}) }},
+		{"pack a stream", stream.Bytes(), func(f *failsAt) (BackupInfo, error) { return PackBackup(f, io.Discard, BackupVisitor{}) }},
+		{"pack into a file", nil, func(f *failsAt) (BackupInfo, error) {
+			return PackBackup(bytes.NewReader(stream.Bytes()), f, BackupVisitor{})
+		}},
+		{"verify", backup, func(f *failsAt) (BackupInfo, error) { return VerifyBackup(f, "b", BackupVisitor{}) }},
+		{"restore", backup, func(f *failsAt) (BackupInfo, error) {
+			return RestoreBackup(f, "b", filepath.Join(scratch(t), "r"), testOptions(), BackupVisitor{})
+		}},
+	} {
+		n := 1
+		for ; ; n++ {
+			f := &failsAt{left: n, from: bytes.NewReader(c.from)}
+			found, err := c.do(f)
+			if f.left > 0 {
+				if err != nil || found != info {
+					t.Errorf("%s fails by itself: %+v, %v", c.name, found, err)
+				}
+				break
+			}
+			if !errors.Is(err, errPlace) {
+				t.Errorf("%s: operation %d failed: %v", c.name, n, err)
+			}
+		}
+		if t.Logf("%s: %d operations failed in turn", c.name, n-1); n == 1 {
+			t.Errorf("%s: nothing failed", c.name)
+		}
+	}
+	mustClose(t, l)
+}
