@@ -88,23 +88,18 @@ func newerSlot(data []byte) []byte {
 	return data
 }
 
-// TestGolden_BackupsRefused holds what is said of a stream that is no whole backup, each way against its words, with file and offset. The
-// files are, in this order: what the backup has, the mark, a snapshot, segments.
-func TestGolden_BackupsRefused(t *testing.T) {
-	said := &saidOf{dir: "/none"}
-	names := []string{}
-	for _, e := range unpacked(t) {
-		names = append(names, fmt.Sprintf("%s %d", e.name, len(e.data)))
-	}
-	said.line("files: %q", names)
-	last := len(names) - 1
+// spoiltStream is a way in which the files of a backup are not what they should be.
+type spoiltStream struct {
+	name string
+	do   func(all []entryOf) []entryOf
+}
+
+// spoiltStreams are ways to spoil the files of a backup of which one is the last.
+func spoiltStreams(last int) []spoiltStream {
 	without := func(at int) func([]entryOf) []entryOf {
 		return func(all []entryOf) []entryOf { return slices.Delete(all, at, at+1) }
 	}
-	for _, c := range []struct {
-		name string
-		do   func(all []entryOf) []entryOf
-	}{
+	return []spoiltStream{
 		{"as it is", func(all []entryOf) []entryOf { return all }},
 		{"no file", func([]entryOf) []entryOf { return nil }},
 		{"one file", func(all []entryOf) []entryOf { return all[:1] }},
@@ -147,7 +142,19 @@ func TestGolden_BackupsRefused(t *testing.T) {
 		{"no second segment", without(4)},
 		{"no last segment", without(last)},
 		{"another file", func(all []entryOf) []entryOf { return append(all, entryOf{"notes.txt", []byte("x")}) }},
-	} {
+	}
+}
+
+// TestGolden_BackupsRefused holds what is said of a stream that is no whole backup, each way against its words, with file and offset. The
+// files are, in this order: what the backup has, the mark, a snapshot, segments.
+func TestGolden_BackupsRefused(t *testing.T) {
+	said := &saidOf{dir: "/none"}
+	names := []string{}
+	for _, e := range unpacked(t) {
+		names = append(names, fmt.Sprintf("%s %d", e.name, len(e.data)))
+	}
+	said.line("files: %q", names)
+	for _, c := range spoiltStreams(len(names) - 1) {
 		stream := packed(t, c.do(unpacked(t)))
 		_, err := PackBackup(bytes.NewReader(stream), io.Discard, BackupVisitor{})
 		said.line("%s: %v", c.name, err)
