@@ -158,10 +158,10 @@ func TestStart_Parallel(t *testing.T) {
 func TestStart_Quick(t *testing.T) {
 	fastest, least, yardstick := time.Hour, time.Hour, time.Hour
 	for range 40 {
-		began, worked := now(), work(t)
+		worked := work(t)
 		makeMaps()
 		yardstick = min(yardstick, work(t)-worked)
-		began, worked = now(), work(t)
+		began, worked := now(), work(t)
 		node, err := Open(Rates(standardRate))
 		if err != nil {
 			t.Fatal(err)
