@@ -61,7 +61,7 @@ func (r *runner) command(ctx context.Context, binary string, names []string, pro
 	c := exec.CommandContext(ctx, "bash", "-c", `ulimit -t "$1"; shift; exec "$@"`, "bash", strconv.Itoa(int(processor/time.Second)+1),
 		binary, "-test.run", pattern, "-test.failfast", "-test.timeout=0")
 	c.Dir = filepath.Dir(r.pkg.files[0].path)
-	c.Env = append(os.Environ(), environment...)
+	c.Env = append(append(os.Environ(), "RAPID_NOFAILFILE=true"), environment...) // what a mutant fails with is no case to be kept
 	c.WaitDelay = time.Second
 	return c
 }
