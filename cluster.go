@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,11 +146,7 @@ func (p *process) joinCluster(ctx context.Context, o *clusterOptions, c *actors.
 		return nil, nil
 	}
 	c.Logger.Info("joining the cluster "+o.name, "node", o.node, "address", o.address())
-	if leaf, err := o.leaf(); err == nil && leaf != nil { // the cluster reads it again, and tells what is wrong
-		if problem := untimely(leaf, p.clock()); problem != "" {
-			c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.tls.Certificate)
-		}
-	}
+	p.warnOfCertificate(o, c.Logger)
 	joined, err := cluster.Open(ctx, p.clusterConfig(o, c.Dir, c.Logger))
 	if err != nil {
 		return nil, clusterError(ctx, c.Dir, err)
@@ -164,13 +159,15 @@ func (p *process) joinCluster(ctx context.Context, o *clusterOptions, c *actors.
 	return joined, nil
 }
 
-// leaf is the certificate that the other nodes see, nil without TLS. It is read at the start and stays until the node ends.
-func (o *clusterOptions) leaf() (*x509.Certificate, error) {
+// warnOfCertificate tells of one that other nodes will refuse: without them a node may wait for ever.
+func (p *process) warnOfCertificate(o *clusterOptions, log *slog.Logger) {
 	security, err := o.tls.Load()
 	if err != nil || security == nil {
-		return nil, err
+		return // the cluster reads it again, and says what is wrong
 	}
-	return security.Certificates[0].Leaf, nil
+	if problem := untimely(security.Certificates[0].Leaf, p.clock()); problem != "" {
+		log.Warn(problem+"; the other nodes will refuse it", "file", o.tls.Certificate)
+	}
 }
 
 const (

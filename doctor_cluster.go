@@ -19,16 +19,16 @@ const memberPatience = 5 * time.Second
 // cluster looks at what a node needs that is one of several: its certificate, its address, the others.
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.cluster
-	switch {
-	case o.check() != nil: // said already
-		return
-	case o.name == "":
+	if d.checkCluster(o, d.o.node.data) != nil {
+		return // said already
+	}
+	if o.name == "" {
 		d.note(findingOK, "cluster", "", "none: this node is alone (--cluster)")
 		return
 	}
 	security, err := o.tls.Load()
 	if err != nil {
-		return // said already
+		return // it was there a moment ago
 	}
 	if security != nil {
 		d.clusterCertificate(o, security)

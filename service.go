@@ -80,8 +80,8 @@ func (p *process) startService(ctx context.Context, o *serviceOptions, known kno
 	management.certificates = certificate.shown()
 	if joined != nil {
 		management.cluster = joined
-		if leaf, err := o.cluster.leaf(); err == nil && leaf != nil { // it was read before
-			management.certificates = append(management.certificates, shownCertificate{shownToNodes, func() time.Time { return leaf.NotAfter }})
+		if shown := joined.Certificate(); shown != nil {
+			management.certificates = append(management.certificates, shownCertificate{shownToNodes, func() time.Time { return shown.NotAfter }})
 		}
 	}
 	management.start(socket)

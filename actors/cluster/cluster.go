@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -125,6 +126,9 @@ func (c *Cluster) stream() string {
 
 // Standing is how this node stands with the others; from memory, not older than a second.
 func (c *Cluster) Standing() actors.Standing { return *c.standing.Load() }
+
+// Certificate is what this node shows to the others, read when it was opened; nil without TLS.
+func (c *Cluster) Certificate() *x509.Certificate { return c.node.certificate }
 
 // Close leaves: leadership goes to others first. It waits for everything that Open started. The journal must be closed before.
 func (c *Cluster) Close() error {

@@ -41,6 +41,8 @@ type embedded struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	start  sync.WaitGroup
+
+	certificate *x509.Certificate // shown to other nodes; nil without TLS
 }
 
 // pipeOnly refuses every client but the one in this process. The server insists on a client port; it is on the loopback address.
@@ -102,6 +104,9 @@ func startServer(c *Config) (*embedded, error) {
 	log := serverLog{c.Logger, make(chan string, 1)}
 	s.SetLoggerV2(log, false, false, false)
 	e := &embedded{server: s}
+	if security := options.Cluster.TLSConfig; security != nil {
+		e.certificate = security.Certificates[0].Leaf
+	}
 	e.start.Go(s.Start)
 	if err := e.listens(c, log.fatal); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(stuckWait))
