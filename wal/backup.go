@@ -138,7 +138,7 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	defer l.unpin(&c)
 	info, err := c.copyTo(w, &o)
 	if err != nil {
-		return info, fmt.Errorf("back up the log: %w", err)
+		return BackupInfo{}, fmt.Errorf("back up the log: %w", err)
 	}
 	return info, nil
 }
@@ -183,7 +183,7 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 		return err
 	})
 	if err != nil {
-		return info, fmt.Errorf("back up the log: %w", err)
+		return BackupInfo{}, fmt.Errorf("back up the log: %w", err)
 	}
 	return info, nil
 }
@@ -193,7 +193,7 @@ func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	info := c.info(o)
 	manifest, err := json.Marshal(info)
 	if err != nil {
-		return info, err
+		return BackupInfo{}, err
 	}
 	paced := bufio.NewWriterSize(&pacedWriter{w, o.Pace}, backupPieceBytes)
 	t := &tarWriter{to: tar.NewWriter(paced), at: info.TakenAt}
@@ -329,18 +329,12 @@ func eachRecord(visit func(uint64, []byte) error) func(place, frame) error {
 
 // readFirst is read of the bytes that a segment is known to have.
 func (s *scanner) readFirst(here segment) (data []byte, err error) {
-	if cap(s.buffer) < int(here.bytes) {
-		s.buffer = make([]byte, here.bytes+here.bytes/8)
-	}
-	data = s.buffer[:here.bytes]
-	if here.bytes == 0 {
-		return data, nil
-	}
 	f, err := os.Open(here.path)
 	if err != nil {
 		return nil, fmt.Errorf("copy segment: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	data = s.room(int(here.bytes))
 	n, err := io.ReadFull(f, data)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

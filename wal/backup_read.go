@@ -215,12 +215,9 @@ func (r *backupReader) snapshot(file numbered, size int64) error {
 }
 
 func (r *backupReader) segment(file numbered, size int64) error {
-	if cap(r.scan.buffer) < int(size) {
-		r.scan.buffer = make([]byte, size+size/8)
-	}
-	data := r.scan.buffer[:size]
+	data := r.scan.room(int(size))
 	if _, err := io.ReadFull(r.tar, data); err != nil {
-		return noEnd(err)
+		return err
 	}
 	here := numbered{file.number, r.path(file.path)}
 	if err := r.scan.begin(here); err != nil {
@@ -234,14 +231,6 @@ func (r *backupReader) segment(file numbered, size int64) error {
 		_, err := out.Write(data)
 		return err
 	})
-}
-
-// noEnd makes an early end an error of its own.
-func noEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // compare holds what was read against the mark and the manifest.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // segment is one file of the log as the scan found it.
@@ -237,12 +238,15 @@ func (s *scanner) read(path string) (data []byte, err error) {
 		return nil, s.damage(path, segmentFileBytesMax, wrong(0,
 			fmt.Sprintf("a segment of at most %d bytes", segmentFileBytesMax), fmt.Sprintf("%d", info.Size())))
 	}
-	size := int(info.Size())
-	if cap(s.buffer) < size {
-		s.buffer = make([]byte, size+size/8) // the next segment differs by a batch
-	}
-	if _, err := io.ReadFull(f, s.buffer[:size]); err != nil {
+	data = s.room(int(info.Size()))
+	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", path, err)
 	}
-	return s.buffer[:size], nil
+	return data, nil
+}
+
+// room is a buffer of so many bytes that the next call overwrites.
+func (s *scanner) room(size int) []byte {
+	s.buffer = slices.Grow(s.buffer[:0], size)
+	return s.buffer[:size]
 }

@@ -1,0 +1,280 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestBackup_CopiesNoMoreThanItNeeds wants the newest whole snapshot, and of the segments those that hold what follows it.
+func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
+	at := func(frame, sequence uint64, bytes int64) segment {
+		return segment{start: position{frame: frame, sequence: sequence}, bytes: bytes}
+	}
+	full := []segment{at(1, 1, 9), at(4, 11, 9), at(7, 21, 9)}
+	grown := append(slices.Clone(full), at(9, 31, 0))
+	for _, c := range []struct {
+		name      string
+		segments  []segment
+		snapshots []snapshot
+		base      uint64
+		first     uint64
+	}{
+		{"no snapshot", full, nil, 0, 1},
+		{"the last of a segment's records is not in it", full, []snapshot{{sequence: 9}}, 9, 1},
+		{"the whole first segment is in it", full, []snapshot{{sequence: 10}}, 10, 11},
+		{"and the first record of the next one", full, []snapshot{{sequence: 11}}, 11, 11},
+		{"everything is in it", full, []snapshot{{sequence: 30}}, 30, 21},
+		{"the newest one counts", full, []snapshot{{sequence: 10}, {sequence: 20}}, 20, 21},
+		{"the newest one is damaged", full, []snapshot{{sequence: 10}, {sequence: 20, damage: &DamageError{}}}, 10, 11},
+		{"the last segment is empty", grown, []snapshot{{sequence: 30}}, 30, 21},
+		{"there is only one segment", full[:1], []snapshot{{sequence: 30}}, 30, 1},
+	} {
+		found := contentsOf(c.segments, c.snapshots, position{frame: 9, sequence: 31})
+		if first := found.segments[0].start.sequence; found.base() != c.base || first != c.first {
+			t.Errorf("%s: a snapshot at %d, records from %d; want %d, %d", c.name, found.base(), first, c.base, c.first)
+		}
+	}
+}
+
+// snapshotAt is the snapshot of another log with so many records.
+func snapshotAt(t *testing.T, sequence uint64) *snapshot {
+	t.Helper()
+	l := mustOpen(t, filepath.Join(scratch(t), "other"), testOptions())
+	_, err := l.Append(batchFrom(1, int(sequence)))
+	must(t, err)
+	mustSnapshot(t, l, sequence)
+	mustClose(t, l)
+	return &l.snapshots[len(l.snapshots)-1]
+}
+
+// TestBackup_SnapshotAndRecordsMeet refuses a copy between whose snapshot and records something is missing, whatever its mark and what it
+// says of itself.
+func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	c := contentsOf(l.segments, l.snapshots, l.next)
+	first, last := c.segments[0].start.sequence, l.Last()
+	for base, meets := range map[uint64]bool{0: false, first - 2: false, first - 1: true, first: true, last: true, last + 1: false} {
+		if c.snapshot = nil; base > 0 {
+			c.snapshot = snapshotAt(t, base)
+		}
+		var stream bytes.Buffer
+		_, err := c.copyTo(&stream, &BackupOptions{Clock: testClock})
+		must(t, err)
+		_, err = PackBackup(&stream, io.Discard, BackupVisitor{})
+		var refused *BackupError
+		if errors.As(err, &refused) == meets || !meets && (refused.Offset != 0 || !strings.HasPrefix(refused.Expected, "records from ")) {
+			t.Errorf("a snapshot at %d, records from %d to %d: %v", base, first, last, err)
+		}
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_FilesThatChange refuses to copy files that are no longer those of the log that is open.
+func TestBackup_FilesThatChange(t *testing.T) {
+	grown := func() *Log { return grownLog(t, filepath.Join(scratch(t), "log")) }
+	for name, change := range map[string]struct {
+		do   func(l *Log) error
+		want string
+	}{
+		"an older snapshot": {func(l *Log) error {
+			older, err := os.ReadFile(l.snapshots[0].path)
+			return errors.Join(err, os.WriteFile(l.snapshots[1].path, older, 0o600))
+		}, "at offset 8, sequence 175: expected sequence 175, as the name says, found 115"},
+		"no snapshot": {func(l *Log) error { return os.Remove(l.snapshots[1].path) }, "copy snapshot: open "},
+		"no segment":  {func(l *Log) error { return os.Remove(l.segments[len(l.segments)-1].path) }, "copy segment: open "},
+		"half a segment": {func(l *Log) error {
+			return os.Truncate(l.segments[len(l.segments)-1].path, 7)
+		}, "at offset 7, sequence 178: expected a segment of 102 bytes, found the end after 7"},
+		"a directory": {func(l *Log) error {
+			path := l.segments[len(l.segments)-1].path
+			return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
+		}, "copy segment "},
+	} {
+		l := grown()
+		must(t, change.do(l))
+		info, err := l.Backup(io.Discard, BackupOptions{Clock: testClock})
+		if err == nil || !strings.Contains(err.Error(), change.want) || info != (BackupInfo{}) {
+			t.Errorf("%s: %v, want %q", name, err, change.want)
+		}
+		mustClose(t, l)
+	}
+	l := grown()
+	c := contentsOf(l.segments, l.snapshots, l.next)
+	c.end.sequence, c.end.frame = c.end.sequence+1, c.end.frame+1
+	_, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock})
+	var damage *DamageError
+	if !errors.As(err, &damage) || damage.Offset != c.segments[len(c.segments)-1].bytes || damage.Expected != "records up to 181" ||
+		damage.Found != "the end at record 180" || damage.Hint != hintAcked {
+		t.Errorf("a segment that ends early: %v", err)
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_NeedsADate refuses a clock whose time has no written form.
+func TestBackup_NeedsADate(t *testing.T) {
+	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
+	late := func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
+	if info, err := l.Backup(io.Discard, BackupOptions{Clock: late}); err == nil || info != (BackupInfo{}) {
+		t.Errorf("%+v, %v", info, err)
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_Pieces wants each piece announced, none larger than it may be, and nothing lost between them.
+func TestBackup_Pieces(t *testing.T) {
+	for _, size := range []int{0, 1, backupPieceBytes, backupPieceBytes + 1, 2*backupPieceBytes + 1} {
+		var out bytes.Buffer
+		var told []int
+		w := &pacedWriter{&out, func(n int) error { told = append(told, n); return nil }}
+		n, err := w.Write(make([]byte, size))
+		sum := 0
+		for _, piece := range told {
+			if sum += piece; piece < 1 || piece > backupPieceBytes {
+				t.Errorf("%d bytes: a piece of %d", size, piece)
+			}
+		}
+		if err != nil || n != size || out.Len() != size || sum != size {
+			t.Errorf("%d bytes: %d taken, %d written, %d announced: %v", size, n, out.Len(), sum, err)
+		}
+	}
+	w := &pacedWriter{to: &failsAt{left: 2}}
+	if n, err := w.Write(make([]byte, 3*backupPieceBytes)); n != backupPieceBytes || !errors.Is(err, errPlace) {
+		t.Errorf("the second piece fails: %d taken, %v", n, err)
+	}
+}
+
+// TestBackup_FileIsAStream holds the two ends of a backup file against what a reader and a writer promise.
+func TestBackup_FileIsAStream(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), (blockContentMax+blockContentMax/2)/16)
+	var file bytes.Buffer
+	w, err := NewBackupFile(&file)
+	must(t, err)
+	n, err := w.Write(content)
+	if err = errors.Join(err, w.Close()); err != nil || n != len(content) {
+		t.Errorf("%d of %d bytes taken: %v", n, len(content), err)
+	}
+	r, err := newArchiveReader(bytes.NewReader(file.Bytes()), "b")
+	must(t, err)
+	must(t, iotest.TestReader(r, content))
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("behind the end: %d bytes, %v", n, err)
+	}
+	if n, err := r.Read(nil); n != 0 || err != nil {
+		t.Errorf("nothing asked for: %d bytes, %v", n, err)
+	}
+	r.close()
+
+	w, err = NewBackupFile(&failsAt{left: 1})
+	must(t, err)
+	if n, err := w.Write(content); !errors.Is(err, errPlace) || n != blockContentMax {
+		t.Errorf("the first block fails: %d bytes taken, %v", n, err)
+	}
+	if n, err := w.Write(content); !errors.Is(err, errPlace) || n != 0 {
+		t.Errorf("after it: %d bytes taken, %v", n, err)
+	}
+	if err := w.Close(); !errors.Is(err, errPlace) {
+		t.Errorf("its end: %v", err)
+	}
+}
+
+// TestBackup_EmptyBlock refuses a block that has nothing in it, though all its sums are right.
+func TestBackup_EmptyBlock(t *testing.T) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithZeroFrames(true))
+	must(t, err)
+	frame := encoder.EncodeAll(nil, nil)
+	must(t, encoder.Close())
+	g := guard{kind: guardBlock, length: uint32(len(frame)), frame: checksum(frame)}
+	r, err := newArchiveReader(bytes.NewReader(append(g.encode(), frame...)), "b")
+	must(t, err)
+	var refused *BackupError
+	if err := r.fill(); !errors.As(err, &refused) || refused.Offset != guardBytes {
+		t.Errorf("%v", err)
+	}
+	r.close()
+}
+
+// TestRestore_SomebodyComesBetween wants a directory in which a file appeared before it was locked to be left alone.
+func TestRestore_SomebodyComesBetween(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	dir := filepath.Join(scratch(t), "r")
+	theirs := filepath.Join(dir, "theirs")
+	o := testOptions()
+	o.disk.syncDir = func(string) error { return os.WriteFile(theirs, nil, 0o600) } // which is between the look and the lock
+	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
+	if _, stays := os.Stat(theirs); !errors.Is(err, ErrNotEmpty) || stays != nil {
+		t.Errorf("%v; theirs: %v", err, stays)
+	}
+	held, err := lock(dir)
+	if err != nil {
+		t.Fatalf("it is still held: %v", err)
+	}
+	must(t, unlock(held))
+}
+
+// TestRestore_LeavesNothingOpen wants all files of a restored directory closed, and its bytes counted as they are written.
+func TestRestore_LeavesNothingOpen(t *testing.T) {
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, _ := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	dir := filepath.Join(scratch(t), "r")
+	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, testOptions(), BackupVisitor{})
+	must(t, err)
+	if open := openUnder(t, dir); len(open) > 0 {
+		t.Errorf("still open: %q", open)
+	}
+	held, err := lock(dir)
+	must(t, err)
+	if open := openUnder(t, dir); len(open) != 1 {
+		t.Errorf("control: one file is open, found %q", open)
+	}
+	must(t, unlock(held))
+	into := &restoring{dir: dir, disk: testOptions().disk}
+	must(t, into.file("counted", func(w io.Writer) error {
+		if n, err := w.Write(make([]byte, 7)); n != 7 {
+			t.Errorf("%d of 7 bytes written: %v", n, err)
+		}
+		return nil
+	}))
+}
+
+// openUnder are the files below dir that this process has open.
+func openUnder(t *testing.T, dir string) []string {
+	t.Helper()
+	const descriptors = "/proc/self/fd"
+	entries, err := os.ReadDir(descriptors)
+	if err != nil {
+		t.Skipf("the system lists no open files: %v", err)
+	}
+	var found []string
+	for _, e := range entries {
+		path, err := os.Readlink(filepath.Join(descriptors, e.Name()))
+		if err == nil && strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// TestRestore_CheckSaysWhatIsInTheWay names what is no directory.
+func TestRestore_CheckSaysWhatIsInTheWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	if err := CheckRestore(file); err == nil || !strings.Contains(err.Error(), "look at the directory: ") || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v", err)
+	}
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+		must(t, CheckRestore(dir))
+	}
+}
