@@ -304,6 +304,8 @@ func (n *adminNode) copy(ctx context.Context) (*nodeCopy, error) {
 			return nil, fail(exitUnavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.socket)
 		case ctx.Err() == nil && errors.Is(err, context.Canceled):
 			return nil, fail(exitUnavailable, "the node behind %s did not answer within %s", n.socket, backupSilence)
+		case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+			return nil, fail(exitBusy, "%w: it ended before it answered at %s; ask again", errNodeLeaves, n.socket)
 		}
 		return nil, n.unreached(err)
 	}

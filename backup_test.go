@@ -260,6 +260,47 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	}
 }
 
+// TestBackup_NodeEndsBeforeItAnswers: a node that ends lets go of who waits for its turn, with or without having read what they ask. Its
+// directory is copied then, too.
+func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
+	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
+	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	socket := filepath.Join(data, adminSocketName)
+	for _, c := range []struct {
+		reads int
+		args  []string
+		code  int
+		want  string
+	}{
+		{0, []string{"--admin-socket", socket}, exitBusy, "the node is stopping: it ended before it answered"},
+		{16, []string{"--admin-socket", socket}, exitBusy, "the node is stopping: it ended before it answered"},
+		{0, []string{"--data", data}, exitDone, "of a directory without a node"},
+	} {
+		listener, err := listenAdmin(t.Context(), socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			caller, err := listener.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			_, err = io.ReadFull(caller, make([]byte, c.reads))
+			ended <- errors.Join(err, listener.Close(), caller.Close())
+		}()
+		got := run(t, nil, nil, append([]string{"backup", "--to", to}, c.args...)...)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.want) {
+			t.Errorf("%v: code %d: %s%s", c.args, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
 // TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to end its copy.
 func TestBackup_OneAtATime(t *testing.T) {
 	m := managementOf(&stillNode{})

@@ -73,7 +73,7 @@ func (n *adminNode) unreached(err error) error {
 	return fail(exitUnavailable, "ask the node behind %s: %w", n.socket, err)
 }
 
-// errNodeLeaves says that the node is on its way down.
+// errNodeLeaves says that the node is on its way down, or was gone before it answered.
 var errNodeLeaves = errors.New("the node is stopping")
 
 // refusalOf is the error that a refusal says.
