@@ -42,7 +42,7 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 					leave(c)
 				}
 			} else if leave(c); rapid.Bool().Draw(t, "fill") {
-				w.fill(now)
+				w.fill(now, 0)
 			}
 			held, waiting := 0, 0
 			for _, place := range waits {

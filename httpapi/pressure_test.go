@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,44 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	for i, c := range s.held {
 		if c.seat.at != i || !c.seat.held {
 			t.Fatalf("seat %d is %+v", i, c.seat)
+		}
+	}
+}
+
+// TestO3_WhoMetAPauseIsServedLate: when half of the seats stand empty again, who has lost patience a moment ago is served and not refused;
+// while all are used, nobody of them is served.
+func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
+	const waits = "waits"
+	for name, one := range map[string]struct {
+		since time.Duration // since the seats were taken
+		want  [3]string
+	}{
+		"a pause is over":   {2 * seatSlow, [3]string{"served", "served", "refused"}},
+		"control: overload": {0, [3]string{waits, waits, "refused"}},
+	} {
+		now := fakeNow()
+		w := newWatch(nil, time.Second)
+		for range seatsMax {
+			w.seats.take(&slottedTCP{}, laneAnonymous, now.Add(-one.since))
+		}
+		patience := laneAnonymous.patience()
+		var places []*waiter
+		for _, age := range []time.Duration{patience + idleGrace, patience + idleGrace - 1, patience} { // the oldest came first
+			places = append(places, &waiter{conn: &slottedTCP{}, lane: laneAnonymous, since: now.Add(-age), turn: make(chan bool, 1)})
+			w.waiting.add(places[len(places)-1])
+		}
+		w.judgeSeats(now)
+		slices.Reverse(places)
+		for i, place := range places {
+			got := waits
+			select {
+			case seated := <-place.turn:
+				got = map[bool]string{true: "served", false: "refused"}[seated]
+			default:
+			}
+			if got != one.want[i] {
+				t.Errorf("%s: request %d %s, want %s", name, i, got, one.want[i])
+			}
 		}
 	}
 }

@@ -28,6 +28,8 @@ const (
 	shedEach = 64
 	// shedIdle is how many refusals a window takes in which half of the seats stand empty.
 	shedIdle = 64
+	// idleGrace is how long beyond its lane's patience a request is still served when half of the seats stand empty.
+	idleGrace = 100 * time.Millisecond
 	// asideLook is how often it is looked whether the overload is over, and for requests that have waited for asideMax, of which
 	// asideAtOnce are refused then.
 	asideLook   = 2 * time.Second
@@ -185,10 +187,12 @@ func (w *watch) seatNext(now time.Time) {
 	next.turn <- true
 }
 
-// fill gives seats to those who wait, as far as there are some that nobody uses.
-func (w *watch) fill(now time.Time) {
+// fill gives seats to those who wait, as far as there are some that nobody uses. Those who have waited beyond their patience for no more
+// than the grace count as well.
+func (w *watch) fill(now time.Time, grace time.Duration) {
 	w.filled = now
-	for next := w.waiting.youngest(now); next != nil; next = w.waiting.youngest(now) {
+	asOf := now.Add(-grace)
+	for next := w.waiting.youngest(asOf); next != nil; next = w.waiting.youngest(asOf) {
 		if !w.seats.take(next.conn, next.lane, now) {
 			w.waiting.add(next)
 			return
@@ -204,7 +208,7 @@ func (w *watch) count(now time.Time, late bool) {
 		w.opened, w.prompt, w.late, w.hot, w.calm = now, 0, 0, 0, 0
 	}
 	if w.seating.Load() && now.Sub(w.filled) >= fillEach {
-		w.fill(now)
+		w.fill(now, 0)
 	}
 	if lasted := now.Sub(w.opened); lasted >= watchWindow {
 		if w.seating.Load() {
@@ -239,14 +243,15 @@ func (w *watch) judge(over bool) {
 
 // judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
 func (w *watch) judgeSeats(now time.Time) {
-	most := 1 + (w.prompt+w.late)/shedEach
-	if w.seats.idle(now) {
-		most = shedIdle
+	most, least := 1+(w.prompt+w.late)/shedEach, lane.patience
+	if w.seats.idle(now) { // who met a short pause is served late, and not refused
+		w.fill(now, idleGrace)
+		most, least = shedIdle, func(l lane) time.Duration { return l.patience() + idleGrace }
 	}
 	if w.calm++; w.late > 0 || !w.waiting.empty() {
 		w.calm = 0
 	}
-	w.refuse(now, lane.patience, most)
+	w.refuse(now, least, most)
 	if w.calm >= calmWindows {
 		w.dismiss()
 	}
