@@ -10,6 +10,7 @@ import (
 
 // TestFaultsQ6_AccountsFollowTheContract is TestQ6_AccountsFollowTheContract over 100,000 sequences.
 func TestFaultsQ6_AccountsFollowTheContract(t *testing.T) {
+	t.Parallel()
 	const sequences = 100_000
 	c := &contractCheck{most: sequences / accountsInWorld}
 	for round := 0; c.worlds < c.most && !t.Failed(); round++ {

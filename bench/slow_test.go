@@ -157,7 +157,11 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("node", func(t *testing.T) {
-		slow, good, peak := besideSlow(t, planted(t, "", "", ""), f, slowSpan)
+		program := planted(t, "", "", "")
+		theft := watchStolen(t)
+		slow, good, peak := besideSlow(t, program, f, slowSpan)
+		theft.end()
+		figure(t, "%v", theft)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
