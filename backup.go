@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -292,7 +294,12 @@ func (n *adminNode) copy(ctx context.Context) (*nodeCopy, error) {
 	n.http.Timeout = 0
 	asking, cancel := context.WithCancel(ctx)
 	c := &nodeCopy{ctx: ctx, cancel: cancel, silent: time.AfterFunc(backupSilence, cancel)}
-	req, err := http.NewRequestWithContext(asking, http.MethodGet, "http://tasard"+backupPath, nil)
+	var reached, answered atomic.Bool
+	traced := httptrace.WithClientTrace(asking, &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { reached.Store(true) },
+		GotFirstResponseByte: func() { answered.Store(true) },
+	})
+	req, err := http.NewRequestWithContext(traced, http.MethodGet, "http://tasard"+backupPath, nil)
 	if err == nil {
 		c.res, err = n.http.Do(req) //nolint:bodyclose // nodeCopy.close does
 	}
@@ -304,7 +311,7 @@ func (n *adminNode) copy(ctx context.Context) (*nodeCopy, error) {
 			return nil, fail(exitUnavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.socket)
 		case ctx.Err() == nil && errors.Is(err, context.Canceled):
 			return nil, fail(exitUnavailable, "the node behind %s did not answer within %s", n.socket, backupSilence)
-		case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+		case ctx.Err() == nil && reached.Load() && !answered.Load():
 			return nil, fail(exitBusy, "%w: it ended before it answered at %s; ask again", errNodeLeaves, n.socket)
 		}
 		return nil, n.unreached(err)
