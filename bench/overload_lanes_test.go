@@ -1,0 +1,131 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	healthMax = 50 * time.Millisecond
+	// keyedShare of those with a key are served, if all of them together ask for no more than keyedPart of what the node can do.
+	keyedShare = 0.99
+	keyedPart  = 1. / 3
+	// twoKeyedShare is of eight seconds, the first moment among them.
+	twoKeyedShare = 0.8
+)
+
+// healthAsker asks whether the node lives.
+func healthAsker(t *testing.T, lines string) asker {
+	t.Helper()
+	found, err := newMix("node", nil, []question{{operation: "health", weight: 1, path: "/livez", lines: lines}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// share is how many of the requests that were to be sent were served.
+func (g *group) share() float64 { return float64(g.found.served) / float64(max(1, g.found.intended)) }
+
+// TestFaultsO2_WhoComesFirst: at three times capacity those who ask for the health of the node have it at once, callers with a key are
+// served before those without, and history and conversions come last.
+func TestFaultsO2_WhoComesFirst(t *testing.T) {
+	needLimits(t)
+	f := smallFixture(t, 500)
+	t.Run("node", func(t *testing.T) {
+		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
+		groups, promised := o.lanesInTurns(t)
+		for _, g := range groups[:2] {
+			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
+				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
+			}
+		}
+		keyed, anonymous, costly := groups[2], groups[3], groups[4]
+		kept := float64(keyed.found.served) / promised
+		told := fmt.Sprintf("served with a key %.3f of what is promised and %.3f of all, without %.3f, history and conversions %.3f", kept, keyed.share(),
+			anonymous.share(), costly.share())
+		figure(t, "%s", told)
+		if kept < keyedShare || anonymous.share() >= keyed.share() || costly.share() > anonymous.share()/2 {
+			t.Error(told)
+		}
+		for _, g := range groups[2:] {
+			checkRefusals(t, g)
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		o := startOverloaded(t, noAge(t), f, 0)
+		groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
+		if keyed, costly := groups[2], groups[4]; keyed.share() >= keyedShare && costly.share() < groups[3].share()/2 {
+			t.Errorf("without seats the order is the same: this test proves nothing")
+		}
+	})
+}
+
+// lanesInTurns is lanes and what the node can do before and after it, in turns, and how many requests with a key were to be served: all,
+// as far as they were no more than keyedPart of what the node could do around each turn. How fast the machine is changes by half within a
+// minute.
+func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, promised float64) {
+	t.Helper()
+	capacity := capacityOf(o.base(t))
+	for range overloadTurns {
+		found, before := o.lanes(t, capacity, overloadSpan), capacity
+		<-time.NewTimer(5 * time.Second).C
+		capacity = capacityOf(o.base(t))
+		part := keyedPart * (before + capacity) / 2 * (overloadSpan - overloadOnset).Seconds()
+		promised += min(part, float64(found[2].found.intended))
+		if groups == nil {
+			groups = found
+			continue
+		}
+		for i, g := range groups {
+			g.found.add(&found[i].found)
+		}
+	}
+	return groups, promised
+}
+
+// lanes puts three times what the node can do on it, of every kind.
+func (o *overloaded) lanes(t *testing.T, capacity float64, span time.Duration) []*group {
+	t.Helper()
+	costly := slices.Concat(mixes("popular")[mixHistory], mixes("popular")[mixConvert])
+	asker, err := newMix("node", nil, costly, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := []*group{
+		{name: "health, new connections", asker: healthAsker(t, "Connection: close\r\n"), connections: 20, rate: 20, fresh: true, from: overloadOnset, net: 3, perAddress: 20},
+		{name: "health", asker: healthAsker(t, ""), connections: 10, rate: 20, from: overloadOnset, net: 4, perAddress: 10},
+		{name: "with a key", asker: asking(t, mixBest, o.fixture.keys), connections: 512, rate: 0.3 * capacity, from: overloadOnset, net: 5, perAddress: 16},
+		{name: "without", asker: asking(t, mixBest, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
+		{name: "history and convert", asker: asker, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
+	}
+	theft := watchStolen(t)
+	runCrowd(t, o.target.address, span, loadPatience+25*time.Second, groups...)
+	theft.end()
+	figure(t, "%v", theft)
+	for _, g := range groups {
+		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.found.latency.Max()).Round(time.Microsecond), &g.found)
+	}
+	return groups
+}
+
+// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is; more processors than that are not to be had here.
+func TestFaultsO2_TwoProcessors(t *testing.T) {
+	needLimits(t)
+	c := newCage(t, 0)
+	o := startCaged(t, c, c.inside(planted(t, "", "", ""), "GOMAXPROCS=2"), -1, smallFixture(t, 500))
+	groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
+	keyed, anonymous, costly := groups[2], groups[3], groups[4]
+	if keyed.share() < twoKeyedShare || anonymous.share() > keyed.share()/2 || costly.share() > anonymous.share()/2 {
+		t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.share(), anonymous.share(), costly.share())
+	}
+	for _, g := range groups[:2] {
+		if g.found.served != g.found.intended {
+			t.Errorf("%s: %s", g.name, &g.found)
+		}
+	}
+}
