@@ -146,7 +146,7 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 		l.warmup, l.measure = 0, time.Second
 		found := mustDrive(t, l)
 		if found.answers != rate || found.lost != 0 {
-			t.Errorf("open: %d answers, %d lost; want %d and none", found.answers, found.lost, rate)
+			return fmt.Errorf("open: %d answers, %d lost; want %d and none", found.answers, found.lost, rate)
 		}
 		var slow []int64
 		for i, beyond := range []time.Duration{10, 50, 100, 150} {
