@@ -38,14 +38,13 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
-		groups, promised := o.lanesInTurns(t)
+		groups, kept := o.lanesInTurns(t)
 		for _, g := range groups[:2] {
 			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
 				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
 			}
 		}
 		keyed, anonymous, costly := groups[2], groups[3], groups[4]
-		kept := float64(keyed.found.served) / promised
 		told := fmt.Sprintf("served with a key %.3f of what is promised and %.3f of all, without %.3f, history and conversions %.3f", kept, keyed.share(),
 			anonymous.share(), costly.share())
 		figure(t, "%s", told)
@@ -65,18 +64,19 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	})
 }
 
-// lanesInTurns is lanes and what the node can do before and after it, in turns, and how many requests with a key were to be served: all,
-// as far as they were no more than keyedPart of what the node could do around each turn. How fast the machine is changes by half within a
-// minute.
-func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, promised float64) {
+// lanesInTurns is lanes and what the node can do before and after it, in turns, and the share that was kept of what is promised to those
+// with a key: that all their requests are served, as far as they are no more than keyedPart of what the node could do around that turn. How
+// fast the machine is changes by half within a minute.
+func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, kept float64) {
 	t.Helper()
-	capacity := capacityOf(o.base(t))
+	capacity, promised, served := capacityOf(o.base(t)), 0., 0.
 	for range overloadTurns {
 		found, before := o.lanes(t, capacity, overloadSpan), capacity
 		<-time.NewTimer(5 * time.Second).C
 		capacity = capacityOf(o.base(t))
-		part := keyedPart * (before + capacity) / 2 * (overloadSpan - overloadOnset).Seconds()
-		promised += min(part, float64(found[2].found.intended))
+		keyed := &found[2].found
+		most := min(float64(keyed.intended), keyedPart*(before+capacity)/2*(overloadSpan-overloadOnset).Seconds())
+		promised, served = promised+most, served+min(most, float64(keyed.served))
 		if groups == nil {
 			groups = found
 			continue
@@ -85,7 +85,7 @@ func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, promised float
 			g.found.add(&found[i].found)
 		}
 	}
-	return groups, promised
+	return groups, served / promised
 }
 
 // lanes puts three times what the node can do on it, of every kind.
