@@ -1,5 +1,5 @@
 # Everything that a developer or the build service calls. `make help` lists it.
-# Needed: Go, gcc (the race detector links against it), make, git, bash; valgrind for bench-check.
+# make test needs Go only; make check also gcc (for the race detector) and Node.js; the rest installs what it needs from Debian.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,6 +12,8 @@ BASE      ?= HEAD
 BENCH     ?= .
 BENCHFLAGS ?=
 FAULTS    ?=
+WORLDS    ?=
+RUNS      ?= 10
 PKG       ?=
 PAGES     ?=
 VERSION   ?=
@@ -49,7 +51,14 @@ build: ## build ./tasard
 	$(GO) build -trimpath -o tasard .
 
 .PHONY: test
-test: lint race whole ## all that a change must pass: lint (vet is part of it), every test with -race, whole sweeps
+test: ## every test that a change must pass: needs nothing but Go; packages that did not change are not run again
+	$(GO) test ./...
+
+.PHONY: check
+check: test lint race sweeps contract release-test licences ## test, and: lint, race detector, whole sweeps, the contract, the release program
+
+.PHONY: verify
+verify: test-faults fuzz bench-check pages-test worlds mutants-all ## what takes hours: faults, fuzzing, costs, a browser, unusual machines, planted mutants
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint with .golangci.yml
@@ -61,15 +70,18 @@ vet: ## go vet, with and without the fault tests
 	$(GO) vet -tags faults ./...
 
 .PHONY: race
-race: ## every test, race detector on, in random order
+race: ## every test with the race detector, in random order
 	@command -v gcc >/dev/null || { echo "go test -race needs a C compiler: apt-get install gcc" >&2; exit 1; }
-	$(GO) test -race -shuffle=on -timeout 5m ./...
+	$(GO) test -race -shuffle=on -timeout 15m ./...
 
-# The race detector makes sweeps ten times slower, so under it they take samples.
-.PHONY: whole
-whole: ## the tests that do less under the race detector, whole: each byte, each bit, a million conversions
-	$(GO) test ./.ci/whole
-	$(GO) run ./.ci/whole .
+# Tests that read SWEEP take samples without it. The others are not run again: go test keeps their result.
+.PHONY: sweeps
+sweeps: ## every test with whole sweeps in place of samples: each byte, each bit, a million conversions
+	SWEEP=whole $(GO) test -timeout 15m ./...
+
+.PHONY: worlds
+worlds: ## make test where machines differ: busy, no terminal, not root, other clocks; WORLDS="busy nohup" picks, RUNS=10
+	@.ci/worlds -n $(RUNS) $(WORLDS)
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (60s)
@@ -106,6 +118,10 @@ vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VU
 .PHONY: mutants
 mutants: ## small faults planted in PKG (wal, quota, auth, decimal, time) that no test finds; 10 minutes, the next call goes on
 	$(GO) run ./.ci/mutants $(PKG)
+
+.PHONY: mutants-all
+mutants-all: ## make mutants for every group
+	for group in wal backup quota auth decimal time; do $(GO) run ./.ci/mutants $$group; done
 
 .PHONY: contract
 contract: build ## the OpenAPI document and the collection of a demo, read by other people's programs; wants Node.js
