@@ -23,9 +23,6 @@ RELEASE_GO := go1.26.8
 export VULNDB VULNDB_DATE
 # No target changes go.mod: a module that is missing there is an error, not a download.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -mod=readonly)
-# Which requests bench-instructions counts: all of them, unless named.
-export REQUESTS
-
 # The developers' tools are pinned in a module file of their own: in go.mod they
 # would reach everybody who imports this module.
 TOOLS_MOD := .ci/tools.mod
@@ -143,16 +140,20 @@ bench: build ## the node under load beside its yardsticks, a report in bench-rep
 	.tools/bench -tasard ./tasard -out bench-report $(BENCHFLAGS)
 
 .PHONY: bench-check
-bench-check: ## instructions and allocations of a request against what is accepted (.ci/baseline.txt; valgrind)
-	.ci/bench-check check
+bench-check: build ## what a request costs, against what is accepted: system calls, bytes, allocations, CPU time beside the bare server; instructions
+	@.ci/debian costs
+	$(GO) run ./bench costs check
+	INSTRUCTIONS=check $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-accept
-bench-accept: ## accept what a request costs now; say in the commit why
-	.ci/bench-check accept
+bench-accept: build ## accept what a request costs now (.ci/costs.json, .ci/instructions.json); say in the commit why
+	@.ci/debian costs
+	$(GO) run ./bench costs accept
+	INSTRUCTIONS=accept $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-instructions
-bench-instructions: ## instructions of a request beside the bare server's; REQUESTS="best key" picks
-	.ci/bench-check show
+bench-instructions: ## instructions of a request beside the bare server's
+	INSTRUCTIONS=show $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-go
 bench-go: ## Go benchmarks of every package, COUNT (6) times each; BENCH=regexp picks

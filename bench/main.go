@@ -36,6 +36,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			return runBare(ctx, args[1:], out)
 		case "postgres":
 			return runPostgres(ctx, args[1:], out)
+		case "costs":
+			return runCosts(ctx, args[1:], out, progress)
 		}
 	}
 	s, err := readSettings(args, progress)

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// costMixes are the requests whose costs are checked: what is asked most, a large answer, and one that is never kept.
+func costMixes() []string { return []string{mixBest, mixFull, mixConvert} }
+
+const (
+	costRounds      = 11
+	costConnections = 8 // fewer than let a busy machine shed load
+	costTries       = 5
+	costMeasure     = 300 * time.Millisecond
+	// traceMeasure is how long requests are traced: some thousands, at least.
+	traceMeasure = 2 * time.Second
+	traceAnswers = 1000
+	// acceptTraces is how many traces are made before costs are accepted: the overload watch is on in some and off in others.
+	acceptTraces = 4
+)
+
+// waitCalls are system calls by which threads wait, wake each other and make room for the collector: how many there are depends on the
+// machine and on what else it does.
+func waitCalls() []string {
+	return []string{
+		"futex", "epoll_pwait", "epoll_wait", "nanosleep", "clock_nanosleep", "sched_yield", "tgkill", "rt_sigreturn", "getpid", "madvise", "munmap", "mmap",
+		"restart_syscall", "rt_sigprocmask", "sigaltstack", "clone", "clone3", "gettid", "timer_settime", "timer_delete", "timer_create", "eventfd2",
+	}
+}
+
+// runCosts is the subcommand: bench costs check|accept|show. It holds what a request costs against what is accepted.
+func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	tasard := flags.String("tasard", "./tasard", "`path` of the node's program")
+	file := flags.String("accepted", ".ci/costs.json", "`file` of accepted costs")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	order := flags.Arg(0)
+	if flags.NArg() != 1 || !slices.Contains([]string{"check", "accept", "show"}, order) {
+		return fmt.Errorf("bench costs: want check, accept or show, found %q", flags.Args())
+	}
+	accepted, err := readCosts(*file)
+	if err != nil && !(order == "accept" && errors.Is(err, os.ErrNotExist)) {
+		return err
+	}
+	traces := 1
+	if order == "accept" {
+		traces = acceptTraces
+	}
+	found, err := measureCosts(ctx, *tasard, progress, costMixes(), traces)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, accepted.table(found)); err != nil {
+		return err
+	}
+	switch order {
+	case "accept":
+		return found.write(*file)
+	case "check":
+		if problems := accepted.problems(found); len(problems) > 0 {
+			return fmt.Errorf("requests cost more than %s accepts:\n  %s\nmend it, or accept it with make bench-accept and say in the commit why", *file, strings.Join(problems, "\n  "))
+		}
+	}
+	return nil
+}
+
+// measureCosts measures what requests of each mix cost the program; of several traces the dearest counts.
+func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (found costList, err error) {
+	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128, Seed: 1}
+	l, err := openLab(options, tasard, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	tracing := canTrace(ctx)
+	if tracing != nil {
+		fmt.Fprintf(progress, "system calls are not counted here: %v\n", tracing)
+	}
+	found = costList{}
+	for _, mix := range mixes {
+		fmt.Fprintf(progress, "%s: CPU time beside the bare server, allocations, bytes\n", mix)
+		one, err := l.costOf(ctx, mix)
+		if err != nil {
+			return nil, err
+		}
+		found[mix] = one
+	}
+	if tracing != nil {
+		return found, nil
+	}
+	if err := l.stopFrom(0); err != nil { // the traced node wants the data
+		return nil, err
+	}
+	return found, l.countCalls(ctx, found, traces, progress)
+}
+
+// countCalls counts the system calls of requests.
+func (l *lab) countCalls(ctx context.Context, found costList, traces int, progress io.Writer) error {
+	idle, err := l.trace(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, mix := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(progress, "%s: system calls\n", mix)
+		one := found[mix]
+		one.Calls = map[string]float64{}
+		for range traces {
+			var traced *traced
+			err := patiently(func() (err error) {
+				traced, err = l.trace(ctx, mix)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			calls, failed := traced.each(idle)
+			for name, count := range calls {
+				one.Calls[name] = max(one.Calls[name], count)
+			}
+			one.Failed = max(one.Failed, failed)
+		}
+		found[mix] = one
+	}
+	return nil
+}
+
+// costOf measures everything but system calls.
+func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
+	var pairs []pair
+	err := patiently(func() (err error) {
+		pairs, err = l.besideBare(ctx, mix)
+		return err
+	})
+	if err != nil {
+		return cost{}, err
+	}
+	scrape, err := l.scrape(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	var cpu, allocations, sizes []float64
+	for i := range pairs {
+		node, bare := &pairs[i].a, &pairs[i].b
+		cpu = append(cpu, cpuEach(node)/cpuEach(bare))
+		allocations = append(allocations, max(0, float64(node.mallocs)-scrape)/float64(node.answers))
+		sizes = append(sizes, float64(node.bytes)/float64(node.answers))
+	}
+	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
+}
+
+// patiently tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
+func patiently(try func() error) (err error) {
+	for range costTries {
+		if err = try(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// callCount is how often a system call was made, and how often it failed.
+type callCount struct{ made, failed int }
+
+// traced are the system calls of a whole run, and how many requests it answered.
+type traced struct {
+	calls    map[string]callCount
+	requests uint64
+}
+
+// each are the calls of one request: those of the run without the ones of a run that answered nothing.
+func (t *traced) each(idle *traced) (calls map[string]float64, failed float64) {
+	calls = map[string]float64{}
+	for name, count := range t.calls {
+		if slices.Contains(waitCalls(), name) {
+			continue
+		}
+		done := count.made - count.failed - idle.calls[name].made + idle.calls[name].failed
+		if each := float64(done) / float64(t.requests); each >= callsRiseMax/2 {
+			calls[name] = hundredths(each)
+		}
+		failed += float64(count.failed-idle.calls[name].failed) / float64(t.requests)
+	}
+	return calls, max(0, hundredths(failed))
+}
+
+// trace runs the node from start to end below strace, and asks it a mix meanwhile; "" is nothing.
+func (l *lab) trace(ctx context.Context, mix string) (*traced, error) {
+	file := filepath.Join(l.dir, "calls.txt")
+	strace := program{path: "strace", args: []string{"-f", "-qq", "-c", "-o", file, l.tasard}}
+	node := newNode(l.tasard, l.fixture)
+	node.program = strace
+	target, err := node.start(ctx, serverCore)
+	if err != nil {
+		return nil, err
+	}
+	result := &traced{}
+	if mix != "" {
+		result.requests, err = l.askTraced(ctx, target, mix)
+	}
+	if err := errors.Join(err, endTraced(node)); err != nil {
+		return nil, fmt.Errorf("trace %q: %w", mix, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	result.calls, err = parseCalls(text)
+	return result, err
+}
+
+// askTraced asks a node below strace, and tells how often.
+func (l *lab) askTraced(ctx context.Context, target *target, mix string) (uint64, error) {
+	target.processes, target.mallocs = nil, nil // CPU time would be that of strace, and asking for allocations is a request
+	asker, err := newMix(benchHost, l.fixture.keys, mixes(benchInstitution)[mix], l.options.Seed)
+	if err != nil {
+		return 0, err
+	}
+	s, err := l.sample(ctx, target, &load{
+		address: target.address, asker: asker, seed: l.options.Seed, connections: l.options.Connections, measure: traceMeasure,
+	})
+	if err == nil && s.answers < traceAnswers {
+		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
+	}
+	return s.answers, err
+}
+
+// endTraced ends a node below strace, which takes no signal itself: it ends with the node and writes what it counted.
+func endTraced(node *nodeContender) error {
+	group := node.process.pid()
+	if err := syscall.Kill(-group, syscall.SIGTERM); err != nil {
+		return err
+	}
+	defer node.kill()
+	select {
+	case <-node.process.done:
+		return node.process.ended
+	case <-time.NewTimer(stopMax).C:
+		return fmt.Errorf("the traced node did not end within %v", stopMax)
+	}
+}
+
+// parseCalls reads the table of strace -c: share of time, seconds, time of a call, calls, errors if there were any, and the name.
+func parseCalls(text []byte) (map[string]callCount, error) {
+	calls := map[string]callCount{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		columns := strings.Fields(lines.Text())
+		if len(columns) < 5 || columns[len(columns)-1] == "total" {
+			continue
+		}
+		var count callCount
+		var err error
+		if count.made, err = strconv.Atoi(columns[3]); err != nil {
+			continue // the heading, or a line below it
+		}
+		if len(columns) > 5 {
+			if count.failed, err = strconv.Atoi(columns[4]); err != nil {
+				return nil, fmt.Errorf("strace says %q: %w", lines.Text(), err)
+			}
+		}
+		calls[columns[len(columns)-1]] = count
+	}
+	if calls["read"].made == 0 {
+		return nil, fmt.Errorf("strace counted no read in\n%s", text)
+	}
+	return calls, nil
+}
+
+// canTrace tells why no system call can be counted here.
+func canTrace(ctx context.Context) error {
+	if output, err := exec.CommandContext(ctx, "strace", "-f", "-c", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
+		return fmt.Errorf("strace: %w %s", err, bytes.TrimSpace(output))
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	// instructionsFile holds the accepted counts, from this folder.
+	instructionsFile = "../.ci/instructions.json"
+	// instructionsRiseMax is how much more instructions a request may take than is accepted, in thousandths. Counts repeat within 5.
+	instructionsRiseMax = 30
+	// Two processes answer so many requests: the difference has no start in it.
+	countedShort, countedLong = 500, 10_500
+)
+
+// instructionList is what each request takes, and what that depends on besides the program.
+type instructionList struct {
+	Go       string         `json:"go"`      // another release makes other instructions
+	Counter  string         `json:"counter"` // valgrind, and the features of the processor that it shows to programs
+	Requests map[string]int `json:"requests"`
+}
+
+// TestInstructions counts the instructions of the hot path: INSTRUCTIONS=check holds them against what is accepted, accept writes that
+// file, show shows them beside the bare server's. It is an extra: where the machine can't count, one line says so.
+func TestInstructions(t *testing.T) {
+	order := os.Getenv("INSTRUCTIONS")
+	if order == "" {
+		t.Skip("only for make bench-check, bench-accept and bench-instructions")
+	}
+	if err := canCount(t); err != nil {
+		printf(t, "instructions are not counted here: %v\n", err)
+		return
+	}
+	names := slices.Sorted(maps.Keys(hotRequests("")))
+	switch order {
+	case "check":
+		checkInstructions(t, countNode(t, names))
+	case "accept":
+		text, err := json.MarshalIndent(countNode(t, names), "", "  ")
+		if err := errors.Join(err, os.WriteFile(instructionsFile, append(text, '\n'), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	case "show":
+		var runs []countedRun
+		for _, name := range names {
+			runs = append(runs, countedRun{name: name, side: "node"}, countedRun{name: name, side: "bare"})
+		}
+		counts := countAll(t, runs)
+		printf(t, "%-14s %8s %8s %6s\n", "request", "node", "bare", "ratio")
+		for i, name := range names {
+			node, bare := counts[2*i], counts[2*i+1]
+			printf(t, "%-14s %8d %8d %3d.%02d\n", name, node, bare, node/bare, node*100/bare%100)
+		}
+	default:
+		t.Fatalf("INSTRUCTIONS is %q, want check, accept or show", order)
+	}
+}
+
+func checkInstructions(t *testing.T, found *instructionList) {
+	t.Helper()
+	text, err := os.ReadFile(instructionsFile)
+	accepted := &instructionList{}
+	if err := errors.Join(err, json.Unmarshal(text, accepted)); err != nil {
+		t.Fatal(err)
+	}
+	if accepted.Go != found.Go || accepted.Counter != found.Counter {
+		printf(t, "instructions are not compared: accepted with %s, %s; here are %s, %s\n", accepted.Go, accepted.Counter, found.Go, found.Counter)
+		return
+	}
+	printf(t, "%-14s %12s %12s\n", "request", "accepted", "instructions")
+	for _, name := range slices.Sorted(maps.Keys(found.Requests)) {
+		was, is := accepted.Requests[name], found.Requests[name]
+		printf(t, "%-14s %12d %12d\n", name, was, is)
+		if rises(was, is) {
+			t.Errorf("%s: %d instructions, %d are accepted; mend it, or make bench-accept and say in the commit why", name, is, was)
+		}
+	}
+}
+
+// rises tells whether a count is more than may be accepted. Nothing is accepted of a new request.
+func rises(was, is int) bool { return (is-was)*1000 > instructionsRiseMax*was }
+
+// TestInstructions_Control: four per cent more work in the handler is found, two are not.
+func TestInstructions_Control(t *testing.T) {
+	if os.Getenv("INSTRUCTIONS") != "check" || canCount(t) != nil {
+		t.Skip("only for make bench-check, where instructions can be counted")
+	}
+	const rounds = 1000
+	plain := countAll(t, []countedRun{{"best", "node", 0}, {"best", "node", rounds}})
+	percent := func(n int) int { return plain[0] * n / 100 * rounds / (plain[1] - plain[0]) }
+	planted := countAll(t, []countedRun{{"best", "node", percent(2)}, {"best", "node", percent(4)}})
+	if rises(plain[0], planted[0]) || !rises(plain[0], planted[1]) {
+		t.Errorf("%d instructions; with two and four per cent more %d", plain[0], planted)
+	}
+}
+
+// printf writes a line where the caller of make sees it.
+func printf(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if _, err := fmt.Fprintf(os.Stdout, format, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countNode(t *testing.T, names []string) *instructionList {
+	t.Helper()
+	var runs []countedRun
+	for _, name := range names {
+		runs = append(runs, countedRun{name: name, side: "node"})
+	}
+	version, err := exec.CommandContext(t.Context(), "valgrind", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := &instructionList{Go: runtime.Version(), Counter: strings.TrimSpace(string(version)), Requests: map[string]int{}}
+	processor, _ := os.ReadFile("/proc/cpuinfo") // without it there are no features
+	for _, feature := range []string{"aes", "avx2", "bmi2", "erms", "fma", "popcnt", "sse4_2"} {
+		if slices.Contains(strings.Fields(string(processor)), feature) {
+			found.Counter += " " + feature
+		}
+	}
+	for i, count := range countAll(t, runs) {
+		found.Requests[names[i]] = count
+	}
+	return found
+}
+
+// countedRun is what a process answers. waste is what is planted in its handler.
+type countedRun struct {
+	name, side string
+	waste      int
+}
+
+// countAll counts the instructions of one request of each run, two at a time: a count does not depend on what else runs.
+func countAll(t *testing.T, runs []countedRun) []int {
+	t.Helper()
+	each := make([]int, len(runs))
+	var waiting sync.WaitGroup
+	places := make(chan bool, runtime.NumCPU())
+	for i, run := range runs {
+		waiting.Go(func() {
+			places <- true
+			defer func() { <-places }()
+			short, err := countProcess(t, run, countedShort)
+			long, err2 := countProcess(t, run, countedLong)
+			if err := errors.Join(err, err2); err != nil {
+				t.Error(err)
+			}
+			each[i] = (long - short) / (countedLong - countedShort)
+		})
+	}
+	waiting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return each
+}
+
+// canCount tells why valgrind counts nothing here: it is not installed, or does not know the processor.
+func canCount(t *testing.T) error {
+	t.Helper()
+	_, err := countProcess(t, countedRun{name: "best", side: "node"}, 1)
+	return err
+}
+
+var instructionsRead = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
+
+// countProcess counts the instructions of a process that answers so many requests.
+func countProcess(t *testing.T, run countedRun, requests int) (int, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
+		os.Args[0], "-test.run=^TestCounted$")
+	order := fmt.Sprintf("COUNTED=%s/%s/%d/%d", run.name, run.side, requests, run.waste)
+	command.Env = append(os.Environ(), order, "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w: %.300s", order, err, out)
+	}
+	found := instructionsRead.FindSubmatch(out)
+	if found == nil {
+		return 0, fmt.Errorf("%s: valgrind says %.300s", order, out)
+	}
+	return strconv.Atoi(strings.ReplaceAll(string(found[1]), ",", ""))
+}
+
+// TestCounted answers a number of requests below valgrind: COUNTED=best/node/10500/0. The last number is what is planted.
+func TestCounted(t *testing.T) {
+	order := strings.Split(os.Getenv("COUNTED"), "/")
+	if len(order) != 4 {
+		t.Skip("only for TestInstructions")
+	}
+	count, err := strconv.Atoi(order[2])
+	waste, err2 := strconv.Atoi(order[3])
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	request, pair := hotPair(t, order[0])
+	server := pair[order[1]]
+	handler := server.Handler
+	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		if wasted(waste) >= 0 { // always; the compiler does not know
+			handler(ctx)
+		}
+	}
+	if err := server.ServeConn(newHotConn(request, count)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wasted works so many rounds for nothing.
+//
+//go:noinline
+func wasted(rounds int) int {
+	sum := 0
+	for i := range rounds {
+		sum ^= i
+	}
+	return sum
+}
+
+// hotAllocations is how often one of many requests over a connection allocates.
+func hotAllocations(t testing.TB, server *fasthttp.Server, request []byte) int {
+	t.Helper()
+	const many = 1000
+	whole := testing.AllocsPerRun(5, func() {
+		if err := server.ServeConn(newHotConn(request, many)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return (int(whole) + many/2) / many
+}
