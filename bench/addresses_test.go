@@ -40,7 +40,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		return
 	}
 	f := smallFixture(t, 1)
-	path := planted(t, "", "", "")
+	path := buildNode(t, "", "", "")
 	four := func(n int) string { return net.IPv4(127, 0, 0, byte(n)).String() }
 	for _, one := range []struct {
 		name    string
@@ -55,27 +55,20 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		{"a trusted proxy", []string{"--trusted-proxy", four(2)}, []string{four(2)}, 200},
 		{"control, no limit", []string{"--connections-per-address", "0"}, []string{four(2), four(3)}, 400},
 	} {
-		taken := takenBy(t, path, f, one.flags, one.sources)
-		figure(t, "%s: %d of %d connections stay open", one.name, taken, 200*len(one.sources))
-		if taken != one.most {
-			t.Errorf("%s: %d, want %d", one.name, taken, one.most)
-		}
+		t.Run(one.name, func(t *testing.T) {
+			taken := takenBy(t, path, f, one.flags, one.sources)
+			figure(t, "%s: %d of %d connections stay open", one.name, taken, 200*len(one.sources))
+			if taken != one.most {
+				t.Errorf("%d connections stay open, want %d", taken, one.most)
+			}
+		})
 	}
 }
 
 // takenBy is how many of the connections of some addresses a node keeps.
 func takenBy(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
-	node := newNode(path, f, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
-	found, err := node.start(t.Context(), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := node.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	found := running(t, newNode(path, f, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...), -1)
 	_, port, err := net.SplitHostPort(found.address)
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ const (
 func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    planted(t, "", "", ""),
-		"control": planted(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
+		"node":    buildNode(t, "", "", ""),
+		"control": buildNode(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newNode(path, f, "--connections-per-address", "0")

@@ -3,25 +3,23 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
-	"os"
-	"path/filepath"
-	"regexp"
-	"runtime"
+	"net"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sys/unix"
+	"github.com/valyala/fasthttp"
 )
 
-// group is a part of a crowd: callers of one kind, who ask at a rate together, each on one connection and from a source address that it
+// group is a part of a crowd: clients of one kind that ask at a rate together, each on one connection and from a source address that it
 // shares with few others. A request whose moment comes while all of them wait for an answer is not sent: to the server it is one that it
 // did not read.
 type group struct {
@@ -34,15 +32,14 @@ type group struct {
 	net         byte          // its source addresses are 127.net.0.0/16
 	perAddress  int
 
-	free   ring
-	period float64
-	next   uint64
+	mu     sync.Mutex
+	random *rand.Rand
 	found  groupTally
 }
 
 // groupTally is what a group met. Latencies are from the intended moment to the answer.
 type groupTally struct {
-	intended, sent, unread   uint64 // unread: never sent, nobody was free
+	intended, sent, unread   uint64 // unread: never sent, no client was free
 	served, refused, strange uint64 // 200; 503 as it must be; everything else
 	lost                     uint64 // connections that ended, and requests without an answer at the end
 	latency                  *hdrhistogram.Histogram
@@ -67,391 +64,152 @@ func (g *groupTally) quantile(q float64) time.Duration {
 	return time.Duration(g.latency.ValueAtQuantile(q)).Round(10 * time.Microsecond)
 }
 
-// crowdLine is one connection of a crowd.
-type crowdLine struct {
-	line
-	group *group
-	place place
-}
+// share is how many of the requests that were to be sent were served.
+func (g *group) share() float64 { return float64(g.found.served) / float64(max(1, g.found.intended)) }
 
-// crowd is a load of several groups. All of it belongs to one goroutine, on one thread.
-type crowd struct {
-	target place
-	groups []*group
-	lines  []crowdLine
-	poll   *poller
-	random *rand.Rand
-	began  time.Time
-	buffer []byte
-	ends   time.Duration
-}
+// crowdClient is one client of a group: a connection, and a goroutine that waits for its moments.
+type crowdClient struct {
+	*group
+	dialer  net.Dialer
+	address string
+	moments chan time.Time
 
-func (c *crowd) now() time.Duration { return time.Since(c.began) }
+	conn     net.Conn
+	reader   *bufio.Reader
+	response fasthttp.Response
+}
 
 // runCrowd puts the groups on a server for a while, then waits for what is owed, at most as long as patience.
 func runCrowd(t *testing.T, address string, span, patience time.Duration, groups ...*group) {
 	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer preferred()()
-	target, err := findPlace(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	total := 0
+	var running sync.WaitGroup
+	ready := make(chan error)
+	begin := make(chan time.Time)
 	for _, g := range groups {
-		total += g.connections
-	}
-	poll, err := newPoller(total)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &crowd{target: target, groups: groups, poll: poll, random: rand.New(rand.NewPCG(1, 2)), began: time.Now(), buffer: make([]byte, loadReadBytes)}
-	defer c.close()
-	if err := c.connect(total); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.run(span, patience); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// crowdEarly is how long before a moment a crowd that waits is there: the kernel may wake it 50 µs late.
-const crowdEarly = 100 * time.Microsecond
-
-// nodeCore is where nodes run, crowdCore where those who ask them do.
-const nodeCore, crowdCore = 0, 1
-
-// preferred puts the thread on its core and into a control group that comes before whatever else the machine does, so that moments are
-// kept, and returns what undoes it. What can't be done is left: the figures are worse for it, never better.
-func preferred() (undo func()) {
-	thread, all := []byte(strconv.Itoa(unix.Gettid())), filepath.Join(cgroupRoot, "cpu")
-	var cores, mine unix.CPUSet
-	if unix.SchedGetaffinity(0, &cores) == nil && cores.Count() > 1 {
-		mine.Set(crowdCore)
-		_ = unix.SchedSetaffinity(0, &mine)
-	}
-	first := filepath.Join(all, "tasard-crowd-"+string(thread))
-	if os.Mkdir(first, 0o755) == nil {
-		_ = os.WriteFile(filepath.Join(first, "cpu.shares"), []byte(strconv.Itoa(cpuShares)), 0o600)
-		_ = os.WriteFile(filepath.Join(first, "tasks"), thread, 0o600)
-	}
-	return func() {
-		_ = unix.SchedSetaffinity(0, &cores)
-		_ = os.WriteFile(filepath.Join(all, "tasks"), thread, 0o600)
-		_ = os.Remove(first)
-	}
-}
-
-func (c *crowd) close() {
-	for i := range c.lines {
-		if c.lines[i].socket >= 0 {
-			_ = unix.Close(c.lines[i].socket)
-		}
-	}
-	c.poll.close()
-}
-
-// connect opens the lines of every group that keeps its connections.
-func (c *crowd) connect(total int) error {
-	c.lines = make([]crowdLine, total)
-	number := 0
-	for _, g := range c.groups {
-		g.found = groupTally{latency: hdrhistogram.New(1, int64(loadLatencyMax), loadDigits)}
-		g.free = ring{numbers: make([]int, total)}
-		g.next = 0
-		if g.rate > 0 {
-			g.period = float64(time.Second) / g.rate
-		}
+		g.found, g.random = groupTally{latency: hdrhistogram.New(1, int64(loadLatencyMax), loadDigits)}, rand.New(rand.NewPCG(1, 2))
+		free := make(chan *crowdClient, g.connections)
 		for i := range g.connections {
-			l := &c.lines[number]
-			*l = crowdLine{line: line{number: number, socket: -1}, group: g}
-			source := netip.AddrFrom4([4]byte{127, g.net, byte(i / g.perAddress / 250), byte(1 + i/g.perAddress%250)})
-			l.place = placeOf(source, 0)
-			number++
-			if !g.fresh {
-				if err := c.dial(l); err != nil {
-					return err
-				}
+			source := net.IPv4(127, g.net, byte(i/g.perAddress/250), byte(1+i/g.perAddress%250))
+			c := &crowdClient{group: g, address: address, moments: make(chan time.Time, 1)}
+			c.dialer = net.Dialer{LocalAddr: &net.TCPAddr{IP: source}, Timeout: loadPatience}
+			running.Go(func() { c.run(free, ready, span, patience) })
+			if err := <-ready; err != nil {
+				t.Error(err)
 			}
 		}
+		running.Go(func() { g.send(<-begin, span, free) })
 	}
-	deadline := c.now() + loadPatience
-	for c.dialling() > 0 {
-		if c.now() > deadline {
-			return fmt.Errorf("%d connections did not come about", c.dialling())
-		}
-		if err := c.turn(loadTick); err != nil {
-			return err
-		}
+	defer preferred()()
+	began := time.Now()
+	for range groups {
+		begin <- began
 	}
-	return nil
+	running.Wait()
 }
 
-func (c *crowd) dialling() (count int) {
-	for i := range c.lines {
-		if c.lines[i].phase == lineDials {
-			count++
+// send hands each moment of a group to a client that is free, and ends the clients when the time is over. Without a rate each client
+// is given one moment, and goes on by itself.
+func (g *group) send(began time.Time, span time.Duration, free chan *crowdClient) {
+	ends, next := began.Add(span), began.Add(g.from)
+	for n := 1; next.Before(ends) && (g.rate > 0 || n <= g.connections); n++ {
+		if wait := time.Until(next); wait > 0 {
+			<-time.NewTimer(wait).C
 		}
-	}
-	return count
-}
-
-// dial begins to connect from the line's own address.
-func (c *crowd) dial(l *crowdLine) error {
-	socket, err := unix.Socket(c.target.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
-	if err != nil {
-		return fmt.Errorf("open a socket: %w", err)
-	}
-	_ = unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
-	if err := unix.Bind(socket, l.place.address); err != nil {
-		return fmt.Errorf("bind to an address of its own: %w", err)
-	}
-	if err := unix.Connect(socket, c.target.address); err != nil && err != unix.EINPROGRESS {
-		return fmt.Errorf("connect: %w", err)
-	}
-	l.socket, l.phase, l.blocked, l.sent, l.received = socket, lineDials, false, 0, 0
-	l.answer.reset()
-	return c.poll.add(socket, l.number, unix.EPOLLOUT)
-}
-
-// run asks for a while, then waits for what is owed.
-func (c *crowd) run(span, patience time.Duration) error {
-	base := c.now()
-	c.ends = base + span
-	for i := range c.lines {
-		if l := &c.lines[i]; l.group.rate == 0 && !l.group.fresh {
-			if err := c.ask(l, c.now()); err != nil {
-				return err
-			}
-		} else {
-			c.release(l)
-		}
-	}
-	for c.now() < c.ends {
-		for _, g := range c.groups {
-			if err := c.sendDue(g, base); err != nil {
-				return err
-			}
-		}
-		if err := c.turn(c.pause(base)); err != nil {
-			return err
-		}
-	}
-	for last := c.ends + patience; c.owed() > 0 && c.now() < last; {
-		if err := c.turn(loadTick); err != nil {
-			return err
-		}
-	}
-	for i := range c.lines {
-		if l := &c.lines[i]; l.phase == lineWaits || l.phase == lineDials && l.group.fresh {
-			l.group.found.lost++
-		}
-	}
-	return nil
-}
-
-func (c *crowd) owed() (count int) {
-	for i := range c.lines {
-		if c.lines[i].phase == lineWaits {
-			count++
-		}
-	}
-	return count
-}
-
-// release makes a line free for the next moment of its group.
-func (c *crowd) release(l *crowdLine) {
-	g := l.group
-	g.free.numbers[(g.free.first+g.free.count)%len(g.free.numbers)] = l.number
-	g.free.count++
-}
-
-// pause is how long there is nothing to send. A crowd that asks seldom leaves its core to those who are there beside it; the moments of one
-// that asks often are so near that it only looks.
-func (c *crowd) pause(base time.Duration) time.Duration {
-	next := c.ends
-	for _, g := range c.groups {
-		if g.rate == 0 {
-			return 0
-		}
-		next = min(next, c.moment(g, base))
-	}
-	return next - c.now() - crowdEarly
-}
-
-// moment is when a group's next request is due.
-func (c *crowd) moment(g *group, base time.Duration) time.Duration {
-	return base + g.from + time.Duration(float64(g.next)*g.period)
-}
-
-// sendDue sends what a group was to have sent by now, as far as somebody is free.
-func (c *crowd) sendDue(g *group, base time.Duration) error {
-	if g.rate == 0 {
-		return nil
-	}
-	for {
-		moment := c.moment(g, base)
-		if moment > c.now() || moment >= c.ends {
-			return nil
-		}
-		g.next++
 		g.found.intended++
-		if g.free.count == 0 {
+		select {
+		case c := <-free:
+			c.moments <- next
+		default:
 			g.found.unread++
-			continue
 		}
-		l := &c.lines[g.free.numbers[g.free.first]]
-		g.free.first = (g.free.first + 1) % len(g.free.numbers)
-		g.free.count--
-		if g.fresh {
-			l.since = moment
-			if err := c.dial(l); err != nil {
-				return err
-			}
-			continue
+		if g.rate > 0 {
+			next = began.Add(g.from + time.Duration(float64(n)/g.rate*float64(time.Second)))
 		}
-		if l.phase != lineFree { // it is being connected anew
-			g.found.unread++
-			c.release(l)
-			continue
+	}
+	for range g.connections {
+		close((<-free).moments)
+	}
+}
+
+// run connects, says so, and asks at each of its moments until there are no more.
+func (c *crowdClient) run(free chan *crowdClient, ready chan error, span, patience time.Duration) {
+	var err error
+	if !c.fresh {
+		err = c.connect()
+	}
+	free <- c
+	ready <- err
+	for moment := range c.moments {
+		ends, last := moment.Add(span), moment.Add(span+patience) // of a client without a rate
+		for c.ask(moment, last); c.rate == 0 && time.Now().Before(ends); c.ask(moment, last) {
+			moment = time.Now()
 		}
-		if err := c.ask(l, moment); err != nil {
-			return err
+		free <- c
+	}
+	if c.conn != nil {
+		c.conn.Close()
+	}
+}
+
+func (c *crowdClient) connect() error {
+	conn, err := c.dialer.Dial("tcp", c.address)
+	if err == nil {
+		c.conn, c.reader = conn, bufio.NewReaderSize(conn, 4<<10)
+	}
+	return err
+}
+
+// ask sends a request and counts its answer. A connection that ended is opened anew.
+func (c *crowdClient) ask(moment, last time.Time) {
+	c.mu.Lock()
+	request := c.asker.next(nil, c.random)
+	c.found.sent++
+	c.mu.Unlock()
+	var err error
+	if c.conn == nil {
+		err = c.connect()
+	}
+	if err == nil {
+		_ = c.conn.SetDeadline(last)
+		_, err = c.conn.Write(request)
+	}
+	if err == nil {
+		err = c.response.Read(c.reader)
+	}
+	c.count(&c.response, err, time.Since(moment))
+	if c.conn != nil && (err != nil || c.fresh || c.response.ConnectionClose()) {
+		c.conn.Close()
+		if c.conn = nil; !c.fresh {
+			_ = c.connect() // else the next request tries again
 		}
 	}
 }
 
-func (c *crowd) ask(l *crowdLine, since time.Duration) error {
-	l.request = l.group.asker.next(l.request[:0], c.random)
-	l.phase, l.since, l.sent, l.received = lineWaits, since, 0, 0
-	l.group.found.sent++
-	n, err := unix.Write(l.socket, l.request)
-	if err != nil || n < len(l.request) {
-		return c.lose(l)
-	}
-	return nil
-}
-
-// turn handles what has happened.
-func (c *crowd) turn(longest time.Duration) error {
-	events, err := c.poll.wait(longest)
-	if err != nil {
-		return err
-	}
-	for i := range events {
-		if err := c.handle(&c.lines[events[i].Fd]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *crowd) handle(l *crowdLine) error {
-	if l.phase == lineDials {
-		if err := dialled(l.socket); err != nil {
-			return c.lose(l)
-		}
-		if err := c.poll.change(l.socket, l.number, unix.EPOLLIN); err != nil {
-			return err
-		}
-		l.phase = lineFree
-		switch {
-		case l.group.fresh:
-			return c.ask(l, l.since)
-		case l.group.rate == 0 && c.now() < c.ends:
-			return c.ask(l, c.now())
-		}
-		return nil
-	}
-	n, err := unix.Read(l.socket, c.buffer)
-	if err != nil && again(err) {
-		return nil
-	}
-	if err != nil || n == 0 || l.phase != lineWaits {
-		return c.lose(l)
-	}
-	begins := l.received == 0
-	l.received += n
-	whole, err := l.answer.feed(c.buffer[:n])
-	if err != nil {
-		return c.lose(l)
-	}
-	if !whole {
-		return nil
-	}
-	l.group.found.count(l.answer.status, c.buffer[:n], begins, c.now()-l.since)
-	return c.answered(l)
-}
-
-func (c *crowd) answered(l *crowdLine) error {
-	last := l.answer.last
-	l.answer.reset()
-	l.phase = lineFree
+// count counts an answer. One that is not 200 must be the refusal that is promised.
+func (c *crowdClient) count(response *fasthttp.Response, err error, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case l.group.fresh:
-		_ = unix.Close(l.socket)
-		l.socket, l.phase = -1, lineOff
-		c.release(l)
-		return nil
-	case last:
-		_ = unix.Close(l.socket)
-		if l.group.rate > 0 {
-			c.release(l)
-		}
-		return c.dial(l)
-	case l.group.rate > 0:
-		c.release(l)
-		return nil
-	case c.now() < c.ends:
-		return c.ask(l, c.now())
-	}
-	return nil
-}
-
-// lose counts a connection that ended without an answer, and opens it anew.
-func (c *crowd) lose(l *crowdLine) error {
-	waited := l.phase == lineWaits || l.phase == lineDials && l.group.fresh
-	if waited {
-		l.group.found.lost++
-	}
-	_ = unix.Close(l.socket)
-	l.socket, l.phase = -1, lineOff
-	if l.group.rate > 0 && waited {
-		c.release(l)
-	}
-	if l.group.fresh {
-		return nil
-	}
-	return c.dial(l)
-}
-
-// refusalPattern is what a refusal must have in its head.
-var refusalPattern = regexp.MustCompile(`^HTTP/1\.1 503 [^\r\n]*\r\n(?s:.*)\r\nRetry-After: [1-9][0-9]*\r\n`)
-
-// count counts an answer. One that is no 200 must be the refusal that is promised.
-func (g *groupTally) count(status int, answer []byte, whole bool, took time.Duration) {
-	switch {
-	case status == 200:
-		g.served++
-		_ = g.latency.RecordValue(int64(min(max(took, 1), loadLatencyMax)))
-		return
-	case status == 503 && whole && isRefusal(answer):
-		g.refused++
-		return
-	}
-	g.strange++
-	if g.first == "" {
-		g.first = fmt.Sprintf("%.600q", answer)
+	case err != nil:
+		c.found.lost++
+	case response.StatusCode() == fasthttp.StatusOK:
+		c.found.served++
+		_ = c.found.latency.RecordValue(int64(min(max(took, 1), loadLatencyMax)))
+	case isRefusal(response):
+		c.found.refused++
+	default:
+		c.found.strange++
+		c.found.first = cmp.Or(c.found.first, fmt.Sprintf("%.600q", response.String()))
 	}
 }
 
-func isRefusal(answer []byte) bool {
-	head, body, found := bytes.Cut(answer, []byte("\r\n\r\n"))
+// isRefusal tells whether an answer is 503 with an integer Retry-After and the error as JSON.
+func isRefusal(response *fasthttp.Response) bool {
 	var said struct {
 		Error struct{ Code, Message, RequestID string }
 	}
-	return found && refusalPattern.Match(append(head, "\r\n"...)) && json.Unmarshal(body, &said) == nil &&
-		said.Error.Code == "overloaded" && said.Error.RequestID != "" && bytes.Contains(head, []byte("application/json"))
+	seconds, err := strconv.Atoi(string(response.Header.Peek("Retry-After")))
+	return response.StatusCode() == fasthttp.StatusServiceUnavailable && err == nil && seconds > 0 &&
+		bytes.Contains(response.Header.ContentType(), []byte("application/json")) && json.Unmarshal(response.Body(), &said) == nil &&
+		said.Error.Code == "overloaded" && said.Error.RequestID != ""
 }

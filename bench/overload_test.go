@@ -20,7 +20,9 @@ const (
 	overloadSpan  = 20 * time.Second
 	overloadTurns = 3
 	controlSpan   = 8 * time.Second
-	baseSpan      = 4 * time.Second
+	// overloadPatience is how long what was sent is waited for at the end.
+	overloadPatience = loadPatience + 25*time.Second
+	baseSpan         = 4 * time.Second
 	// crowdConnections: so many that their requests, served in turn, would each wait longer than the goal allows.
 	crowdConnections = 8192
 	// crowdPerAddress: the quota of an address is for a minute, and connections that came beside each other are often served beside each
@@ -40,7 +42,7 @@ const (
 // noAge serves requests however long they have waited: what protects from overload is taken away.
 func noAge(t *testing.T) string {
 	t.Helper()
-	return planted(t, "httpapi/pressure_watch.go", "w.hot >= hotWindows:", "w.hot < 0:")
+	return buildNode(t, "httpapi/pressure_watch.go", "w.hot >= hotWindows:", "w.hot < 0:")
 }
 
 // overloaded is a node in a cage.
@@ -60,20 +62,24 @@ func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ..
 // startCaged runs a program that is a node, in its cage, on a core or, below 0, on any.
 func startCaged(t *testing.T, c cage, node program, core int, f *fixture, flags ...string) *overloaded {
 	t.Helper()
-	o := &overloaded{cage: c, fixture: f}
-	o.node = newNode(node.path, f, append([]string{"--connections-per-address", "128"}, flags...)...)
-	o.node.program = node
-	found, err := o.node.start(t.Context(), core)
+	n := newNode(node.path, f, append([]string{"--connections-per-address", "128"}, flags...)...)
+	n.program = node
+	return &overloaded{cage: c, node: n, fixture: f, target: running(t, n, core)}
+}
+
+// running starts a node, which must end in order at the end of the test.
+func running(t *testing.T, node *nodeContender, core int) *target {
+	t.Helper()
+	found, err := node.start(t.Context(), core)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := o.node.stop(); err != nil {
+		if err := node.stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	o.target = found
-	return o
+	return found
 }
 
 func smallFixture(t *testing.T, accounts int) *fixture {
@@ -85,20 +91,16 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 	return f
 }
 
-// asking is the asker of a mix.
-func asking(t *testing.T, name string, keys []string) asker {
+// asking asks for best rates, in the names of keys if there are any.
+func asking(t *testing.T, keys []string) asker {
 	t.Helper()
-	found, err := newMix("node", keys, mixes("popular")[name], 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return mustMix(t, keys, mixes("popular")[mixBest], 1)
 }
 
 // base measures what the node does for 64 connections that ask as fast as they are answered: its capacity.
 func (o *overloaded) base(t *testing.T) *group {
 	t.Helper()
-	g := &group{name: "base", asker: asking(t, mixBest, nil), connections: 64, net: 1, perAddress: 1}
+	g := &group{name: "base", asker: asking(t, nil), connections: 64, net: 1, perAddress: 1}
 	runCrowd(t, o.target.address, baseSpan, time.Second, g)
 	if g.found.served == 0 || g.found.strange+g.found.refused+g.found.lost > 0 {
 		t.Fatalf("without overload: %s; %s", &g.found, g.found.first)
@@ -125,7 +127,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 10)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
+		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
 		o.base(t)
 		found := o.turns(t)
 		peak, held := peakMemory(t, o.target.processes[0]), o.cage.throttled(t)
@@ -170,10 +172,8 @@ func (o *overloaded) turns(t *testing.T) *turnsFound {
 	last := o.base(t)
 	f := &turnsFound{capacity: capacityOf(last)}
 	for range overloadTurns {
-		theft := watchStolen(t)
 		over := o.crowd(t, 3*capacityOf(last), overloadSpan)
-		theft.end()
-		figure(t, "goodput %.0f/s, C before %.0f/s; %v", float64(over.found.served)/overloadSpan.Seconds(), capacityOf(last), theft)
+		figure(t, "goodput %.0f/s, C before %.0f/s", float64(over.found.served)/overloadSpan.Seconds(), capacityOf(last))
 		<-time.NewTimer(5 * time.Second).C
 		before := last.found.quantile(99)
 		last = o.base(t)
@@ -194,8 +194,8 @@ func (o *overloaded) turns(t *testing.T) *turnsFound {
 // crowd asks for best rates at a rate from many addresses.
 func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *group {
 	t.Helper()
-	g := &group{name: "crowd", asker: asking(t, mixBest, nil), connections: crowdConnections, rate: rate, net: 2, perAddress: crowdPerAddress}
-	runCrowd(t, o.target.address, span, loadPatience+25*time.Second, g)
+	g := &group{name: "crowd", asker: asking(t, nil), connections: crowdConnections, rate: rate, net: 2, perAddress: crowdPerAddress}
+	runCrowd(t, o.target.address, span, overloadPatience, g)
 	return g
 }
 
@@ -203,7 +203,7 @@ func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *grou
 // says comes first.
 func TestFaultsO1_OneProcessor(t *testing.T) {
 	needLimits(t)
-	path, f := planted(t, "", "", ""), smallFixture(t, 1)
+	path, f := buildNode(t, "", "", ""), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
 			c := newCage(t, 0)
@@ -229,20 +229,11 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	const places = 100
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    planted(t, "", "", ""),
-		"control": planted(t, "httpapi/listener_spare.go", "spareDefault = 64", "spareDefault = 0"),
+		"node":    buildNode(t, "", "", ""),
+		"control": buildNode(t, "httpapi/listener_spare.go", "spareDefault = 64", "spareDefault = 0"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := newNode(path, f, "--connections", fmt.Sprint(places), "--connections-per-address", "128")
-			found, err := node.start(t.Context(), -1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := node.stop(); err != nil {
-					t.Error(err)
-				}
-			}()
+			found := running(t, newNode(path, f, "--connections", fmt.Sprint(places), "--connections-per-address", "128"), -1)
 			for i := range places {
 				conn := idleFrom(t, found.address, i/10)
 				defer conn.Close()
