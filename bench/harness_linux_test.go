@@ -91,68 +91,31 @@ func (r *repeated) next(dst []byte, _ *rand.Rand) []byte {
 
 func simplest() *repeated { return &repeated{request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} }
 
-// rawServer runs a conversation on each connection, in a goroutine of its own.
-type rawServer struct {
-	net.Listener
-	running sync.WaitGroup
-	mu      sync.Mutex
-	open    map[net.Conn]bool // nil once it has ended
-}
-
-func serve(t testing.TB, conversation func(net.Conn)) *rawServer {
+// serve runs a conversation on each connection, in a goroutine of its own, which ends with the connection.
+func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &rawServer{Listener: listener, open: map[net.Conn]bool{}}
-	s.running.Go(func() {
+	var running sync.WaitGroup
+	running.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			s.running.Go(func() {
-				defer s.drop(conn)
-				if s.keep(conn) {
-					conversation(conn)
-				}
+			running.Go(func() {
+				defer conn.Close()
+				conversation(conn)
 			})
 		}
 	})
-	t.Cleanup(s.end)
-	return s
-}
-
-func (s *rawServer) address() string { return s.Addr().String() }
-
-func (s *rawServer) keep(conn net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		return false
-	}
-	s.open[conn] = true
-	return true
-}
-
-func (s *rawServer) drop(conn net.Conn) {
-	conn.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, conn)
-}
-
-// end closes everything and waits for it. It may be called twice.
-func (s *rawServer) end() {
-	s.Close()
-	s.mu.Lock()
-	for conn := range s.open {
-		conn.Close()
-	}
-	s.open = nil
-	s.mu.Unlock()
-	s.running.Wait()
+	t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+	return listener
 }
 
 // readRequest reads what simplest sends: one read, since it is one write and short.

@@ -44,7 +44,7 @@ func TestLoad_Counts(t *testing.T) {
 		}
 	})
 	for _, rate := range []float64{0, 50, 3000} {
-		before, l := connections.Load(), short(server.address(), 8, rate)
+		before, l := connections.Load(), short(server.Addr().String(), 8, rate)
 		found := mustRun(t, l)
 		of := found.statuses
 		if made := connections.Load() - before; made < of[429] {
@@ -95,7 +95,7 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 			}
 		})
 		asker := &timed{repeated: *simplest()}
-		l := short(server.address(), 1, rate)
+		l := short(server.Addr().String(), 1, rate)
 		l.asker, l.warmup = asker, 0
 		d, err := newDriver(t.Context(), l, loadPatience)
 		if err != nil {
@@ -142,7 +142,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 				answering(plainReply)(conn)
 			}
 		})
-		asker, l := simplest(), short(server.address(), 4, rate)
+		asker, l := simplest(), short(server.Addr().String(), 4, rate)
 		l.asker = asker
 		d, err := newDriver(t.Context(), l, loadPatience)
 		if err != nil {
@@ -208,7 +208,7 @@ func TestLoad_LargePieces(t *testing.T) {
 			read %= bytes
 		}
 	})
-	l := short(server.address(), 2, 0)
+	l := short(server.Addr().String(), 2, 0)
 	l.asker = &repeated{request: strings.Repeat("q", bytes)}
 	if found := mustRun(t, l); found.answers == 0 || found.lost != 0 || found.bytes != found.answers*uint64(len(reply)) {
 		t.Errorf("%d answers, %d lost, %d bytes; want whole answers of %d", found.answers, found.lost, found.bytes, len(reply))
@@ -236,7 +236,7 @@ func bound(t *testing.T) string {
 // A target that is gone, or answers nothing, is an error that says so.
 func TestLoad_TargetIsGone(t *testing.T) {
 	var count atomic.Uint64
-	var dying *rawServer
+	var dying net.Listener
 	ready := make(chan struct{})
 	dying = serve(t, func(conn net.Conn) {
 		<-ready
@@ -266,11 +266,11 @@ func TestLoad_TargetIsGone(t *testing.T) {
 		says     string
 	}{
 		"never there":            {bound(t), 0, 20, loadPatience, errGone, "refused"},
-		"dies":                   {dying.address(), 0, 20, loadPatience, errGone, "refused"},
-		"hangs up":               {hangingUp.address(), 0, 20, loadPatience, errGone, "one after the other"},
-		"hangs up at a rate":     {hangingUp.address(), 5000, 20, loadPatience, errGone, "one after the other"},
-		"answers nothing":        {serve(t, silent).address(), 0, 20, 100 * time.Millisecond, errSilent, "2 requests"},
-		"answers half a request": {tooSoon.address(), 0, 16 << 20, 100 * time.Millisecond, errSilent, "requests"},
+		"dies":                   {dying.Addr().String(), 0, 20, loadPatience, errGone, "refused"},
+		"hangs up":               {hangingUp.Addr().String(), 0, 20, loadPatience, errGone, "one after the other"},
+		"hangs up at a rate":     {hangingUp.Addr().String(), 5000, 20, loadPatience, errGone, "one after the other"},
+		"answers nothing":        {serve(t, silent).Addr().String(), 0, 20, 100 * time.Millisecond, errSilent, "2 requests"},
+		"answers half a request": {tooSoon.Addr().String(), 0, 16 << 20, 100 * time.Millisecond, errSilent, "requests"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestLoad_TargetIsGone(t *testing.T) {
 
 // The end of the context and an error of a hook end the load.
 func TestLoad_Ends(t *testing.T) {
-	address := serve(t, answering(plainReply)).address()
+	address := serve(t, answering(plainReply)).Addr().String()
 	planted := errors.New("planted")
 	ended, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -369,12 +369,11 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 				}
 			}
 		})
-		l := short(server.address(), connections, rate)
+		l := short(server.Addr().String(), connections, rate)
 		l.warmup = time.Duration(seed/3%2) * 5 * time.Millisecond
 		if err := accounted(t, l); err != nil {
 			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v", seed, share, connections, rate, err)
 		}
-		server.end()
 	}
 }
 
@@ -430,7 +429,7 @@ func TestLoad_AllocatesNothing(t *testing.T) {
 		return stats.Mallocs
 	}
 	for _, rate := range []float64{0, 10_000} {
-		l := short(server.address(), 4, rate)
+		l := short(server.Addr().String(), 4, rate)
 		l.asker = mustMix(t, []string{"k-1", "k-2"}, mixes("x")[mixConvert], 1)
 		var before, after uint64
 		l.begins = func() error { before = mallocs(); return nil }

@@ -37,18 +37,22 @@ type group struct {
 	found  groupTally
 }
 
-// groupTally is what a group met. Latencies are from the intended moment to the answer.
-type groupTally struct {
+// crowdCounts are requests of a group, by what became of them.
+type crowdCounts struct {
 	intended, sent, unread   uint64 // unread: never sent, no client was free
 	served, refused, strange uint64 // 200; 503 as it must be; everything else
 	lost                     uint64 // connections that ended, and requests without an answer at the end
-	latency                  *hdrhistogram.Histogram
-	first                    string // the first strange answer
+}
+
+// groupTally is what a group met. Latencies are from the intended moment to the answer.
+type groupTally struct {
+	crowdCounts
+	latency *hdrhistogram.Histogram
+	first   string // the first strange answer
 }
 
 func (g *groupTally) String() string {
-	return fmt.Sprintf("intended %d, sent %d, served %d, refused %d, not read %d, lost %d, strange %d, p50 %v, p99 %v", g.intended, g.sent,
-		g.served, g.refused, g.unread, g.lost, g.strange, g.quantile(50), g.quantile(99))
+	return fmt.Sprintf("%+v, p50 %v, p99 %v", g.crowdCounts, g.quantile(50), g.quantile(99))
 }
 
 // add counts what another one met.
@@ -67,6 +71,9 @@ func (g *groupTally) quantile(q float64) time.Duration {
 // share is how many of the requests that were to be sent were served.
 func (g *group) share() float64 { return float64(g.found.served) / float64(max(1, g.found.intended)) }
 
+// crowdIdle is how long a connection is trusted without a request: the node closes those that are slow with one.
+const crowdIdle = 4 * time.Second
+
 // crowdClient is one client of a group: a connection, and a goroutine that waits for its moments.
 type crowdClient struct {
 	*group
@@ -75,6 +82,7 @@ type crowdClient struct {
 	moments chan time.Time
 
 	conn     net.Conn
+	used     time.Time // when it was opened, or last asked on
 	reader   *bufio.Reader
 	response fasthttp.Response
 }
@@ -154,7 +162,7 @@ func (c *crowdClient) run(free chan *crowdClient, ready chan error, span, patien
 func (c *crowdClient) connect() error {
 	conn, err := c.dialer.Dial("tcp", c.address)
 	if err == nil {
-		c.conn, c.reader = conn, bufio.NewReaderSize(conn, 4<<10)
+		c.conn, c.used, c.reader = conn, time.Now(), bufio.NewReaderSize(conn, 4<<10)
 	}
 	return err
 }
@@ -166,6 +174,10 @@ func (c *crowdClient) ask(moment, last time.Time) {
 	c.found.sent++
 	c.mu.Unlock()
 	var err error
+	if c.conn != nil && time.Since(c.used) > crowdIdle {
+		c.conn.Close()
+		c.conn = nil
+	}
 	if c.conn == nil {
 		err = c.connect()
 	}
@@ -176,7 +188,8 @@ func (c *crowdClient) ask(moment, last time.Time) {
 	if err == nil {
 		err = c.response.Read(c.reader)
 	}
-	c.count(&c.response, err, time.Since(moment))
+	c.used = time.Now()
+	c.count(&c.response, err, c.used.Sub(moment))
 	if c.conn != nil && (err != nil || c.fresh || c.response.ConnectionClose()) {
 		c.conn.Close()
 		if c.conn = nil; !c.fresh {

@@ -25,7 +25,16 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
-		groups, kept := o.lanesInTurns(t)
+		turns := o.inTurns(t, func(capacity float64) []*group { return o.lanes(t, capacity, overloadSpan) })
+		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
+		promised, served := 0., 0.
+		for _, one := range turns {
+			keyed := &one.groups[2].found
+			capacity := (capacityOf(one.before) + capacityOf(one.after)) / 2
+			most := min(float64(keyed.intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
+			promised, served = promised+most, served+min(most, float64(keyed.served))
+		}
+		groups, kept := together(turns), served/promised
 		for _, g := range groups[:2] {
 			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
 				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
@@ -49,30 +58,6 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 			t.Errorf("without admission slots the order is the same: this test proves nothing")
 		}
 	})
-}
-
-// lanesInTurns is lanes and what the node can do before and after it, in turns, and the share that was kept of what is promised to those
-// with a key: to be served up to keyedPart of what the node can do, from overloadOnset on. How fast the machine is changes by half within
-// a minute.
-func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, kept float64) {
-	t.Helper()
-	capacity, promised, served := capacityOf(o.base(t)), 0., 0.
-	for range overloadTurns {
-		found, before := o.lanes(t, capacity, overloadSpan), capacity
-		<-time.NewTimer(5 * time.Second).C
-		capacity = capacityOf(o.base(t))
-		keyed := &found[2].found
-		most := min(float64(keyed.intended), keyedPart*(before+capacity)/2*(overloadSpan-overloadOnset).Seconds())
-		promised, served = promised+most, served+min(most, float64(keyed.served))
-		if groups == nil {
-			groups = found
-			continue
-		}
-		for i, g := range groups {
-			g.found.add(&found[i].found)
-		}
-	}
-	return groups, served / promised
 }
 
 // lanes puts three times what the node can do on it, of every kind.
