@@ -4,64 +4,53 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 )
 
-// serverFields are the fields of the HTTP server that a function of a file makes, without those that set up no connection.
-func serverFields(t *testing.T, path, function string) []string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(string(text))
-	var fields []string
-	for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s`).FindAllStringSubmatch(whole, -1) {
-		if name := found[1]; name != "ErrorHandler" && name != "Logger" {
-			fields = append(fields, name)
-		}
-	}
-	slices.Sort(fields)
-	return fields
-}
-
-// constantsIn are the constants of a folder that have a default.
-func constantsIn(t *testing.T, folder string) map[string]string {
+// settingsIn are the constants of a folder that have a default, and the fields of the HTTP server that a function of it makes, without
+// those that set up no connection.
+func settingsIn(t *testing.T, folder, function string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(folder + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants := map[string]string{}
+	settings := map[string]string{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
+		maker := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(string(text))
+		for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s`).FindAllStringSubmatch(maker, -1) {
+			settings[found[1]] = "set"
+		}
 		for _, found := range regexp.MustCompile(`(?m)^\s*(?:const )?(\w+Default)\s+= ([^/\n]*[^/\s])`).FindAllStringSubmatch(string(text), -1) {
-			constants[found[1]] = found[2]
+			settings[found[1]] = found[2]
 		}
 	}
-	return constants
+	delete(settings, "ErrorHandler")
+	delete(settings, "Logger")
+	return settings
 }
 
 // TestBare_HasTheNodesSettings holds the bare server to the node's, so that nobody tunes one and forgets the other.
 func TestBare_HasTheNodesSettings(t *testing.T) {
-	node, bare := serverFields(t, "../httpapi/server.go", "newHTTP"), serverFields(t, "bare.go", "bareServer")
-	if !slices.Equal(node, bare) || len(bare) < 10 {
-		t.Errorf("the node's server has %v, the bare one %v", node, bare)
-	}
-	ours, nodes := constantsIn(t, "."), constantsIn(t, "../httpapi")
-	for name, value := range ours {
-		if nodes[name] != value {
-			t.Errorf("%s is %q, the node's %q", name, value, nodes[name])
+	node, bare := settingsIn(t, "../httpapi", "newHTTP"), settingsIn(t, ".", "bareServer")
+	for name, value := range bare {
+		if node[name] != value {
+			t.Errorf("%s is %q, the node's %q", name, value, node[name])
 		}
 	}
-	if len(ours) != 7 {
-		t.Errorf("the bare server has the settings %v, want 7", ours)
+	for name, value := range node {
+		if value == "set" && bare[name] == "" {
+			t.Errorf("%s of the node's server is not set", name)
+		}
+	}
+	if len(bare) != 20 {
+		t.Errorf("the bare server has %d settings, want 20: %v", len(bare), bare)
 	}
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -41,7 +40,6 @@ const (
 
 // noAge serves requests however long they have waited: what protects from overload is taken away.
 func noAge(t *testing.T) string {
-	t.Helper()
 	return buildNode(t, "httpapi/pressure_watch.go", "w.hot >= hotWindows:", "w.hot < 0:")
 }
 
@@ -239,7 +237,7 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := running(t, newNode(path, f, "--connections", fmt.Sprint(places), "--connections-per-address", "128"), -1)
 			for i := range places {
-				conn := idleFrom(t, found.address, i/10)
+				conn, _ := connectFrom(t, net.IPv4(127, 7, 0, byte(1+i/10)), found.address)
 				defer conn.Close()
 			}
 			answered, slowest := 0, time.Duration(0)
@@ -259,39 +257,26 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	}
 }
 
-// idleFrom opens a connection from one of many addresses, and has one answer on it, so that the node has surely taken it.
-func idleFrom(t *testing.T, address string, number int) net.Conn {
+// connectFrom opens a connection from an address, asks once on it, and tells whether there was an answer: the node has surely taken it then.
+func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, answered bool) {
 	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 7, byte(number/250), byte(1+number%250))}}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: source}}
 	conn, err := dialer.DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(loadPatience))
-	if _, err := io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	return conn, write(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n") && readRequest(conn, make([]byte, 16))
 }
 
 // askFresh asks once, on a connection of its own. Status 0 is no answer within a second.
-func askFresh(address, path string) (time.Duration, int, []byte) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
-	if err != nil {
-		return 0, 0, nil
-	}
+func askFresh(address, path string) (took time.Duration, status int, body []byte) {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	began := time.Now()
-	response, err := client.Do(request)
-	if err != nil {
-		return time.Since(began), 0, nil
+	if response, err := client.Get("http://" + address + path); err == nil {
+		status = response.StatusCode
+		body, _ = io.ReadAll(response.Body)
+		response.Body.Close()
 	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	return time.Since(began), response.StatusCode, body
+	return time.Since(began), status, body
 }
