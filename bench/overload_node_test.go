@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // figure prints what a test found, in the one form that make test-faults shows and collects.
@@ -43,34 +41,6 @@ func needLimits(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(cgroupRoot, controller, "cgroup.procs")); err != nil {
 			t.Skip("NEEDS control groups of version 1 in " + cgroupRoot)
 		}
-	}
-}
-
-// preferred puts this process on its core and into a control group that comes before whatever else the machine does, so that moments are
-// kept, and returns what undoes it. What can't be done is left: the figures are worse for it, never better.
-func preferred() (undo func()) {
-	all, pid := filepath.Join(cgroupRoot, "cpu"), []byte(strconv.Itoa(os.Getpid()))
-	first := filepath.Join(all, "tasard-crowd-"+string(pid))
-	if os.Mkdir(first, 0o755) == nil {
-		_ = os.WriteFile(filepath.Join(first, "cpu.shares"), []byte(strconv.Itoa(cpuShares)), 0o600)
-		_ = os.WriteFile(filepath.Join(first, "cgroup.procs"), pid, 0o600)
-	}
-	var cores, mine unix.CPUSet
-	_ = unix.SchedGetaffinity(0, &cores)
-	mine.Set(crowdCore)
-	bind := func(to *unix.CPUSet) {
-		threads, _ := filepath.Glob("/proc/self/task/*")
-		for _, path := range threads {
-			if thread, err := strconv.Atoi(filepath.Base(path)); err == nil {
-				_ = unix.SchedSetaffinity(thread, to)
-			}
-		}
-	}
-	bind(&mine)
-	return func() {
-		bind(&cores)
-		_ = os.WriteFile(filepath.Join(all, "cgroup.procs"), pid, 0o600)
-		_ = os.Remove(first)
 	}
 }
 
