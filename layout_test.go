@@ -112,7 +112,7 @@ func ownedTestLibraries() map[string][]string {
 		"github.com/orcaman/concurrent-map":      {"actors"},                 // a node starts faster in tests
 		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
 		"golang.org/x/sys":                       {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
-		"golang.org/x/net":                       {"bench", "httpapi/pages"}, // read pages
+		"golang.org/x/net":                       {"httpapi/pages"},          // read pages
 		"github.com/xuri/excelize/v2":            {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
 		// The OpenAPI document: read as it was written, and an opinion on answers that is not ours.
 		"go.yaml.in/yaml/v3":                       {"httpapi/contract", "."}, // packaging: alerts

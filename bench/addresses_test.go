@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // addressesChild makes the test binary run a test inside a network of its own.
@@ -40,42 +39,34 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		return
 	}
 	f := smallFixture(t, 1)
-	path := planted(t, "", "", "")
-	four := func(n int) string { return net.IPv4(127, 0, 0, byte(n)).String() }
+	path := buildNode(t, "", "", "")
 	for _, one := range []struct {
 		name    string
 		flags   []string
 		sources []string // each tries 200 connections
 		most    int      // of all together
 	}{
-		{"IPv4, two addresses", nil, []string{four(2), four(3)}, 2 * 128},
-		{"IPv4, a fifth of 200", []string{"--connections", "200"}, []string{four(2)}, 40},
+		{"IPv4, two addresses", nil, []string{"127.0.0.2", "127.0.0.3"}, 2 * 128},
+		{"IPv4, a fifth of 200", []string{"--connections", "200"}, []string{"127.0.0.2"}, 40},
 		{"IPv6, two addresses of one /64", nil, []string{"2001:db8:1::1", "2001:db8:1::2"}, 128},
 		{"IPv6, two networks", nil, []string{"2001:db8:1::1", "2001:db8:2::1"}, 2 * 128},
-		{"a trusted proxy", []string{"--trusted-proxy", four(2)}, []string{four(2)}, 200},
-		{"control, no limit", []string{"--connections-per-address", "0"}, []string{four(2), four(3)}, 400},
+		{"a trusted proxy", []string{"--trusted-proxy", "127.0.0.2"}, []string{"127.0.0.2"}, 200},
+		{"control, no limit", []string{"--connections-per-address", "0"}, []string{"127.0.0.2", "127.0.0.3"}, 400},
 	} {
-		taken := takenBy(t, path, f, one.flags, one.sources)
-		figure(t, "%s: %d of %d connections stay open", one.name, taken, 200*len(one.sources))
-		if taken != one.most {
-			t.Errorf("%s: %d, want %d", one.name, taken, one.most)
-		}
+		t.Run(one.name, func(t *testing.T) {
+			taken := takenBy(t, path, f, one.flags, one.sources)
+			figure(t, "%s: %d of %d connections stay open", one.name, taken, 200*len(one.sources))
+			if taken != one.most {
+				t.Errorf("%d connections stay open, want %d", taken, one.most)
+			}
+		})
 	}
 }
 
 // takenBy is how many of the connections of some addresses a node keeps.
 func takenBy(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
-	node := newNode(path, f, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
-	found, err := node.start(t.Context(), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := node.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	found := running(t, newNode(path, f, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...), -1)
 	_, port, err := net.SplitHostPort(found.address)
 	if err != nil {
 		t.Fatal(err)
@@ -86,16 +77,10 @@ func takenBy(t *testing.T, path string, f *fixture, flags, sources []string) int
 		if strings.Contains(source, ":") {
 			host = source
 		}
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
 		for range 200 {
-			conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn, answered := connectFrom(t, net.ParseIP(source), net.JoinHostPort(host, port))
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(loadPatience))
-			_, written := conn.Write([]byte("GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"))
-			if _, err := conn.Read(make([]byte, 16)); err == nil && written == nil {
+			if answered {
 				taken++
 			}
 		}

@@ -20,49 +20,43 @@ func TestRatio_OfRounds(t *testing.T) {
 		{sampleOf(90, 900, 9), sampleOf(100, 800, 6)},
 		{sampleOf(9, 90, 90), sampleOf(10, 80, 60)}, // the machine was busy
 		{sampleOf(180, 3600, 5), sampleOf(100, 1000, 5)},
+		{sampleOf(60, 600, 9), sampleOf(100, 1000, 6)},
 	}
-	names := [2]string{"node", "bare"}
-	requests := ratioOf("requests/s", "/s", pairs, names, perSecond)
-	if requests.Value != 0.9 || !slices.Equal(requests.Rounds, []float64{0.9, 0.9, 1.8}) {
-		t.Errorf("requests: %v of %v", requests.Value, requests.Rounds)
+	for _, tt := range []struct {
+		figure             func(*sample) float64
+		rounds             []float64
+		median, node, bare float64
+	}{
+		{perSecond, []float64{0.9, 0.9, 1.8, 0.6}, 0.9, 75, 100},
+		{cpuEach, []float64{1.25, 1.25, 2, 1}, 1.25, 10, 9},
+		{p99, []float64{1.5, 1.5, 1, 1.5}, 1.5, 9, 6},
+	} {
+		m := ratioOf("x", "/s", pairs, [2]string{"node", "bare"}, tt.figure)
+		if !slices.Equal(m.Rounds, tt.rounds) || m.Value != tt.median || m.Absolute["node"] != tt.node || m.Absolute["bare"] != tt.bare {
+			t.Errorf("%v with the median %v, of %v; want %+v", m.Rounds, m.Value, m.Absolute, tt)
+		}
 	}
-	if requests.Absolute["node"] != 90 || requests.Absolute["bare"] != 100 || requests.AbsoluteUnit != "/s" {
-		t.Errorf("absolute: %v", requests.Absolute)
+	if got := median([]float64{5, 1, 3}); got != 3 {
+		t.Errorf("the median of 5, 1 and 3 is %v", got)
 	}
-	if cpu := ratioOf("CPU", "ns", pairs, names, cpuEach); cpu.Rounds[0] != 10.0/8 || cpu.Value != 1.25 {
-		t.Errorf("CPU: %v", cpu.Rounds)
-	}
-	if p := ratioOf("p99", "ns", pairs, names, p99); p.Value != 1.5 {
-		t.Errorf("p99: %v", p.Rounds)
+	if all := curveOf("F5", "node", pairs, func(p *pair) *sample { return &p.a }); all.Points[len(all.Points)-1].Latency != 90 {
+		t.Errorf("the slowest of all rounds took 90 ns: %v", all.Points)
 	}
 }
 
 func TestMeasure_Bounds(t *testing.T) {
-	tests := []struct {
-		value, want float64
-		atLeast     bool
-		met         bool
+	for _, test := range []struct {
+		value, want  float64
+		atLeast, met bool
 	}{
 		{0.9, 0.9, true, true}, {0.8999, 0.9, true, false}, {1.12, 1.12, false, true}, {1.13, 1.12, false, false}, {0, 0, false, true},
-	}
-	for _, test := range tests {
+	} {
 		m := measure{Value: test.value}.bound(test.want, test.atLeast, "why")
 		if m.met() != test.met || (m.Limit == "") != test.met {
 			t.Errorf("%+v: met %v, limit %q", test, m.met(), m.Limit)
 		}
-	}
-	if m := (measure{}).free(); !m.met() {
-		t.Error("what has no bound misses it")
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, test := range []struct {
-		figures []float64
-		want    float64
-	}{{[]float64{3}, 3}, {[]float64{3, 1}, 2}, {[]float64{5, 1, 3}, 3}, {[]float64{4, 1, 3, 2}, 2.5}} {
-		if got := median(test.figures); got != test.want {
-			t.Errorf("median of %v is %v, want %v", test.figures, got, test.want)
+		if free := m.free(); !free.met() {
+			t.Errorf("%+v: what has no bound misses it", test)
 		}
 	}
 }

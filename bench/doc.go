@@ -30,6 +30,6 @@
 //	what is asked          load_mixes.go; how requests are made: load_mix.go
 //	the load               load.go, load_linux.go, load_line_linux.go, wire.go (answers), epoll_linux.go
 //	a contender            contract.go, contender.go and a file of its own; its process: process.go; its data: fixture.go
-//	the report             result.go, report*.go, html*.go, report.html.tmpl
+//	the report             result.go, report*.go
 //	the command line       settings.go; a load on a node that runs: address.go
 package main

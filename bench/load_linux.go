@@ -227,12 +227,6 @@ func (d *driver) pump(ctx context.Context, end time.Duration, done func() bool) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if now-looked > loadTick {
-			looked = now
-			if err := d.impatient(now); err != nil {
-				return err
-			}
-		}
 		if err := d.sendDue(now); err != nil {
 			return err
 		}
@@ -242,6 +236,13 @@ func (d *driver) pump(ctx context.Context, end time.Duration, done func() bool) 
 		}
 		for i := range events {
 			if err := d.handle(&d.lines[events[i].Fd], events[i].Events); err != nil {
+				return err
+			}
+		}
+		// After the events: a connection that came about while this thread had to wait is not late.
+		if now-looked > loadTick {
+			looked = now
+			if err := d.impatient(now); err != nil {
 				return err
 			}
 		}

@@ -3,21 +3,15 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // unknown stands for what this machine does not tell.
 const unknown = "unknown"
-
-// gitMax is how long git may take to tell the state of the tree.
-const gitMax = 10 * time.Second
 
 // thisMachine describes where the bench runs.
 func thisMachine() machine {
@@ -98,21 +92,18 @@ func fields(text []byte) func(yield func(field) bool) {
 	}
 }
 
-// treeState is the commit that is measured, and whether the tree holds changes beside it. The build writes both into the program
-// where it can (go build in a checkout); otherwise git is asked, which go run and go test leave to us.
+// treeState is the commit that is measured, and whether the tree holds changes beside it, as go build writes them into the program
+// in a checkout. Without that (go run, go test) the commit is unknown.
 func treeState() (commit string, changed bool) {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if commit, changed, ok = stampedState(info.Settings); ok {
-			return commit, changed
-		}
+		return stampedState(info.Settings)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), gitMax)
-	defer cancel()
-	return gitState(ctx, ".")
+	return unknown, false
 }
 
 // stampedState reads what the build wrote.
-func stampedState(settings []debug.BuildSetting) (commit string, changed, ok bool) {
+func stampedState(settings []debug.BuildSetting) (commit string, changed bool) {
+	commit = unknown
 	for _, s := range settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -121,23 +112,5 @@ func stampedState(settings []debug.BuildSetting) (commit string, changed, ok boo
 			changed = s.Value == "true"
 		}
 	}
-	return commit, changed, commit != ""
-}
-
-// gitState asks git about the checkout that dir lies in.
-func gitState(ctx context.Context, dir string) (commit string, changed bool) {
-	head, err := git(ctx, dir, "rev-parse", "--verify", "HEAD")
-	if err != nil {
-		return unknown, false
-	}
-	status, err := git(ctx, dir, "status", "--porcelain")
-	return head, err != nil || status != "" // when git can't tell, nobody should take the commit for what was measured
-}
-
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", args...)
-	command.Dir = dir
-	command.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0") // another git at work here is not disturbed
-	out, err := command.Output()
-	return strings.TrimSpace(string(out)), err
+	return commit, changed
 }

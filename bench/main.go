@@ -83,7 +83,7 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	if err := l.report.writeAll(s.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "\nThe reports are in %s: report.html, report.json, report.txt and bench.txt (for benchstat).\n", s.out)
+	_, err = fmt.Fprintf(out, "\nThe reports are in %s: report.txt and report.json.\n", s.out)
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,12 @@ func (r *report) short() bool {
 	return false
 }
 
-// writeAll writes every form of the report into a directory.
+// writeAll writes the report into a directory, as text and as JSON.
 func (r *report) writeAll(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of reports: %w", err)
 	}
-	for name, write := range map[string]func(io.Writer) error{
-		"report.html": r.writeHTML, "report.json": r.writeJSON, "report.txt": r.writeText, "bench.txt": r.writeBenchstat,
-	} {
+	for name, write := range map[string]func(io.Writer) error{"report.json": r.writeJSON, "report.txt": r.writeText} {
 		file, err := os.Create(filepath.Join(dir, name))
 		if err != nil {
 			return fmt.Errorf("write the report: %w", err)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"testing"
-	"time"
 )
 
 const (
@@ -19,13 +18,13 @@ const (
 func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, tightAccounts)
-	path := planted(t, "", "", "")
+	path := buildNode(t, "", "", "")
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
 		over := &group{
-			name: "crowd", asker: asking(t, mixBest, nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
+			name: "crowd", asker: asking(t, nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
 		}
-		runCrowd(t, o.target.address, controlSpan, loadPatience+25*time.Second, over)
+		runCrowd(t, o.target.address, controlSpan, overloadPatience, over)
 		kills := o.cage.oomKills(t)
 		figure(t, "%d accounts in %d MB at 3C: %d killed for memory, peak %d MiB; %s", len(f.keys), tightMemory>>20, kills,
 			peakMemory(t, o.target.processes[0]), &over.found)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,9 +22,6 @@ const (
 	nodeLease = "10000"
 	// mallocsMetric counts the objects that a node has allocated.
 	mallocsMetric = "go_memstats_mallocs_total"
-	buildMax      = 5 * time.Minute
-	// nodePackage is what is built.
-	nodePackage = "github.com/tasard/tasard"
 )
 
 // nodeContender is the node itself: tasard serve.
@@ -42,16 +38,6 @@ var _ contender = (*nodeContender)(nil)
 // newNode is the program at a path on the data of a fixture, with more flags; a flag that stands twice has its last value.
 func newNode(path string, f *fixture, flags ...string) *nodeContender {
 	return &nodeContender{program: program{path: path}, data: f.dir, catalogue: f.catalogue, flags: flags}
-}
-
-// buildNode builds the program from the source tree that the bench runs in.
-func buildNode(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, buildMax)
-	defer cancel()
-	if output, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, nodePackage).CombinedOutput(); err != nil {
-		return fmt.Errorf("build the node: %w: %s", err, output)
-	}
-	return nil
 }
 
 func (n *nodeContender) name() string { return "node" }

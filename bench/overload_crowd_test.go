@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is a part of a crowd: callers of one kind, who ask at a rate together, each on one connection and from a source address that it
+// group is a part of a crowd: clients of one kind that ask at a rate together, each on one connection and from a source address that it
 // shares with few others. A request whose moment comes while all of them wait for an answer is not sent: to the server it is one that it
 // did not read.
 type group struct {
@@ -34,24 +34,27 @@ type group struct {
 	net         byte          // its source addresses are 127.net.0.0/16
 	perAddress  int
 
-	free   ring
-	period float64
-	next   uint64
-	found  groupTally
+	free  ring
+	next  uint64
+	found groupTally
+}
+
+// crowdCounts are requests of a group, by what became of them.
+type crowdCounts struct {
+	intended, sent, unread   uint64 // unread: never sent, no client was free
+	served, refused, strange uint64 // 200; 503 as it must be; everything else
+	lost                     uint64 // connections that ended, and requests without an answer at the end
 }
 
 // groupTally is what a group met. Latencies are from the intended moment to the answer.
 type groupTally struct {
-	intended, sent, unread   uint64 // unread: never sent, nobody was free
-	served, refused, strange uint64 // 200; 503 as it must be; everything else
-	lost                     uint64 // connections that ended, and requests without an answer at the end
-	latency                  *hdrhistogram.Histogram
-	first                    string // the first strange answer
+	crowdCounts
+	latency *hdrhistogram.Histogram
+	first   string // the first strange answer
 }
 
 func (g *groupTally) String() string {
-	return fmt.Sprintf("intended %d, sent %d, served %d, refused %d, not read %d, lost %d, strange %d, p50 %v, p99 %v", g.intended, g.sent,
-		g.served, g.refused, g.unread, g.lost, g.strange, g.quantile(50), g.quantile(99))
+	return fmt.Sprintf("%+v, p50 %v, p99 %v", g.crowdCounts, g.quantile(50), g.quantile(99))
 }
 
 // add counts what another one met.
@@ -67,23 +70,22 @@ func (g *groupTally) quantile(q float64) time.Duration {
 	return time.Duration(g.latency.ValueAtQuantile(q)).Round(10 * time.Microsecond)
 }
 
-// crowdLine is one connection of a crowd.
-type crowdLine struct {
-	line
-	group *group
-	place place
-}
+// share is how many of the requests that were to be sent were served.
+func (g *group) share() float64 { return float64(g.found.served) / float64(max(1, g.found.intended)) }
 
-// crowd is a load of several groups. All of it belongs to one goroutine, on one thread.
+// crowd is a load of several groups. All of it belongs to one goroutine, on one thread: goroutines of their own for thousands of
+// connections were tried, and their clients asked too late to keep the node busy.
 type crowd struct {
-	target place
-	groups []*group
-	lines  []crowdLine
-	poll   *poller
-	random *rand.Rand
-	began  time.Time
-	buffer []byte
-	ends   time.Duration
+	target  place
+	groups  []*group
+	lines   []line
+	of      []*group // of each line
+	sources []place  // of each line
+	poll    *poller
+	random  *rand.Rand
+	began   time.Time
+	ends    time.Duration
+	buffer  []byte
 }
 
 func (c *crowd) now() time.Duration { return time.Since(c.began) }
@@ -107,7 +109,14 @@ func runCrowd(t *testing.T, address string, span, patience time.Duration, groups
 		t.Fatal(err)
 	}
 	c := &crowd{target: target, groups: groups, poll: poll, random: rand.New(rand.NewPCG(1, 2)), began: time.Now(), buffer: make([]byte, loadReadBytes)}
-	defer c.close()
+	defer func() {
+		for i := range c.lines {
+			if c.lines[i].socket >= 0 {
+				_ = unix.Close(c.lines[i].socket)
+			}
+		}
+		poll.close()
+	}()
 	if err := c.connect(total); err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +127,6 @@ func runCrowd(t *testing.T, address string, span, patience time.Duration, groups
 
 // crowdEarly is how long before a moment a crowd that waits is there: the kernel may wake it 50 µs late.
 const crowdEarly = 100 * time.Microsecond
-
-// nodeCore is where nodes run, crowdCore where those who ask them do.
-const nodeCore, crowdCore = 0, 1
 
 // preferred puts the thread on its core and into a control group that comes before whatever else the machine does, so that moments are
 // kept, and returns what undoes it. What can't be done is left: the figures are worse for it, never better.
@@ -143,32 +149,17 @@ func preferred() (undo func()) {
 	}
 }
 
-func (c *crowd) close() {
-	for i := range c.lines {
-		if c.lines[i].socket >= 0 {
-			_ = unix.Close(c.lines[i].socket)
-		}
-	}
-	c.poll.close()
-}
-
 // connect opens the lines of every group that keeps its connections.
 func (c *crowd) connect(total int) error {
-	c.lines = make([]crowdLine, total)
-	number := 0
+	c.lines = make([]line, total)
 	for _, g := range c.groups {
-		g.found = groupTally{latency: hdrhistogram.New(1, int64(loadLatencyMax), loadDigits)}
+		g.found, g.next = groupTally{latency: hdrhistogram.New(1, int64(loadLatencyMax), loadDigits)}, 0
 		g.free = ring{numbers: make([]int, total)}
-		g.next = 0
-		if g.rate > 0 {
-			g.period = float64(time.Second) / g.rate
-		}
 		for i := range g.connections {
-			l := &c.lines[number]
-			*l = crowdLine{line: line{number: number, socket: -1}, group: g}
+			l := &c.lines[len(c.of)]
+			*l = line{number: len(c.of), socket: -1, phase: lineFree}
 			source := netip.AddrFrom4([4]byte{127, g.net, byte(i / g.perAddress / 250), byte(1 + i/g.perAddress%250)})
-			l.place = placeOf(source, 0)
-			number++
+			c.of, c.sources = append(c.of, g), append(c.sources, placeOf(source, 0))
 			if !g.fresh {
 				if err := c.dial(l); err != nil {
 					return err
@@ -176,10 +167,9 @@ func (c *crowd) connect(total int) error {
 			}
 		}
 	}
-	deadline := c.now() + loadPatience
-	for c.dialling() > 0 {
+	for deadline := c.now() + loadPatience; c.count(lineDials) > 0; {
 		if c.now() > deadline {
-			return fmt.Errorf("%d connections did not come about", c.dialling())
+			return fmt.Errorf("%d connections did not come about", c.count(lineDials))
 		}
 		if err := c.turn(loadTick); err != nil {
 			return err
@@ -188,9 +178,10 @@ func (c *crowd) connect(total int) error {
 	return nil
 }
 
-func (c *crowd) dialling() (count int) {
+// count is how many lines are in a phase.
+func (c *crowd) count(p phase) (count int) {
 	for i := range c.lines {
-		if c.lines[i].phase == lineDials {
+		if c.lines[i].phase == p {
 			count++
 		}
 	}
@@ -198,20 +189,20 @@ func (c *crowd) dialling() (count int) {
 }
 
 // dial begins to connect from the line's own address.
-func (c *crowd) dial(l *crowdLine) error {
+func (c *crowd) dial(l *line) error {
 	socket, err := unix.Socket(c.target.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("open a socket: %w", err)
 	}
 	_ = unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
-	if err := unix.Bind(socket, l.place.address); err != nil {
+	if err := unix.Bind(socket, c.sources[l.number].address); err != nil {
 		return fmt.Errorf("bind to an address of its own: %w", err)
 	}
 	if err := unix.Connect(socket, c.target.address); err != nil && err != unix.EINPROGRESS {
 		return fmt.Errorf("connect: %w", err)
 	}
-	l.socket, l.phase, l.blocked, l.sent, l.received = socket, lineDials, false, 0, 0
+	l.socket, l.phase, l.received = socket, lineDials, 0
 	l.answer.reset()
 	return c.poll.add(socket, l.number, unix.EPOLLOUT)
 }
@@ -221,12 +212,8 @@ func (c *crowd) run(span, patience time.Duration) error {
 	base := c.now()
 	c.ends = base + span
 	for i := range c.lines {
-		if l := &c.lines[i]; l.group.rate == 0 && !l.group.fresh {
-			if err := c.ask(l, c.now()); err != nil {
-				return err
-			}
-		} else {
-			c.release(l)
+		if err := c.ready(&c.lines[i]); err != nil {
+			return err
 		}
 	}
 	for c.now() < c.ends {
@@ -239,33 +226,17 @@ func (c *crowd) run(span, patience time.Duration) error {
 			return err
 		}
 	}
-	for last := c.ends + patience; c.owed() > 0 && c.now() < last; {
+	for last := c.ends + patience; c.count(lineWaits) > 0 && c.now() < last; {
 		if err := c.turn(loadTick); err != nil {
 			return err
 		}
 	}
 	for i := range c.lines {
-		if l := &c.lines[i]; l.phase == lineWaits || l.phase == lineDials && l.group.fresh {
-			l.group.found.lost++
+		if l := &c.lines[i]; l.phase == lineWaits || l.phase == lineDials && c.of[i].fresh {
+			c.of[i].found.lost++
 		}
 	}
 	return nil
-}
-
-func (c *crowd) owed() (count int) {
-	for i := range c.lines {
-		if c.lines[i].phase == lineWaits {
-			count++
-		}
-	}
-	return count
-}
-
-// release makes a line free for the next moment of its group.
-func (c *crowd) release(l *crowdLine) {
-	g := l.group
-	g.free.numbers[(g.free.first+g.free.count)%len(g.free.numbers)] = l.number
-	g.free.count++
 }
 
 // pause is how long there is nothing to send. A crowd that asks seldom leaves its core to those who are there beside it; the moments of one
@@ -283,52 +254,53 @@ func (c *crowd) pause(base time.Duration) time.Duration {
 
 // moment is when a group's next request is due.
 func (c *crowd) moment(g *group, base time.Duration) time.Duration {
-	return base + g.from + time.Duration(float64(g.next)*g.period)
+	return base + g.from + time.Duration(float64(g.next)/g.rate*float64(time.Second))
 }
 
-// sendDue sends what a group was to have sent by now, as far as somebody is free.
+// sendDue sends what a group was to have sent by now, as far as a line is free.
 func (c *crowd) sendDue(g *group, base time.Duration) error {
-	if g.rate == 0 {
-		return nil
-	}
-	for {
+	for g.rate > 0 {
 		moment := c.moment(g, base)
 		if moment > c.now() || moment >= c.ends {
 			return nil
 		}
 		g.next++
 		g.found.intended++
-		if g.free.count == 0 {
+		l, err := g.free.pop(c.lines), error(nil)
+		switch {
+		case l == nil:
 			g.found.unread++
-			continue
-		}
-		l := &c.lines[g.free.numbers[g.free.first]]
-		g.free.first = (g.free.first + 1) % len(g.free.numbers)
-		g.free.count--
-		if g.fresh {
+		case g.fresh:
 			l.since = moment
-			if err := c.dial(l); err != nil {
-				return err
-			}
-			continue
+			err = c.dial(l)
+		default:
+			err = c.ask(l, moment)
 		}
-		if l.phase != lineFree { // it is being connected anew
-			g.found.unread++
-			c.release(l)
-			continue
-		}
-		if err := c.ask(l, moment); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-func (c *crowd) ask(l *crowdLine, since time.Duration) error {
-	l.request = l.group.asker.next(l.request[:0], c.random)
-	l.phase, l.since, l.sent, l.received = lineWaits, since, 0, 0
-	l.group.found.sent++
-	n, err := unix.Write(l.socket, l.request)
-	if err != nil || n < len(l.request) {
+// ready lets a line that is free wait for a moment, or ask at once.
+func (c *crowd) ready(l *line) error {
+	if c.of[l.number].rate > 0 {
+		c.of[l.number].free.push(l)
+		return nil
+	}
+	if c.now() < c.ends {
+		return c.ask(l, c.now())
+	}
+	return nil
+}
+
+func (c *crowd) ask(l *line, since time.Duration) error {
+	g := c.of[l.number]
+	l.request = g.asker.next(l.request[:0], c.random)
+	l.phase, l.since, l.received = lineWaits, since, 0
+	g.found.sent++
+	if n, err := unix.Write(l.socket, l.request); err != nil || n < len(l.request) {
 		return c.lose(l)
 	}
 	return nil
@@ -337,18 +309,13 @@ func (c *crowd) ask(l *crowdLine, since time.Duration) error {
 // turn handles what has happened.
 func (c *crowd) turn(longest time.Duration) error {
 	events, err := c.poll.wait(longest)
-	if err != nil {
-		return err
+	for i := 0; i < len(events) && err == nil; i++ {
+		err = c.handle(&c.lines[events[i].Fd])
 	}
-	for i := range events {
-		if err := c.handle(&c.lines[events[i].Fd]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-func (c *crowd) handle(l *crowdLine) error {
+func (c *crowd) handle(l *line) error {
 	if l.phase == lineDials {
 		if err := dialled(l.socket); err != nil {
 			return c.lose(l)
@@ -356,14 +323,10 @@ func (c *crowd) handle(l *crowdLine) error {
 		if err := c.poll.change(l.socket, l.number, unix.EPOLLIN); err != nil {
 			return err
 		}
-		l.phase = lineFree
-		switch {
-		case l.group.fresh:
+		if l.phase = lineFree; c.of[l.number].fresh {
 			return c.ask(l, l.since)
-		case l.group.rate == 0 && c.now() < c.ends:
-			return c.ask(l, c.now())
 		}
-		return nil
+		return c.ready(l)
 	}
 	n, err := unix.Read(l.socket, c.buffer)
 	if err != nil && again(err) {
@@ -381,50 +344,32 @@ func (c *crowd) handle(l *crowdLine) error {
 	if !whole {
 		return nil
 	}
-	l.group.found.count(l.answer.status, c.buffer[:n], begins, c.now()-l.since)
-	return c.answered(l)
-}
-
-func (c *crowd) answered(l *crowdLine) error {
-	last := l.answer.last
+	c.of[l.number].found.count(l.answer.status, c.buffer[:n], begins, c.now()-l.since)
+	if l.answer.last || c.of[l.number].fresh {
+		return c.renew(l)
+	}
 	l.answer.reset()
 	l.phase = lineFree
-	switch {
-	case l.group.fresh:
-		_ = unix.Close(l.socket)
-		l.socket, l.phase = -1, lineOff
-		c.release(l)
-		return nil
-	case last:
-		_ = unix.Close(l.socket)
-		if l.group.rate > 0 {
-			c.release(l)
-		}
-		return c.dial(l)
-	case l.group.rate > 0:
-		c.release(l)
-		return nil
-	case c.now() < c.ends:
-		return c.ask(l, c.now())
-	}
-	return nil
+	return c.ready(l)
 }
 
-// lose counts a connection that ended without an answer, and opens it anew.
-func (c *crowd) lose(l *crowdLine) error {
-	waited := l.phase == lineWaits || l.phase == lineDials && l.group.fresh
-	if waited {
-		l.group.found.lost++
+// lose counts a connection that ended without an answer.
+func (c *crowd) lose(l *line) error {
+	if g := c.of[l.number]; l.phase == lineWaits || l.phase == lineDials && g.fresh {
+		g.found.lost++
 	}
+	return c.renew(l)
+}
+
+// renew ends a connection and opens the next one; a line with fresh ones does so at its next moment.
+func (c *crowd) renew(l *line) error {
 	_ = unix.Close(l.socket)
-	l.socket, l.phase = -1, lineOff
-	if l.group.rate > 0 && waited {
-		c.release(l)
+	if !c.of[l.number].fresh {
+		return c.dial(l)
 	}
-	if l.group.fresh {
-		return nil
-	}
-	return c.dial(l)
+	l.socket, l.phase = -1, lineFree
+	l.answer.reset()
+	return c.ready(l)
 }
 
 // refusalPattern is what a refusal must have in its head.

@@ -18,27 +18,23 @@ const (
 	twoKeyedShare = 0.8
 )
 
-// healthAsker asks whether the node lives.
-func healthAsker(t *testing.T, lines string) asker {
-	t.Helper()
-	found, err := newMix("node", nil, []question{{operation: "health", weight: 1, path: "/livez", lines: lines}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// share is how many of the requests that were to be sent were served.
-func (g *group) share() float64 { return float64(g.found.served) / float64(max(1, g.found.intended)) }
-
-// TestFaultsO2_WhoComesFirst: at three times capacity those who ask for the health of the node have it at once, callers with a key are
+// TestFaultsO2_WhoComesFirst: at three times capacity those who ask for the health of the node have it at once, clients with a key are
 // served before those without, and history and conversions come last.
 func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, planted(t, "", "", ""), f, 0)
-		groups, kept := o.lanesInTurns(t)
+		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
+		turns := o.inTurns(t, func(capacity float64) []*group { return o.lanes(t, capacity, overloadSpan) })
+		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
+		promised, served := 0., 0.
+		for _, one := range turns {
+			keyed := &one.groups[2].found
+			capacity := (capacityOf(one.before) + capacityOf(one.after)) / 2
+			most := min(float64(keyed.intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
+			promised, served = promised+most, served+min(most, float64(keyed.served))
+		}
+		groups, kept := together(turns), served/promised
 		for _, g := range groups[:2] {
 			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
 				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
@@ -59,65 +55,37 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 		o := startOverloaded(t, noAge(t), f, 0)
 		groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
 		if keyed, costly := groups[2], groups[4]; keyed.share() >= keyedShare && costly.share() < groups[3].share()/2 {
-			t.Errorf("without seats the order is the same: this test proves nothing")
+			t.Errorf("without admission slots the order is the same: this test proves nothing")
 		}
 	})
-}
-
-// lanesInTurns is lanes and what the node can do before and after it, in turns, and the share that was kept of what is promised to those
-// with a key: that all their requests are served, as far as they are no more than keyedPart of what the node could do around that turn. How
-// fast the machine is changes by half within a minute.
-func (o *overloaded) lanesInTurns(t *testing.T) (groups []*group, kept float64) {
-	t.Helper()
-	capacity, promised, served := capacityOf(o.base(t)), 0., 0.
-	for range overloadTurns {
-		found, before := o.lanes(t, capacity, overloadSpan), capacity
-		<-time.NewTimer(5 * time.Second).C
-		capacity = capacityOf(o.base(t))
-		keyed := &found[2].found
-		most := min(float64(keyed.intended), keyedPart*(before+capacity)/2*(overloadSpan-overloadOnset).Seconds())
-		promised, served = promised+most, served+min(most, float64(keyed.served))
-		if groups == nil {
-			groups = found
-			continue
-		}
-		for i, g := range groups {
-			g.found.add(&found[i].found)
-		}
-	}
-	return groups, served / promised
 }
 
 // lanes puts three times what the node can do on it, of every kind.
 func (o *overloaded) lanes(t *testing.T, capacity float64, span time.Duration) []*group {
 	t.Helper()
-	costly := slices.Concat(mixes("popular")[mixHistory], mixes("popular")[mixConvert])
-	asker, err := newMix("node", nil, costly, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	health := []question{{operation: "health", weight: 1, path: "/livez", lines: "Connection: close\r\n"}}
+	fresh := mustMix(t, nil, health, 1)
+	health[0].lines = ""
+	costly := mustMix(t, nil, slices.Concat(mixes("popular")[mixHistory], mixes("popular")[mixConvert]), 1)
 	groups := []*group{
-		{name: "health, new connections", asker: healthAsker(t, "Connection: close\r\n"), connections: 20, rate: 20, fresh: true, from: overloadOnset, net: 3, perAddress: 20},
-		{name: "health", asker: healthAsker(t, ""), connections: 10, rate: 20, from: overloadOnset, net: 4, perAddress: 10},
-		{name: "with a key", asker: asking(t, mixBest, o.fixture.keys), connections: 512, rate: 0.3 * capacity, from: overloadOnset, net: 5, perAddress: 16},
-		{name: "without", asker: asking(t, mixBest, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
-		{name: "history and convert", asker: asker, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
+		{name: "health, new connections", asker: fresh, connections: 20, rate: 20, fresh: true, from: overloadOnset, net: 3, perAddress: 20},
+		{name: "health", asker: mustMix(t, nil, health, 1), connections: 10, rate: 20, from: overloadOnset, net: 4, perAddress: 10},
+		{name: "with a key", asker: asking(t, o.fixture.keys), connections: 512, rate: 0.3 * capacity, from: overloadOnset, net: 5, perAddress: 16},
+		{name: "without", asker: asking(t, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
+		{name: "history and convert", asker: costly, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
 	}
-	theft := watchStolen(t)
-	runCrowd(t, o.target.address, span, loadPatience+25*time.Second, groups...)
-	theft.end()
-	figure(t, "%v", theft)
+	runCrowd(t, o.target.address, span, overloadPatience, groups...)
 	for _, g := range groups {
 		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.found.latency.Max()).Round(time.Microsecond), &g.found)
 	}
 	return groups
 }
 
-// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is; more processors than that are not to be had here.
+// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is.
 func TestFaultsO2_TwoProcessors(t *testing.T) {
 	needLimits(t)
 	c := newCage(t, 0)
-	o := startCaged(t, c, c.inside(planted(t, "", "", ""), "GOMAXPROCS=2"), -1, smallFixture(t, 500))
+	o := startCaged(t, c, c.inside(buildNode(t, "", "", ""), "GOMAXPROCS=2"), -1, smallFixture(t, 500))
 	groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
 	keyed, anonymous, costly := groups[2], groups[3], groups[4]
 	if keyed.share() < twoKeyedShare || anonymous.share() > keyed.share()/2 || costly.share() > anonymous.share()/2 {

@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-const (
-	progressEvery = 300 * time.Millisecond // at least, between two changes of the line on a terminal
-	progressWidth = 79                     // characters: a longer line would wrap, and could not be rewritten
-)
+// progressEvery lies between two changes of the line on a terminal, at least.
+const progressEvery = 300 * time.Millisecond
 
 // stage is a part of the run, one goal as a rule.
 type stage struct {
@@ -91,7 +89,7 @@ func (p *progress) show() {
 	}
 	p.shown = now
 	s := p.stages[p.current]
-	line := shorten(fmt.Sprintf("round %d of %d, %s, %s", p.round, max(s.rounds, p.round), s.goal, p.times()), progressWidth)
+	line := fmt.Sprintf("round %d of %d, %s, %s", p.round, max(s.rounds, p.round), s.goal, p.times())
 	padding := strings.Repeat(" ", max(0, p.width-len([]rune(line))))
 	p.width = len([]rune(line))
 	p.print("\r" + line + padding)

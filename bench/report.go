@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// writeJSON writes everything that the report holds; readReport reads it back.
+// writeJSON writes everything that the report holds.
 func (r *report) writeJSON(w io.Writer) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("write the report as JSON: %w", err)
@@ -22,25 +22,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	return nil
 }
 
-// readReport reads what writeJSON wrote. A field that is not known here is an error: another version wrote the file, and half a
-// report would be compared with a whole one.
-func readReport(source io.Reader) (*report, error) {
-	decoder := json.NewDecoder(source)
-	decoder.DisallowUnknownFields()
-	r := new(report)
-	if err := decoder.Decode(r); err != nil {
-		return nil, fmt.Errorf("read a report: %w; want a file that bench wrote with -json", err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("read a report: more follows at byte %d, want one report in a file", decoder.InputOffset())
-	}
-	if err := r.check(); err != nil {
-		return nil, fmt.Errorf("read a report: %w", err)
-	}
-	return r, nil
-}
-
-// check finds what no form can show.
+// check finds what JSON can't hold.
 func (r *report) check() error {
 	for _, g := range r.Goals {
 		for i := range g.Measures {

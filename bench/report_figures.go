@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // decimalsMax is how fine a figure may be shown.
@@ -109,7 +108,7 @@ func (m *measure) spreadText() string {
 	return number(low, places) + "–" + number(high, places)
 }
 
-// absoluteText names the sides with what order their figures are of. The names come sorted, so that two reports can be compared.
+// absoluteText names the sides with what order their figures are of. The names come sorted, the same in every run.
 func (m *measure) absoluteText() string {
 	var sides []string
 	for _, name := range sortedKeys(m.Absolute) {
@@ -269,24 +268,6 @@ func spell(d time.Duration) string {
 	}
 	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// plain makes one line of a text: a report may come from a file, and what is in it must not move the cursor of a terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-// shorten cuts a line to so many characters.
-func shorten(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
 	}
 	return text
 }

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// report is everything that a run found: what JSON holds, and what the other forms are made of.
+// report is everything that a run found: what JSON holds, and what the text is made of.
 type report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNanoseconds"`

@@ -10,24 +10,21 @@ import (
 )
 
 func TestSettings(t *testing.T) {
-	s, err := readSettings(strings.Fields("-tasard ./tasard -goals f12,F1 -quick -rounds 9 -measure 2s"), &bytes.Buffer{})
+	s, err := readSettings(strings.Fields("-tasard ./tasard -goals f12,F1 -quick -rounds 9 -measure 2s -against http://node/"), &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.options; o.Rounds != 5 || o.Measure != 400*time.Millisecond || o.Connections != 64 || o.Accounts != 128 || o.Seed != 1 {
-		t.Errorf("%+v", o)
+	if o := s.options; o.Rounds != 5 || o.Measure != 400*time.Millisecond || o.Connections != 64 || o.Accounts != 128 || s.against.host != "node:80" {
+		t.Errorf("%+v", s)
 	}
 	list, err := chosen(s.goals)
 	if err != nil || len(list) != 2 || list[0].goal != "F1" || list[1].goal != "F12" {
 		t.Errorf("%v, %v: want F1, then F12", list, err)
 	}
-	if all, err := chosen(""); err != nil || len(all) != 12 {
+	if all, err := chosen(""); err != nil || len(all) != 12 || len(stages(all, &s.options)) != 12 {
 		t.Errorf("%d goals, %v: want 12", len(all), err)
 	}
-}
-
-func TestSettings_Refused(t *testing.T) {
-	tests := map[string]string{ // what is told
+	for line, told := range map[string]string{
 		"-goals F13":               "F13",
 		"-rounds 0":                "-rounds 0",
 		"-accounts 200000":         "-accounts 200000",
@@ -37,10 +34,8 @@ func TestSettings_Refused(t *testing.T) {
 		"-against http://a/v1":     "http://host:port",
 		"-against http://u:p@a:80": "http://host:port",
 		"-speed 3":                 "-speed",
-	}
-	for line, told := range tests {
-		var out bytes.Buffer
-		s, err := readSettings(strings.Fields(line), &out)
+	} {
+		s, err := readSettings(strings.Fields(line), &bytes.Buffer{})
 		if err == nil {
 			_, err = chosen(s.goals)
 		}
@@ -51,15 +46,5 @@ func TestSettings_Refused(t *testing.T) {
 	var out bytes.Buffer
 	if _, err := readSettings([]string{"-help"}, &out); !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), "bench -tasard ./tasard") {
 		t.Errorf("-help: %v, %s", err, out.String())
-	}
-}
-
-func TestAddress(t *testing.T) {
-	for text, want := range map[string]string{
-		"http://127.0.0.1:8080": "127.0.0.1:8080", "http://node/": "node:80", "http://[::1]": "[::1]:80", "http://[::1]:99": "[::1]:99",
-	} {
-		if got, err := readAddress(text); err != nil || got.host != want {
-			t.Errorf("%s: %v, %v, want %s", text, got, err, want)
-		}
 	}
 }
