@@ -144,27 +144,22 @@ func (c *canaries) signUp(n *node, office *postOffice) {
 	t, email := c.t, c.secrets["e-mail"]
 	caller := newCaller("")
 	defer caller.close()
-	got, err := caller.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": email})
+	code, got, err := office.askCode(caller, n.url, email)
 	c.hear("ask a code", got, err)
-	code, found := office.code(email)
-	if !found {
-		t.Fatal("no letter has come")
-	}
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": "00000000"})
+	_, got, err = openSession(caller, n.url, email, "00000000")
 	c.hear("a wrong code", got, err)
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
-	var opened struct{ Data struct{ Token string } }
-	if err != nil || got.into(&opened) != nil {
+	token, got, err := openSession(caller, n.url, email, code)
+	if token == "" {
 		t.Fatal(got.trouble("log in", err))
 	}
-	key, got, err := createKey(caller, n.url, opened.Data.Token, "canary")
+	key, got, err := createKey(caller, n.url, token, "canary")
 	if err != nil || key.Secret == "" {
 		t.Fatal(got.trouble("make a key", err))
 	}
-	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, opened.Data.Token, key.Secret
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
+	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, token, key.Secret
+	_, got, err = openSession(caller, n.url, email, code)
 	c.hear("a used code", got, err)
-	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", opened.Data.Token, nil)
+	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", token, nil)
 	c.hear("the keys", got, err)
 	got, err = caller.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", key.Secret, nil)
 	c.hear("a request with the key", got, err)

@@ -188,7 +188,7 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 		{"silent", "actors/health.go", "if !d.on {", "if d.on || !d.on {", time.Hour},
 	} {
 		texts := skewedTime(t)
-		texts[bug.file] = planted(t, bug.file, bug.old, bug.new)
+		texts[bug.file] = replaced(t, bug.file, bug.old, bug.new)
 		program := overlaid(t, "skewed-"+bug.name, texts)
 		lasts := 3 * time.Second
 		if bug.name == "reopens" {

@@ -110,7 +110,7 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 		watching.Go(func() { g.probe(c, p, fault, stop, m) })
 		watching.Go(func() { g.readAlone(c, p, fault, stop, m) })
 	}
-	hold := 3*time.Second + time.Duration(chance.Int64N(int64(7*time.Second)))
+	hold := 3*time.Second + upTo(chance, 7*time.Second)
 	if len(c.alone) > 0 {
 		hold += refusedWithin
 	}
@@ -122,7 +122,7 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 	}
 	mended := g.ledger.now()
 	for _, p := range g.rig.peers {
-		if !soon(healMax, func() bool { _, got := g.ledger.set(p, g.own(p)); return got.good() }) {
+		if !soon(healMax, func() bool { _, got := g.ledger.set(&p.member, g.own(p)); return got.good() }) {
 			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process().tail(20))
 		}
 	}
@@ -155,7 +155,7 @@ func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struc
 		default:
 		}
 		from := g.ledger.now()
-		_, got := g.ledger.set(p, g.own(p))
+		_, got := g.ledger.set(&p.member, g.own(p))
 		took, look := g.ledger.now()-from, lookOnce(ready, p.url+"/readyz")
 		if got.code != "read_only" || took > promptMax || look.states["cluster"] != "no_majority" {
 			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says of itself %+v",
@@ -174,7 +174,7 @@ func (g *campaign) firstRefusal(p *peer, fault time.Duration, stop <-chan struct
 	defer ticker.Stop()
 	for first.Load() == 0 && g.ledger.now()-fault < refusedWithin {
 		sending.Go(func() {
-			if _, got := g.ledger.set(p, g.own(p)); got.code == "read_only" {
+			if _, got := g.ledger.set(&p.member, g.own(p)); got.code == "read_only" {
 				first.CompareAndSwap(0, int64(g.ledger.now()-fault))
 			}
 		})

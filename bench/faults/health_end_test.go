@@ -15,9 +15,7 @@ import (
 func TestFaultsS15_FailStopShows(t *testing.T) {
 	needRoot(t)
 	need(t, "strace", "strace")
-	data := t.TempDir() + "/data"
-	keys := prepare(t, data, 1)
-	n := start(t, data, "--lease", "1")
+	n, keys := prepared(t, 1, "--lease", "1")
 	watch := watchHealth(t, n)
 	traced(t, n, "fsync,fdatasync:error=EIO")
 	began := time.Now()
@@ -40,9 +38,7 @@ func TestFaultsS15_FailStopShows(t *testing.T) {
 // TestFaultsS15_DrainingShows stops a node while a request is under way: over a connection that is open, and at the management socket,
 // /readyz sends callers elsewhere; /livez goes on.
 func TestFaultsS15_DrainingShows(t *testing.T) {
-	data := t.TempDir() + "/data"
-	prepare(t, data, 1)
-	n := start(t, data)
+	n, _ := prepared(t, 1)
 	var lines []net.Conn
 	for range 3 {
 		line, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
@@ -58,7 +54,7 @@ func TestFaultsS15_DrainingShows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pass(200 * time.Millisecond) // so that they are under way
+	wait(200 * time.Millisecond) // so that they are under way
 	admin := n.admin()
 	defer admin.close()
 	if l := lookOnce(admin, "http://node/readyz"); l.status != http.StatusOK {

@@ -145,7 +145,7 @@ func (w *healthWatch) first(from time.Time, most time.Duration, right func(look)
 // stands reports that all looks of a span are right.
 func (w *healthWatch) stands(span time.Duration, right func(look) bool) error {
 	from := time.Now()
-	pass(span)
+	wait(span)
 	for _, l := range w.since(from) {
 		if !right(l) {
 			return fmt.Errorf("it flaps: after %s it is %v (%s)", l.at.Sub(from), l.states, l.whole)
@@ -154,19 +154,13 @@ func (w *healthWatch) stands(span time.Duration, right func(look) bool) error {
 	return nil
 }
 
-// pass lets time go by.
-func pass(span time.Duration) {
-	timer := time.NewTimer(span)
-	defer timer.Stop()
-	<-timer.C
-}
-
 // plantedFault is a fault, and what /readyz must say of it.
 type plantedFault struct {
 	name, state string
 	down        bool
-	plant       func() time.Time // returns since when the fault is there
-	mend        func() time.Time // returns since when it is not
+	plant       func()        // when it returns the fault is there
+	late        time.Duration // but for this
+	mend        func()        // when it returns the fault is over
 }
 
 // judge plants a fault, mends it and tells how long /readyz took to say so, or what it did wrong.
@@ -179,14 +173,16 @@ func (w *healthWatch) judge(f plantedFault) (comes, goes time.Duration, err erro
 		return l.states[f.name] == f.state && l.status == want && l.whole == whole
 	}
 	well := func(l look) bool { return l.status == http.StatusOK && l.states[f.name] == "ok" }
-	comes, in := w.first(f.plant(), comesMax, shows)
+	f.plant()
+	comes, in := w.first(time.Now().Add(f.late), comesMax, shows)
 	if !in {
 		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, comesMax, w.last().states)
 	}
 	if err := w.stands(standsMin, shows); err != nil {
 		return 0, 0, err
 	}
-	goes, in = w.first(f.mend(), goesMax, well)
+	f.mend()
+	goes, in = w.first(time.Now(), goesMax, well)
 	if !in {
 		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, goesMax, w.last().states)
 	}

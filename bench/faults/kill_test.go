@@ -5,7 +5,6 @@ package faults
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // progressEvery is after how many cycles a line is written.
@@ -19,15 +18,17 @@ func (s *storm) rage(cycles int, end crash) {
 		if s.cycles%progressEvery == 0 {
 			progress(s.t, "%v", s)
 		}
-		if s.ledger.breaches() > 0 {
+		if s.ledger.broken() > 0 {
 			break
 		}
 	}
 	s.finish()
 	s.ledger.report(s.t)
-	total := s.ledger.total()
-	if s.cycles == s.early || total.keys <= stormTenants || total.revocations == 0 || total.rates == 0 || total.suspensions == 0 ||
-		total.requests == 0 || total.open == 0 {
+	never := s.cycles == s.early || s.ledger.count("keys", acknowledged) <= stormAccounts || s.ledger.count("", unknown) == 0
+	for _, what := range []string{"revocations", "rates", "suspensions", "keyed reads"} {
+		never = never || s.ledger.count(what, acknowledged) == 0
+	}
+	if never {
 		s.t.Errorf("something was never done: %v", s)
 	}
 }
@@ -48,12 +49,13 @@ func (s *storm) catch(end crash, kinds ...breach) {
 			s.refused = true
 			return
 		}
-		s.check(n, false)
-		if s.ledger.breaches(kinds...) > 0 {
+		s.at.url = n.url
+		s.check(n)
+		if s.ledger.broken(kinds...) > 0 {
 			return
 		}
 		s.cycles++
-		s.load(n, loadSpan/2+time.Duration(s.chance(stormWorkers).Int64N(int64(loadSpan))), end)
+		s.load(n, loadSpan/2+upTo(s.chance(stormWorkers), loadSpan), end)
 	}
 	s.t.Errorf("the planted bug was not found: %v", s)
 }

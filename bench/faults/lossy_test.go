@@ -72,8 +72,7 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 		return
 	}
 	const cycles = 40
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := newSeed(t)
 	kept, acknowledged := beginAnew(t, "", seed, cycles)
 	if lost := acknowledged - kept; lost != 0 || acknowledged == 0 {
 		t.Errorf("%d of %d rates are lost", lost, acknowledged)
@@ -89,7 +88,7 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 
 // beginAnew lets nodes make their data directories, publish for a while and lose power, and counts the rates that were
 // acknowledged and that are there after the next start.
-func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, acknowledged int) {
+func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, all int) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(seed, 3))
 	l := newLossyDisk(t, seed, syncMax)
@@ -98,26 +97,27 @@ func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, ack
 		args := serveArgs(data, "--admin-socket", filepath.Join(t.TempDir(), "admin.sock"))
 		n := launch(t, command{program: program, args: args}).ready()
 		book := newLedger(volumeTerms())
-		q := &quote{institution: "popular"}
-		admin := n.admin()
+		book.publishing(1)
+		at := &member{number: 1, url: n.url, admin: n.admin()}
 		for range chance.IntN(8) {
-			book.publish(admin, q)
+			book.set(at, book.series[0])
 		}
-		admin.close()
+		at.admin.close()
 		l.cut()
 		n.kill()
 		l.again()
-		acknowledged += q.must
+		made := book.count("rates", acknowledged)
+		all += made
 		n = launch(t, command{program: program, args: args})
 		if n.answers() {
 			c := newCaller("")
-			book.quotes = append(book.quotes, q)
-			book.checkRates(c, n.url, "", "/v1/rates?currency=USD&limit=200", "published")
-			if c.close(); book.breaches() == 0 { // a node without any rate answers 503
-				kept += q.must
+			at.url = n.url
+			book.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
+			if c.close(); book.broken() == 0 { // a node without any rate answers 503
+				kept += made
 			}
 		}
 		n.kill()
 	}
-	return kept, acknowledged
+	return kept, all
 }

@@ -69,6 +69,47 @@ func apart(t *testing.T) bool {
 	return false
 }
 
+// memoryDisk mounts a file system in memory of a size. Only for tests that run apart, or with mounts of their own.
+func memoryDisk(t *testing.T, size string) string {
+	t.Helper()
+	place := t.TempDir()
+	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size="+size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
+	return place
+}
+
+// freeBytes is what is left on a disk.
+func freeBytes(t *testing.T, disk string) int64 {
+	t.Helper()
+	var s unix.Statfs_t
+	if err := unix.Statfs(disk, &s); err != nil {
+		t.Fatal(err)
+	}
+	return int64(s.Bavail) * s.Bsize
+}
+
+// fill leaves so many bytes of a disk free, until relieve.
+func fill(t *testing.T, disk string, left int64) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, max(1, freeBytes(t, disk)-left)); err != nil {
+		t.Fatalf("fill %s: %v", disk, err)
+	}
+}
+
+func relieve(t *testing.T, disk string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
 type volume struct {
 	t      *testing.T
