@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,25 +92,6 @@ func (d *tightDisk) mount() {
 }
 
 func (d *tightDisk) unmount() { d.must("umount", d.at) }
-
-// tighten leaves so much space below the image.
-func (d *tightDisk) tighten(left int64) {
-	d.t.Helper()
-	var s unix.Statfs_t
-	if err := unix.Statfs(d.backing, &s); err != nil {
-		d.t.Fatal(err)
-	}
-	file, err := os.Create(filepath.Join(d.backing, "filler"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer file.Close()
-	if take := int64(s.Bavail)*s.Bsize - left; take > 0 {
-		if err := unix.Fallocate(int(file.Fd()), 0, 0, take); err != nil {
-			d.t.Fatal(fmt.Errorf("fill %d bytes: %w", take, err))
-		}
-	}
-}
 
 // relax lets writes succeed again, while everything is mounted.
 func (d *tightDisk) relax() { d.must("mount", "-o", "remount,size="+tightLarge, d.backing) }

@@ -52,16 +52,19 @@ func run(t *testing.T, args ...string) ran {
 	return ran{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
 }
 
-// putDir writes the files of a directory anew.
+// writeDir writes the files of a directory anew; putDir must.
+func writeDir(dir string, all map[string][]byte) error {
+	err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700))
+	for name, data := range all {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	return err
+}
+
 func putDir(t *testing.T, dir string, all map[string][]byte) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+	if err := writeDir(dir, all); err != nil {
 		t.Fatal(err)
-	}
-	for name, data := range all {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -3,103 +3,19 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// realRounds is how often the caller of a real life makes a key and revokes it.
-const realRounds = 10
-
-// realKey is what a caller knows of a key that it was given.
-type realKey struct {
-	id      string
-	revoked bool // acknowledged
-	asked   bool // to be revoked, perhaps in vain
-}
-
-// realLife lets a caller make and revoke keys until the node is gone or the rounds are over. It returns the keys that were
-// acknowledged, and whether one more may have been made.
-func realLife(c *caller, url, session string) (keys []realKey, maybe bool) {
-	for round := range realRounds {
-		made, got, err := createKey(c, url, session, fmt.Sprintf("round %d", round))
-		if err != nil || !got.good() {
-			return keys, true
-		}
-		keys = append(keys, realKey{id: made.ID, asked: true})
-		got, err = revokeKey(c, url, session, made.ID)
-		if err != nil || !got.good() {
-			return keys, false
-		}
-		keys[len(keys)-1].revoked = true
-	}
-	return keys, false
-}
-
-// compareKeys holds what a node knows against what was acknowledged.
-func compareKeys(c *caller, url, session string, keys []realKey, maybe bool) error {
-	got, err := c.do(http.MethodGet, url+"/v1/account/keys", session, nil)
-	if err != nil {
-		return err
-	}
-	var listed struct{ Data []struct{ ID, Status string } }
-	if err := got.into(&listed); err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, key := range keys {
-		known[key.id] = true
-	}
-	for _, key := range keys[max(0, len(keys)-keysListed):] {
-		at := slices.IndexFunc(listed.Data, func(found struct{ ID, Status string }) bool { return found.ID == key.id })
-		switch {
-		case at < 0:
-			return fmt.Errorf("key %s was acknowledged and is gone", key.id)
-		case key.revoked && listed.Data[at].Status != "revoked", !key.asked && listed.Data[at].Status != "active":
-			return fmt.Errorf("key %s is %s; revoked: %v", key.id, listed.Data[at].Status, key.revoked)
-		}
-	}
-	unknown := 0
-	for _, found := range listed.Data {
-		if !known[found.ID] {
-			unknown++
-		}
-	}
-	if unknown > 1 || unknown > 0 && !maybe {
-		return fmt.Errorf("%d keys that were not acknowledged, one more possible: %v", unknown, maybe)
-	}
-	return nil
-}
-
-// keysListed is how many revoked keys an account lists at least; older ones leave the list.
-const keysListed = 45
-
-// realTemplate is a directory with an account that has a session, as a kill leaves it.
-func realTemplate(t *testing.T) (all map[string][]byte, session string) {
-	t.Helper()
-	dir, office := filepath.Join(memoryDir(t), "data"), newPostOffice(t)
-	n := start(t, dir, office.args()...)
-	c := newCaller("")
-	defer c.close()
-	session, err := office.session(c, n.url, "ana@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.kill()
-	return readDir(t, dir), session
-}
-
-// realSweep crashes the program itself.
+// realSweep plants faults at the system calls of the program itself.
 type realSweep struct {
 	t       *testing.T
 	dir     string
-	from    map[string][]byte
+	from    map[string][]byte // the directory before each life: with an account that has a session, as a kill leaves it
 	session string
 	office  *postOffice
 	calls   calls
@@ -109,72 +25,77 @@ type realSweep struct {
 func newRealSweep(t *testing.T) *realSweep {
 	t.Helper()
 	w := &realSweep{t: t, dir: filepath.Join(memoryDir(t), "data"), office: newPostOffice(t)}
-	w.from, w.session = realTemplate(t)
+	n, first := start(t, w.dir, w.office.args()...), newSmith(t, "")
+	first.signIn(t, w.office, n)
+	n.kill()
+	w.from, w.session = readDir(t, w.dir), first.a.session
 	trail := filepath.Join(filepath.Dir(w.dir), "trace")
-	keys, _, _, err := w.live("-y", "-s", "0", "-o", trail, "-e", "trace="+writePath, "-e", "signal=none")
-	if err != nil || len(keys) != realRounds {
-		t.Fatalf("the untouched life: %d keys, %v", len(keys), err)
+	s, n := w.live("-y", "-s", "0", "-o", trail, "-e", "trace="+writePath, "-e", "signal=none")
+	if n.cmd.ProcessState.ExitCode() != 0 || s.made() != realRounds {
+		t.Fatalf("the untouched life: %d keys, %v", s.made(), n.cmd.ProcessState)
 	}
+	var err error
 	if w.calls, err = readTrace(trail, w.dir); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// at are the options that plant a fault at the n-th of a call on the files of the directory.
-func (w *realSweep) at(call string, n int, fault string) []string {
-	options := []string{"-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:%s:when=%d", call, fault, n)}
-	for _, path := range w.calls.paths {
-		options = append(options, "-P", path)
-	}
-	return options
-}
-
-// put makes the directory what it is before each life.
-func (w *realSweep) put() error {
-	err := errors.Join(os.RemoveAll(w.dir), os.MkdirAll(w.dir, 0o700))
-	for name, data := range w.from {
-		err = errors.Join(err, os.WriteFile(filepath.Join(w.dir, name), data, 0o600))
-	}
-	return err
-}
-
-// live starts the program under strace and lets the caller work; SIGTERM ends what is still there.
-func (w *realSweep) live(options ...string) (keys []realKey, maybe, fired bool, err error) {
-	if err := w.put(); err != nil {
-		return nil, false, false, err
-	}
+// live starts the program under strace and lets a smith work, to the end of the process.
+func (w *realSweep) live(options ...string) (*smith, *node) {
+	putDir(w.t, w.dir, w.from)
 	n := launch(w.t, command{
 		prefix: append([]string{"strace", "-D", "-f", "-qq"}, options...),
 		args:   serveArgs(w.dir, w.office.args()...),
 		env:    []string{"GOMAXPROCS=1"}, // the log changes its thread less often
 	})
-	c := newCaller("")
-	defer c.close()
+	s := newSmith(w.t, w.session)
 	if n.answers() {
-		keys, maybe = realLife(c, n.url, w.session)
-		n.send(syscall.SIGTERM)
+		s.work(n, realRounds)
 	}
-	code := n.end()
-	status, _ := n.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if fired = status.Signaled() && status.Signal() == syscall.SIGKILL; !fired && code != 0 {
-		err = fmt.Errorf("exit code %d: %s", code, n.tail(3))
-	}
-	return keys, maybe, fired, err
+	n.end()
+	return s, n
 }
 
-// crash is one point; false when it did not fire.
-func (w *realSweep) crash(call string, n int) (bool, error) {
-	keys, maybe, fired, err := w.live(w.at(call, n, "signal=KILL")...)
-	if err != nil {
-		return fired, err
+// each plants a fault at every call of some names on the files of the directory, one life each, and holds what is left against what
+// was acknowledged. It returns how many fired, by name, of how many, and the longest time from a failure to the end of the process.
+func (w *realSweep) each(names []string, fault string, fired func(n *node) bool) (kinds map[string]int, points int, slowest time.Duration) {
+	w.t.Helper()
+	kinds = map[string]int{}
+	for _, call := range names {
+		for k := 1; k <= w.calls.counts[call]; k++ {
+			options := []string{"-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:%s:when=%d", call, fault, k)}
+			for _, path := range w.calls.paths {
+				options = append(options, "-P", path)
+			}
+			s, n := w.live(options...)
+			points++
+			switch hit := fired(n); {
+			case hit:
+				kinds[call]++
+			case n.cmd.ProcessState.ExitCode() != 0:
+				w.t.Errorf("%s %d: %v: %s", call, k, n.cmd.ProcessState, n.tail(3))
+			}
+			if s.later > 0 {
+				w.t.Errorf("%s %d: %d changes acknowledged after the failure", call, k, s.later)
+			}
+			slowest = max(slowest, s.lasted(n))
+			after := start(w.t, w.dir, w.office.args()...)
+			if err := s.check(after); err != nil {
+				w.t.Errorf("%s %d: %v", call, k, err)
+			}
+			after.kill()
+		}
 	}
-	after := start(w.t, w.dir, w.office.args()...)
-	c := newCaller("")
-	defer c.close()
-	err = compareKeys(c, after.url, w.session, keys, maybe)
-	after.kill()
-	return fired, err
+	return kinds, points, slowest
+}
+
+// sum is how many there are of all kinds.
+func sum(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
 }
 
 // TestFaultsW3_RealProgram crashes the program as users build it at the system calls of its write path, under callers over
@@ -183,21 +104,25 @@ func (w *realSweep) crash(call string, n int) (bool, error) {
 func TestFaultsW3_RealProgram(t *testing.T) {
 	need(t, "strace", "strace")
 	w := newRealSweep(t)
-	fired, points, kinds := 0, 0, map[string]int{}
-	for _, call := range strings.Split(writePath, ",") {
-		for n := 1; n <= w.calls.counts[call]; n++ {
-			hit, err := w.crash(call, n)
-			if points++; hit {
-				fired++
-				kinds[call]++
-			}
-			if err != nil {
-				t.Errorf("%s %d: %v", call, n, err)
-			}
-		}
+	kinds, points, _ := w.each(strings.Split(writePath, ","), "signal=KILL", func(n *node) bool {
+		status, is := n.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		return is && status.Signaled() && status.Signal() == syscall.SIGKILL
+	})
+	figure(t, "the real program crashed at %d of %d system calls tried; %v of %v", sum(kinds), points, kinds, w.calls.counts)
+	if sum(kinds) < 40 {
+		t.Errorf("%d of %d crashes fired", sum(kinds), points)
 	}
-	figure(t, "the real program crashed at %d of %d system calls tried, 0 keys or revocations lost; %v of %v", fired, points, kinds, w.calls.counts)
-	if fired < 40 {
-		t.Errorf("%d of %d crashes fired", fired, points)
+}
+
+// TestFaultsW6_RealProgramStops lets writes and syncs of the program fail, under callers over HTTP: it leaves with code 70
+// within a second, acknowledges nothing more, and what it acknowledged is there at the next start.
+func TestFaultsW6_RealProgramStops(t *testing.T) {
+	t.Parallel()
+	need(t, "strace", "strace")
+	kinds, _, slowest := newRealSweep(t).each(failureCalls(), "error=EIO", func(n *node) bool { return n.cmd.ProcessState.ExitCode() == exitFailStop })
+	figure(t, "EIO injected into the real program: it stopped %d times with code 70 (%v), at most %s after the first failed answer",
+		sum(kinds), kinds, slowest.Round(time.Millisecond))
+	if sum(kinds) < 40 || slowest > failStopMax {
+		t.Errorf("%d fired, the slowest stop took %s", sum(kinds), slowest)
 	}
 }

@@ -143,11 +143,9 @@ func damaged(all map[string][]byte) map[string][]byte {
 // stepsAfterRepair is how far a damaged directory goes back when it is repaired.
 func stepsAfterRepair(t *testing.T, all map[string][]byte) int {
 	t.Helper()
-	w := &sweep{scenario: scenario{from: all}}
+	w := &sweep{t: t, scenario: scenario{from: all}}
 	dir := filepath.Join(memoryDir(t), "w", "deep", "data")
-	if err := w.put(dir); err != nil {
-		t.Fatal(err)
-	}
+	w.put(dir)
 	report, err := wal.Repair(dir, lifeLog(dir))
 	if err != nil || report.Cause == nil {
 		t.Fatalf("repair: %+v, %v", report, err)
@@ -183,7 +181,6 @@ func backedUp(t *testing.T, all map[string][]byte) []byte {
 // clean end, after a kill, with a torn tail, and while an operator repairs or restores. The log is the program's, driven by the program's
 // actors; only the thread on which it works is pinned. W10: snapshots and compaction are among the calls.
 func TestFaultsW3_EverySystemCall(t *testing.T) {
-	need(t, "strace", "strace")
 	const steps = 106
 	left := killed(t, 31)
 	broken := damaged(left)
@@ -194,28 +191,24 @@ func TestFaultsW3_EverySystemCall(t *testing.T) {
 		{name: "repair", kind: lifeRepaired, from: broken, had: stepsAfterRepair(t, broken), steps: steps},
 		{name: "restore", kind: lifeRestored, backup: backedUp(t, left), had: 31, steps: 40},
 	}
-	fired, bad, kinds := 0, 0, map[string]int{}
+	bad, kinds := 0, map[string]int{}
 	for _, s := range scenarios {
 		w := newSweep(t, s)
-		w.run(1)
-		for i, complaint := range w.bad {
-			if i < 10 {
-				t.Error(complaint)
-			}
-		}
-		fired, bad = fired+w.fired, bad+len(w.bad)
-		for call, n := range w.perCall {
+		w.run(strings.Split(writePath, ","), 0, 1)
+		w.complain()
+		bad += len(w.bad)
+		for call, n := range w.fired {
 			kinds[call] += n
 		}
 		progress(t, "%s: %d crashes fired, %d runs ended untouched, %d bad, %d torn tails, worst directory %.1f times what lives in it; calls %v",
-			s.name, w.fired, w.untouched, len(w.bad), w.torn, w.diskWorst, w.calls.counts)
-		if w.fired == 0 || w.undershoot > w.fired/10 {
-			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, w.fired, w.undershoot)
+			s.name, sum(w.fired), w.untouched, len(w.bad), w.torn, w.diskWorst, w.calls.counts)
+		if sum(w.fired) == 0 || w.undershoot > sum(w.fired)/10 {
+			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, sum(w.fired), w.undershoot)
 		}
 	}
-	figure(t, "crashed at %d system calls of the write path, %d bad; %v", fired, bad, kinds)
-	if fired < 2000 {
-		t.Errorf("%d crashes fired, want 2000", fired)
+	figure(t, "crashed at %d system calls of the write path, %d bad; %v", sum(kinds), bad, kinds)
+	if sum(kinds) < 2000 {
+		t.Errorf("%d crashes fired, want 2000", sum(kinds))
 	}
 	for _, call := range []string{"openat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "ftruncate", "mkdirat"} {
 		if kinds[call] == 0 {
@@ -226,11 +219,43 @@ func TestFaultsW3_EverySystemCall(t *testing.T) {
 
 // TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must object.
 func TestFaultsW3_ControlEarly(t *testing.T) {
-	need(t, "strace", "strace")
 	w := newSweep(t, scenario{name: "acknowledged early", kind: lifeEarly, steps: 30})
-	w.run(7)
-	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", w.fired, len(w.bad))
-	if w.fired == 0 || len(w.bad) < w.fired/4 {
-		t.Errorf("%d of %d crashes noticed", len(w.bad), w.fired)
+	w.run(strings.Split(writePath, ","), 0, 7)
+	fired := sum(w.fired)
+	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", fired, len(w.bad))
+	if fired == 0 || len(w.bad) < fired/4 {
+		t.Errorf("%d of %d crashes noticed", len(w.bad), fired)
+	}
+}
+
+// failureCalls are the calls that write and sync.
+func failureCalls() []string { return []string{"write", "pwrite64", "fsync"} }
+
+// TestFaultsW6_EachWriteAndSyncFails lets the K-th write and the K-th sync fail, K = 1 to 200, at the first start, in
+// appends, segment rolls, snapshots and compaction: nothing is written, synced or acknowledged after it, and what was
+// acknowledged is there at the next start.
+func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
+	t.Parallel()
+	const each = 200
+	w := newSweep(t, scenario{name: "EIO", kind: lifeHonest, steps: 150, errno: "EIO"})
+	w.run(failureCalls(), each, 1)
+	w.complain()
+	figure(t, "EIO injected at %d writes and syncs (%v), %d bad", sum(w.fired), w.fired, len(w.bad))
+	for _, call := range failureCalls() {
+		if w.fired[call] < each*9/10 {
+			t.Errorf("%s failed %d times, want %d", call, w.fired[call], each)
+		}
+	}
+}
+
+// TestFaultsW7_EachWriteFindsNoSpace has the K-th write find no space, K = 1 to 60, although there had been some when the log
+// looked: that is a failed write like any other, and what was acknowledged is there at the next start.
+func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
+	w := newSweep(t, scenario{name: "ENOSPC", kind: lifeHonest, steps: 60, errno: "ENOSPC"})
+	w.run([]string{"write", "pwrite64"}, 60, 1)
+	w.complain()
+	figure(t, "ENOSPC injected at %d writes (%v), %d bad", sum(w.fired), w.fired, len(w.bad))
+	if sum(w.fired) < 110 {
+		t.Errorf("%d writes failed", sum(w.fired))
 	}
 }
