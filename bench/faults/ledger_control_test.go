@@ -343,7 +343,8 @@ func TestFaultsBackup_ControlLedger(t *testing.T) {
 	}{
 		"as it was": {"", func(*planting) {}},
 		"with what came after": {"", func(p *planting) {
-			p.says[0].keys = keyText("good", "revoked") + "," + keyText("gone", "revoked") + "," + keyText("late", "active")
+			keys := []string{keyText("good", "revoked"), keyText("gone", "revoked"), keyText("late", "active")}
+			p.says[0].keys, p.says[0].goodCode = strings.Join(keys, ","), 401
 		}},
 		"a key is missing":      {lost, func(p *planting) { p.says[0].keys = keyText("gone", "revoked") }},
 		"a charge is missing":   {granted, func(p *planting) { p.says[0].remaining = 898 }},

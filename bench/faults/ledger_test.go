@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -135,13 +136,17 @@ type series struct {
 	seen        []int // during a check, by page
 }
 
-// valueOf is the decimal text of a number; numberOf reads it.
+// valueOf is the decimal text of a number.
 func valueOf(number int) string { return fmt.Sprintf("58.%07d", number) }
 
+// numberOf reads it; 0 and false for any other text.
 func numberOf(text string) (int, bool) {
 	digits, is := strings.CutPrefix(text, "58.")
 	number, err := strconv.Atoi(digits)
-	return number, is && err == nil && len(digits) == 7
+	if !is || err != nil || len(digits) != 7 {
+		return 0, false
+	}
+	return number, true
 }
 
 // newLedger is empty.
@@ -284,7 +289,7 @@ func (l *ledger) came(what string, m *member, got *answer, err error) int {
 	}
 	l.counts[what][outcome]++
 	if outcome == refused {
-		l.reasons[what+" "+got.code]++
+		l.reasons[what+" "+cmp.Or(got.code, "unsent")]++
 	}
 	if odd {
 		l.wrong(strange, "%s at node %d: %d %s, %v: %.300s", what, m.number, got.status, got.code, err, got.body)
