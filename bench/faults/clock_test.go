@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -238,37 +237,4 @@ func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 	}
 	figure(t, "%d starts with a step before each, %d of them suspect: %d requests in %d windows of a day, 0 over-granted, no window back",
 		starts, suspected, book.asked, len(book.admitted))
-}
-
-// TestFaultsQ4_ZoneOf2000 wants the days of the autumn in which Santo Domingo was five hours behind for a month.
-func TestFaultsQ4_ZoneOf2000(t *testing.T) {
-	skewed := overlaid(t, "skewed", skewedTime(t))
-	data := t.TempDir() + "/data"
-	key := prepare(t, data, 1)[0]
-	clock := newWallClock(t)
-	vectors := []struct{ now, ends string }{
-		{"2000-10-28T12:00:00Z", "2000-10-29T04:00:00Z"}, {"2000-10-29T05:59:30Z", "2000-10-30T05:00:00Z"},
-		{"2000-10-30T04:30:00Z", "2000-10-30T05:00:00Z"}, {"2000-12-02T12:00:00Z", "2000-12-03T05:00:00Z"},
-		{"2000-12-03T05:30:00Z", "2000-12-04T04:00:00Z"}, {"2000-12-04T12:00:00Z", "2000-12-05T04:00:00Z"},
-	}
-	book := &quotaBook{admitted: map[int64]int{}}
-	c := newCaller("")
-	defer c.close()
-	for _, v := range vectors {
-		at, err := time.Parse(time.RFC3339, v.now)
-		ends, wrong := time.Parse(time.RFC3339, v.ends)
-		if err := errors.Join(err, wrong); err != nil {
-			t.Fatal(err)
-		}
-		clock.set(at)
-		n := launch(t, command{program: skewed, args: stepArgs(data), env: clock.env()}).ready()
-		if err := book.ask(c, n.url, key); err != nil {
-			t.Fatal(err)
-		}
-		if book.newest != ends.Unix() {
-			t.Errorf("at %s the day ends at %s, want %s", v.now, time.Unix(book.newest, 0).UTC(), v.ends)
-		}
-		n.stop()
-	}
-	figure(t, "%d vectors of the year 2000 on the real program", len(vectors))
 }

@@ -23,7 +23,7 @@ type realFailure struct {
 func (f realFailure) run(t *testing.T, program string) (s *smith, lasted time.Duration, err error) {
 	t.Helper()
 	disk, office, s := newTightDisk(t, f.journal), newPostOffice(t), newSmith(t, "")
-	dir := filepath.Join(disk.at, "data")
+	dir := filepath.Join(disk.place, "data")
 	begin := func() *node {
 		return launch(t, command{program: program, args: serveArgs(dir, office.args()...)})
 	}
@@ -45,7 +45,7 @@ func (f realFailure) run(t *testing.T, program string) (s *smith, lasted time.Du
 	if err != nil {
 		return s, s.lasted(n), err
 	}
-	disk.forget()
+	disk.again()
 	after := begin()
 	if !after.answers() {
 		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.end(), after.tail(2))
@@ -95,7 +95,10 @@ func (f realFailure) goOn(n *node, s *smith) error {
 // second, and everything that it acknowledged is on the disk, also what a node acknowledged that was started at once, while
 // the kernel still shows what it could not write.
 func TestFaultsW6_RealDiskError(t *testing.T) {
-	privateMounts(t)
+	need(t, "e2fsprogs", "mkfs.ext4")
+	if !apart(t) {
+		return
+	}
 	const each = 5
 	var slowest time.Duration
 	runs, acknowledged := 0, 0
@@ -131,10 +134,13 @@ func TestFaultsW6_RealDiskError(t *testing.T) {
 // TestFaultsW6_Control plants the bugs that the fail-stop is there for: a failed sync is tried again and then believed, and a start reads
 // what the kernel remembers: what a node acknowledges that is started at once is then built upon bytes that are not on the disk.
 func TestFaultsW6_Control(t *testing.T) {
+	need(t, "e2fsprogs", "mkfs.ext4")
+	if !apart(t) {
+		return
+	}
 	retries := mutant(t, "retries", "wal/log.go", "err := l.store.Sync()",
 		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.o.Logger.Warn(\"sync failed, tried again\")\n\t}")
 	remembers := mutant(t, "remembers", "wal/open.go", "if err := o.disk.settle(dir); err != nil {", "if err := error(nil); err != nil {")
-	privateMounts(t)
 	for program, f := range map[string]realFailure{
 		retries:   {name: "a failed sync is tried again", left: 96 << 10},
 		remembers: {name: "a start believes the kernel's memory", left: 96 << 10, again: true},

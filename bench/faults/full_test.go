@@ -207,7 +207,9 @@ func p99(times []time.Duration) time.Duration {
 // TestFaultsW7_FullAndFreed fills the disk under a node, down to the last byte too, and frees it again: it is read-only within
 // a second and says so, reads go on as before, it starts and stops meanwhile, is back within five seconds, and loses nothing.
 func TestFaultsW7_FullAndFreed(t *testing.T) {
-	privateMounts(t)
+	if !apart(t) {
+		return
+	}
 	r := &fullRun{t: t, office: newPostOffice(t)}
 	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
 	rounds := 0
@@ -234,8 +236,10 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 
 // TestFaultsW7_ControlPoison plants a log without its reserve: a full disk then stops the node, which the test must see.
 func TestFaultsW7_ControlPoison(t *testing.T) {
+	if !apart(t) {
+		return
+	}
 	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
-	privateMounts(t)
 	r := &fullRun{t: t, office: newPostOffice(t)}
 	r.start(blind, 64<<10)
 	fill(t, r.disk, 0)

@@ -39,7 +39,7 @@ func (l *lossyDisk) powerCut(s *storm) crash {
 
 // String is what a figure says of it.
 func (l *lossyDisk) String() string {
-	return fmt.Sprintf("%d syncs; %d writes and names were not synced at a cut, %d writes were kept in parts", l.syncs, l.unkept, l.inParts)
+	return fmt.Sprintf("%d syncs; %d files and directories were not synced at a cut, %d files were kept in parts", l.syncs, l.unkept, l.inParts)
 }
 
 // TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (W2, Q2, S7).
@@ -52,7 +52,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	l := newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
 	s := newStorm(t, volumeTerms(), l.place, "")
 	l.settle()
-	s.rage(200, l.powerCut(s))
+	s.rage(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
 	figure(t, "power cut, lossy disk: %v; %v", s, l)
 	if l.unkept == 0 || l.inParts == 0 || s.torn() == 0 {
 		t.Errorf("nothing was torn: %v, %d torn tails", l, s.torn())
@@ -71,14 +71,14 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	const cycles = 40
+	cycles := countFrom(t, "W2_CUTS", 40)
 	seed := newSeed(t)
 	kept, acknowledged := beginAnew(t, "", seed, cycles)
 	if lost := acknowledged - kept; lost != 0 || acknowledged == 0 {
 		t.Errorf("%d of %d rates are lost", lost, acknowledged)
 	}
 	unnamed := mutant(t, "unsynced-names", "wal/disk.go", "syncDir:  syncDir,", "syncDir:  func(string) error { return nil },")
-	keptThen, acknowledgedThen := beginAnew(t, unnamed, seed, cycles/2)
+	keptThen, acknowledgedThen := beginAnew(t, unnamed, seed, max(10, cycles/2))
 	if keptThen >= acknowledgedThen {
 		t.Errorf("without a sync of the directory %d of %d rates are there: the control is not caught", keptThen, acknowledgedThen)
 	}

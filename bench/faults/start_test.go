@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -257,16 +256,4 @@ func writeObservations(t *testing.T, path string, lines int) {
 	if err := text.Flush(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestFaultsW8_KilledHolder kills the program that holds a directory: the next start is let in at once.
-func TestFaultsW8_KilledHolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	const tries = 20
-	for range tries {
-		n := start(t, dir)
-		n.send(syscall.SIGKILL)
-		n.end()
-	}
-	figure(t, "%d nodes killed and started again at once: none was refused", tries)
 }

@@ -259,3 +259,11 @@ func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
 		t.Errorf("%d writes failed", sum(w.fired))
 	}
 }
+
+// sum is how many there are of all kinds.
+func sum(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
+}
