@@ -117,12 +117,12 @@ func (g *campaign) crackKeys(round int) {
 // crackLimits asks all nodes with keys of all accounts, as fast as they answer, until nearly every request is refused.
 func (g *campaign) crackLimits(span time.Duration) {
 	end := g.ledger.now() + span
-	w := &soldier{campaign: g, chance: g.chance(), seen: map[*member]*glance{}, c: newCaller("")}
+	w := g.client(1 << 33)
 	defer w.c.close()
 	for g.ledger.now() < end {
 		for _, a := range g.ledger.accounts {
 			good, _, _ := w.pick(a)
-			rush(g.rig.members(), func(m *member) { w.ask(m, a, good) })
+			rush(g.rig.members(), func(m *member) { w.askAny(m, a, good) })
 		}
 		wait(readerPause)
 	}

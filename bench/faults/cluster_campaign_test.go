@@ -96,27 +96,33 @@ func (r *rig) from(n int) string {
 	return addressOf(n)
 }
 
-// load starts all who ask; they go on through every fault until finish.
+// load starts all clients; they go on through every fault until finish.
 func (g *campaign) load() {
 	g.t.Cleanup(g.quiet)
-	worker := uint64(0)
-	begin := func(count int, pause time.Duration, each func(w *soldier)) {
+	number := uint64(0)
+	begin := func(count int, pause time.Duration, each func(w *client)) {
 		for range count {
-			worker++
-			w := &soldier{campaign: g, number: int(worker), chance: rand.New(rand.NewPCG(g.seed, worker)), seen: map[*member]*glance{}, c: newCaller("")}
+			number++
+			w := g.client(number)
 			g.done.Go(func() {
 				defer w.c.close()
-				for w.rest(pause) {
+				for g.rest(w, pause) {
 					each(w)
 				}
 			})
 		}
 	}
-	begin(siegeReaders, readerPause, (*soldier).read)
-	begin(siegeWriters, writerPause, (*soldier).write)
-	begin(siegeSmiths, smithPause, (*soldier).forge)
-	begin(1, 500*time.Millisecond, (*soldier).govern)
-	begin(1, 5*time.Second, (*soldier).besieged)
+	begin(siegeReaders, readerPause, func(w *client) { w.read(w.own[w.chance.IntN(len(w.own))], 5, 12) })
+	for writer := range siegeWriters {
+		begin(1, writerPause, func(w *client) {
+			if m := w.some(); m != nil {
+				w.set(m, w.series[writer])
+			}
+		})
+	}
+	begin(siegeSmiths, smithPause, (*client).forge)
+	begin(1, 500*time.Millisecond, g.govern)
+	begin(1, 5*time.Second, g.besieged)
 }
 
 // quiet ends the load and waits for it.
@@ -211,142 +217,56 @@ func countFrom(t *testing.T, variable string, usual int) int {
 	return count
 }
 
-// soldier is one caller of a campaign.
-type soldier struct {
-	*campaign
-	number int
-	c      *caller
-	chance *rand.Rand
-
-	mu   sync.Mutex // of seen, while it asks several nodes at once
-	seen map[*member]*glance
+// client is one caller of this campaign.
+func (g *campaign) client(number uint64) *client {
+	chance := rand.New(rand.NewPCG(g.seed, number))
+	up := func() (members []*member) {
+		for _, i := range chance.Perm(len(g.rig.peers)) {
+			if g.rig.peers[i].alive() {
+				members = append(members, g.at(i))
+			}
+		}
+		return members
+	}
+	return newClient(g.ledger, newCaller(""), chance, up, g.ledger.accounts)
 }
 
 // rest waits about so long; false when the load is to end.
-func (w *soldier) rest(about time.Duration) bool {
+func (g *campaign) rest(w *client, about time.Duration) bool {
 	timer := time.NewTimer(about/2 + upTo(w.chance, about))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-w.stop:
+	case <-g.stop:
 		return false
 	}
 }
 
-// up are all nodes that are up, in any order.
-func (w *soldier) up() (members []*member) {
-	for _, i := range w.chance.Perm(len(w.rig.peers)) {
-		if w.rig.peers[i].alive() {
-			members = append(members, w.at(i))
-		}
-	}
-	return members
-}
-
-// some is any node that is up, and any account; false without a node.
-func (w *soldier) some() (*member, *account, bool) {
-	members, a := w.up(), w.ledger.accounts[w.chance.IntN(len(w.ledger.accounts))]
-	if len(members) == 0 {
-		return nil, nil, false
-	}
-	return members[0], a, true
-}
-
-// pick is pick of an account, under the lock.
-func (w *soldier) pick(a *account) (good, loose, gone *ledgerKey) {
-	w.ledger.mu.Lock()
-	defer w.ledger.mu.Unlock()
-	return a.pick(w.chance)
-}
-
-// read asks a node for a rate, mostly with a key, now and then with one that was revoked.
-func (w *soldier) read() {
-	m, a, is := w.some()
-	if !is {
-		return
-	}
-	good, _, gone := w.pick(a)
-	if good == nil || gone != nil && w.chance.IntN(20) == 0 {
-		good = gone
-	}
-	if w.chance.IntN(8) == 0 {
-		good = nil
-	}
-	w.ask(m, a, good)
-}
-
-// ask asks a node for any rate, with a key or, if that is nil, without.
-func (w *soldier) ask(m *member, a *account, k *ledgerKey) {
-	w.mu.Lock()
-	if w.seen[m] == nil {
-		w.seen[m] = newGlance()
-	}
-	r := request{key: k, want: w.ledger.series[w.chance.IntN(len(w.ledger.series))], at: m, seen: w.seen[m]}
-	w.mu.Unlock()
-	if k != nil {
-		r.by = a
-	}
-	w.ledger.ask(w.c, r)
-}
-
-// write sets the next rate of an own series at any node.
-func (w *soldier) write() {
-	if m, _, is := w.some(); is {
-		w.ledger.set(m, w.ledger.series[w.number%siegeWriters])
-	}
-}
-
-// forge makes keys, now and then on all nodes at once, and revokes some.
-func (w *soldier) forge() {
-	m, a, is := w.some()
-	if !is {
-		return
-	}
-	good, loose, _ := w.pick(a)
-	switch dice := w.chance.IntN(4); {
-	case dice == 0:
-		rush(w.up(), func(m *member) { w.ledger.newKey(w.c, m, a) })
-	case dice == 1 || good == nil && loose == nil:
-		w.ledger.newKey(w.c, m, a)
-		w.ledger.adopt(w.c, m, a)
-	case loose != nil:
-		w.ledger.endKey(w.c, m, a, loose)
-	default:
-		w.ledger.endKey(w.c, m, a, good)
-		rush(w.up(), func(m *member) { w.ask(m, a, good) }) // how long is it good for elsewhere?
-	}
-}
-
-// rush has several nodes asked the same at once.
-func rush(members []*member, do func(m *member)) {
-	spread(len(members), members, func(_ int, m *member) { do(m) })
-}
-
 // govern lifts limits of the day, and renews sessions before they end.
-func (w *soldier) govern() {
-	m, a, is := w.some()
-	if !is {
+func (g *campaign) govern(w *client) {
+	m, a := w.some(), w.own[w.chance.IntN(len(w.own))]
+	if m == nil {
 		return
 	}
 	if w.chance.IntN(10) == 0 && a.minute == clusterMinute {
-		_, _ = w.ledger.limit(m, a, a.day+dayLimit) // the ledger has noted it
+		_, _ = w.limit(m, a, a.day+dayLimit) // the ledger has noted it
 	}
-	for _, a := range w.ledger.accounts {
+	for _, a := range w.own {
 		if time.Since(a.signed) > signedMax {
-			_ = w.ledger.signIn(w.rig.office, w.c, m, a) // a node may be away: soon again
+			_ = w.signIn(g.rig.office, w.c, m, a) // a node may be away: soon again
 		}
 	}
 }
 
 // besieged asks one node for a code and tries it at all nodes at once: it opens one session, whatever happens meanwhile (K2).
-func (w *soldier) besieged() {
+func (g *campaign) besieged(w *client) {
 	members := w.up()
 	if len(members) > 0 {
-		w.ledger.mu.Lock()
-		number := w.ledger.trials
-		w.ledger.mu.Unlock()
-		w.crack(fmt.Sprintf("trial-%d-%d@example.com", w.seed%1000, number), 1000+5*number, members, 0, false)
+		w.mu.Lock()
+		number := w.trials
+		w.mu.Unlock()
+		g.crack(fmt.Sprintf("trial-%d-%d@example.com", g.seed%1000, number), 1000+5*number, members, 0, false)
 	}
 }
 

@@ -51,7 +51,8 @@ func TestFaultsCluster_FourthJoins(t *testing.T) {
 
 // roller asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
 type roller struct {
-	*soldier
+	*campaign
+	c      *caller
 	asked  atomic.Int64
 	moved  atomic.Int64         // requests that another node answered, because a connection was refused
 	moving atomic.Pointer[peer] // the node that stops or starts: until it says that it is ready
@@ -95,13 +96,13 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
 	g.stop = make(chan struct{})
-	r := &roller{soldier: &soldier{campaign: g, c: newCaller("")}}
+	r := &roller{campaign: g, c: newCaller("")}
 	defer r.c.close()
 	var done sync.WaitGroup
 	for worker := range 4 {
 		done.Go(func() {
-			w := &soldier{campaign: g, chance: g.chance()}
-			for turn := worker; w.rest(readerPause / 2); turn++ {
+			w := g.client(uint64(worker))
+			for turn := worker; g.rest(w, readerPause/2); turn++ {
 				r.turn(turn, worker == 0)
 			}
 		})

@@ -189,13 +189,27 @@ func (s *storm) cycle(end crash) {
 	s.load(s.begin(), upTo(chance, loadSpan), end)
 }
 
-// load has all workers ask for a while, and crashes the node meanwhile.
+// load has all clients ask for a while, and crashes the node meanwhile.
 func (s *storm) load(n *node, span time.Duration, end crash) {
 	var over atomic.Bool
 	var done sync.WaitGroup
+	const each = stormAccounts / stormWorkers
 	for number := range stormWorkers {
-		w := &worker{storm: s, number: number, c: s.callers[number], node: n, chance: s.chance(number), over: &over, seen: newGlance()}
-		done.Go(w.run)
+		own := s.ledger.accounts[number*each : (number+1)*each]
+		w := newClient(s.ledger, s.callers[number], s.chance(number), func() []*member { return []*member{s.at} }, own)
+		done.Go(func() {
+			for !over.Load() && !n.over() {
+				a := s.ledger.accounts[w.chance.IntN(stormAccounts)]
+				if w.chance.IntN(2) == 0 {
+					a = s.ledger.accounts[w.chance.IntN(stormBusy)]
+				}
+				if w.chance.IntN(100) < changesPercent {
+					w.forge()
+				} else {
+					w.read(a, goneKeysPercent, 0)
+				}
+			}
+		})
 	}
 	done.Go(func() { s.operate(n, &over) })
 	wait(span)
@@ -270,51 +284,4 @@ func wait(span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
 	<-timer.C
-}
-
-// worker is one client. It changes the keys of its own accounts, and asks with those of all.
-type worker struct {
-	*storm
-	number int
-	c      *caller
-	node   *node
-	chance *rand.Rand
-	over   *atomic.Bool
-	seen   *glance
-}
-
-// run asks until the node is gone.
-func (w *worker) run() {
-	for !w.over.Load() && !w.node.over() {
-		a := w.ledger.accounts[w.chance.IntN(stormAccounts)]
-		if w.chance.IntN(2) == 0 {
-			a = w.ledger.accounts[w.chance.IntN(stormBusy)]
-		}
-		dice := w.chance.IntN(100)
-		if dice < changesPercent {
-			w.change()
-			continue
-		}
-		w.ledger.mu.Lock()
-		key, _, gone := a.pick(w.chance)
-		w.ledger.mu.Unlock()
-		if dice < changesPercent+goneKeysPercent {
-			key = gone
-		}
-		if key != nil {
-			w.ledger.ask(w.c, request{by: a, key: key, want: w.ledger.series[w.chance.IntN(stormSeries)], at: w.at, seen: w.seen})
-		}
-	}
-}
-
-// change creates or revokes a key of an own account. Now and then it asks for a third one.
-func (w *worker) change() {
-	const each = stormAccounts / stormWorkers
-	a := w.ledger.accounts[w.number*each+w.chance.IntN(each)]
-	active := w.ledger.active(a)
-	if len(active) < 2 && (len(active) == 0 || w.chance.IntN(3) > 0) || w.chance.IntN(10) == 0 {
-		w.ledger.newKey(w.c, w.at, a)
-		return
-	}
-	w.ledger.endKey(w.c, w.at, a, active[w.chance.IntN(len(active))])
 }
