@@ -87,7 +87,7 @@ func TestFaultsCluster_OneRule(t *testing.T) {
 	t.Parallel()
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
-	rounds := countFrom(t, "CLUSTER_ROUNDS", 15)
+	rounds := max(countFrom(t, "CLUSTER_ROUNDS", 15), len(g.ledger.accounts)) // each of which needs keys
 	for round := range rounds {
 		// Every other round the right code alone; at least five wrong tries leave it void (K2).
 		members := []*member{g.at(round), g.at(round + 1), g.at(round + 2)}
