@@ -65,7 +65,7 @@ func TestFaultsCluster_Visible(t *testing.T) {
 		l.endKey(c, m, a, k)
 		everywhere("a revocation", func(m *member) bool { return !m.knows(c, k.secret) })
 	}
-	g.finish()
+	g.conclude()
 	for what, spans := range took {
 		if most := slices.Max(spans); most > visibleMax {
 			t.Errorf("%s was on all nodes after %v, want %v", what, most, visibleMax)
@@ -95,7 +95,7 @@ func TestFaultsCluster_OneRule(t *testing.T) {
 		g.crackKeys(round)
 	}
 	g.crackLimits(75 * time.Second) // more than a minute: what is void by then is given out again
-	g.finish()
+	g.conclude()
 	figure(t, "%d rounds in which three nodes are asked at once: %v", rounds, g.ledger)
 }
 

@@ -133,13 +133,19 @@ func (g *campaign) quiet() {
 	g.done.Wait()
 }
 
-// finish ends the load, brings every node up and looks at everything.
-func (g *campaign) finish() {
+// conclude ends the load, brings every node up and looks at everything.
+func (g *campaign) conclude() {
 	g.t.Helper()
 	g.quiet()
 	g.rig.startAll()
 	g.settle()
 	g.ledger.report(g.t)
+}
+
+// finish is conclude after faults under load, which must have been one.
+func (g *campaign) finish() {
+	g.t.Helper()
+	g.conclude()
 	done := []string{"rates", "reads", "keyed reads", "keys"}
 	if g.faults >= longCampaign {
 		done = append(done, "revocations", "limits", "codes", "sessions")

@@ -45,7 +45,7 @@ func TestFaultsCluster_FourthJoins(t *testing.T) {
 			t.Errorf("guest %d answered after %v, want %v", i+1, last, joinMax)
 		}
 	}
-	g.finish()
+	g.conclude()
 	figure(t, "%d guests joined a cluster with data; from the start of the process to the first good answer with a key: %s", len(took), quantiles(took))
 }
 
@@ -123,7 +123,7 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 		}
 	}
 	halt()
-	g.finish()
+	g.conclude()
 	if r.moved.Load() == 0 {
 		t.Error("no connection was ever refused: the test has tested nothing")
 	}

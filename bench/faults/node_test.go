@@ -33,10 +33,9 @@ const (
 	runAs = "FAULTS_CHILD"
 )
 
-// children are what the test binary can be besides the tests: each returns its exit code. A test starts one with
-// launch(t, command{program: os.Args[0], env: []string{runAs + "=NAME"}, args: ...}).
+// children are what the test binary can be besides the tests: each returns its exit code.
 func children() map[string]func(args []string) int {
-	return map[string]func(args []string) int{}
+	return map[string]func(args []string) int{lifeChild: runLife}
 }
 
 func TestMain(m *testing.M) {

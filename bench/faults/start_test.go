@@ -108,12 +108,10 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	names := segments(left)
 	for at, name := range names {
 		for part := 1; part < 8; part++ {
-			broken := maps.Clone(left)
-			if broken[name] = slices.Clone(left[name]); len(broken[name]) == 0 {
+			if len(left[name]) == 0 {
 				continue
 			}
-			broken[name][len(broken[name])*part/8] ^= 1 << part
-			putDir(t, dir, broken)
+			putDir(t, dir, flipped(left, name, len(left[name])*part/8))
 			took, err := refusedAsDamaged(t, dir, name)
 			if err != nil {
 				t.Errorf("segment %d of %d, at %d/8: %v", at+1, len(names), part, err)

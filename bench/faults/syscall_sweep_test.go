@@ -108,8 +108,8 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 	}
 	limit, cancel := context.WithTimeout(t.Context(), pointMax)
 	defer cancel()
-	cmd := exec.CommandContext(limit, "strace", append(append([]string{"-f", "-qq"}, options...), self, "-test.run=^TestDiskChild$")...)
-	cmd.Env = append(os.Environ(), lifeDir+"="+dir, lifeKind+"="+kind, lifeSteps+"="+strconv.Itoa(steps), "GOTRACEBACK=none")
+	cmd := exec.CommandContext(limit, "strace", append(append([]string{"-f", "-qq"}, options...), self, dir, kind, strconv.Itoa(steps))...)
+	cmd.Env = append(os.Environ(), runAs+"="+lifeChild, "GOTRACEBACK=none")
 	read, write, err := os.Pipe()
 	if err != nil {
 		return outcome{}, err
@@ -364,26 +364,15 @@ func (w *sweep) check(dir string, acked int) error {
 // unfinished reports whether a crash left a directory that is not restored, and that nobody can take for one that is: it is
 // absent, has nothing in it yet, or is refused as damaged.
 func unfinished(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch total, err := sizeOf(dir); {
+	case errors.Is(err, fs.ErrNotExist):
 		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	bytes := int64(0)
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil {
-			return false, err
-		}
-		bytes += info.Size()
-	}
-	if bytes == 0 {
-		return true, nil
+	case err != nil || total == 0:
+		return err == nil, err
 	}
 	var damage *wal.DamageError
-	if _, err = wal.Verify(dir); errors.As(err, &damage) {
+	_, err := wal.Verify(dir)
+	if errors.As(err, &damage) {
 		return true, nil
 	}
 	return false, err

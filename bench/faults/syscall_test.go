@@ -28,20 +28,11 @@ func (w *sweep) weigh(dir string) error {
 	if err != nil {
 		return err
 	}
-	live, total := report.LogBytes, int64(0)
+	live := report.LogBytes
 	for _, snapshot := range report.Snapshots {
 		live += snapshot.Bytes
 	}
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
+	total, err := sizeOf(dir)
 	if err != nil {
 		return err
 	}
@@ -56,20 +47,30 @@ func (w *sweep) weigh(dir string) error {
 	return nil
 }
 
+// sizeOf is how many bytes a directory has.
+func sizeOf(dir string) (total int64, err error) {
+	return total, filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+}
+
 // killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
 func killed(t *testing.T, steps int) map[string][]byte {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "data")
-	journal, err := openThreadJournal(dir, lifeHonest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := openLife(dir, journal)
+	l, err := openLife(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for step := 1; step <= steps; step++ {
-		l.clock.set(instantOf(step))
+		l.at.Store(instantOf(step).UnixNano())
 		if err := l.take(step); err != nil {
 			t.Fatal(err)
 		}
@@ -114,27 +115,27 @@ func segments(all map[string][]byte) []string {
 
 // torn adds what a power cut leaves: half a frame, half a mark, half a snapshot.
 func torn(all map[string][]byte) map[string][]byte {
-	all = maps.Clone(all)
 	names := segments(all)
-	last := names[len(names)-1]
-	whole := all[names[0]]
-	all[last] = append(slices.Clone(all[last]), whole[:20]...)
-	all["snapshot-00000000000000009999.tmp"] = whole[:100]
-	mark := slices.Clone(all["mark"])
-	mark[700] ^= 1
-	all["mark"] = mark
+	first, last := all[names[0]], names[len(names)-1]
+	all = flipped(all, "mark", 700)
+	all[last] = append(slices.Clone(all[last]), first[:20]...)
+	all["snapshot-00000000000000009999.tmp"] = first[:100]
+	return all
+}
+
+// flipped has another bit in one byte of a file.
+func flipped(all map[string][]byte, name string, at int) map[string][]byte {
+	all = maps.Clone(all)
+	all[name] = slices.Clone(all[name])
+	all[name][at] ^= 1
 	return all
 }
 
 // damaged has a flipped bit in the middle of the newest segment that has frames.
 func damaged(all map[string][]byte) map[string][]byte {
-	all = maps.Clone(all)
-	names := segments(all)
-	for _, name := range slices.Backward(names) {
-		if data := slices.Clone(all[name]); len(data) > 0 {
-			data[len(data)/2] ^= 1
-			all[name] = data
-			break
+	for _, name := range slices.Backward(segments(all)) {
+		if len(all[name]) > 0 {
+			return flipped(all, name, len(all[name])/2)
 		}
 	}
 	return all
@@ -143,9 +144,8 @@ func damaged(all map[string][]byte) map[string][]byte {
 // stepsAfterRepair is how far a damaged directory goes back when it is repaired.
 func stepsAfterRepair(t *testing.T, all map[string][]byte) int {
 	t.Helper()
-	w := &sweep{t: t, scenario: scenario{from: all}}
-	dir := filepath.Join(memoryDir(t), "w", "deep", "data")
-	w.put(dir)
+	dir := filepath.Join(memoryDir(t), "data")
+	putDir(t, dir, all)
 	report, err := wal.Repair(dir, lifeLog(dir))
 	if err != nil || report.Cause == nil {
 		t.Fatalf("repair: %+v, %v", report, err)
