@@ -63,7 +63,7 @@ func TestFaultsCluster_Control(t *testing.T) {
 // died is how many nodes have ended although nobody has ended them.
 func (g *campaign) died() (count int) {
 	for _, p := range g.rig.peers {
-		if p.alive() && p.process().over() {
+		if p.alive() && p.life.Load().over() {
 			count++
 		}
 	}

@@ -123,7 +123,7 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 	mended := g.ledger.now()
 	for _, p := range g.rig.peers {
 		if !soon(healMax, func() bool { _, got := g.ledger.set(&p.member, g.own(p)); return got.good() }) {
-			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process().tail(20))
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.life.Load().tail(20))
 		}
 	}
 	m.mu.Lock()
@@ -144,7 +144,7 @@ func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struc
 	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
 	m.mu.Unlock()
 	if first == 0 || first > refusedWithin || !told {
-		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.process().tail(20))
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.life.Load().tail(20))
 		return
 	}
 	for ticker := time.NewTicker(probePause); ; <-ticker.C {

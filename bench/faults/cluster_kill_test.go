@@ -123,15 +123,12 @@ func TestFaultsCluster_NodesPaused(t *testing.T) {
 	})
 }
 
-// pause stops or continues a process. While it stands nobody new asks it.
+// pause stops or continues a process. While it stands nothing new is asked of it.
 func (p *peer) pause(on bool) {
-	p.mu.Lock()
-	p.up = !on
-	n := p.life
-	p.mu.Unlock()
+	p.up.Store(!on)
 	if on {
-		n.send(syscall.SIGSTOP)
+		p.life.Load().send(syscall.SIGSTOP)
 	} else {
-		n.send(syscall.SIGCONT)
+		p.life.Load().send(syscall.SIGCONT)
 	}
 }

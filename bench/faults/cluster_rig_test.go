@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -46,9 +46,8 @@ type peer struct {
 	papers  []string // flags of its certificate
 	starter []string // what starts its program in its own network
 
-	mu   sync.Mutex
-	life *node // the newest process
-	up   bool  // it has been ready, and nobody has ended it since
+	life atomic.Pointer[node] // the newest process
+	up   atomic.Bool          // it has been ready, and nothing has ended it since
 }
 
 // newRig starts a cluster of three. With a street each node has a network of its own.
@@ -104,24 +103,18 @@ func freeHosts(t *testing.T, count int) []string {
 	t.Helper()
 	chance := placeChance()
 	for range 100 {
-		street := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256))
+		block, free := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256)), 0
 		var hosts []string
 		for i := range count {
-			host := fmt.Sprintf("%s%d", street, i+1)
+			hosts = append(hosts, block+fmt.Sprint(i+1))
 			for _, port := range []int{clusterPort, servePort} {
-				listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
-				if err == nil {
-					err = listener.Close()
+				if listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", hosts[i], port)); err == nil {
+					free++
+					_ = listener.Close()
 				}
-				if err != nil {
-					host = ""
-				}
-			}
-			if host != "" {
-				hosts = append(hosts, host)
 			}
 		}
-		if len(hosts) == count {
+		if free == 2*count {
 			return hosts
 		}
 	}
@@ -144,65 +137,37 @@ func (p *peer) launch() *node {
 	}
 	args = append(append(append(args, p.papers...), p.rig.flags...), p.rig.office.args()...)
 	n := launch(p.rig.t, command{program: p.rig.program, prefix: p.starter, args: serveArgs(p.data, args...)})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.life, p.up = n, false
+	p.life.Store(n)
+	p.up.Store(false)
 	return n
 }
 
 // ready waits until the newest life answers /readyz with 200 or, unless all is wanted, has read its log.
 func (p *peer) ready(all bool) {
 	p.rig.t.Helper()
-	n := p.process()
-	n.ready()
-	p.mu.Lock()
-	p.up = true
-	p.mu.Unlock()
-	if all && !soon(healMax, func() bool { return p.well() }) {
+	n := p.life.Load().ready()
+	p.up.Store(true)
+	c := newCaller("")
+	defer c.close()
+	if all && !soon(healMax, func() bool { return lookOnce(c, p.url+"/readyz").states["cluster"] == "ok" }) {
 		p.rig.t.Fatalf("node %d is not ready again:\n%s", p.number, n.tail(30))
 	}
 }
 
-// well tells whether the node says that all is well with its part in the cluster.
-func (p *peer) well() bool {
-	c := newCaller("")
-	defer c.close()
-	look := lookOnce(c, p.url+"/readyz")
-	return look.states["cluster"] == "ok"
-}
-
-func (p *peer) process() *node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.life
-}
-
 // alive tells whether the node has been started and not ended.
-func (p *peer) alive() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.up
-}
+func (p *peer) alive() bool { return p.up.Load() }
 
 // kill ends the node as a crash does.
-func (p *peer) kill() {
-	p.rig.t.Helper()
-	p.ends().kill()
-	p.admin.close()
-}
+func (p *peer) kill() { p.end((*node).kill) }
 
 // stop ends it in order.
-func (p *peer) stop() {
-	p.rig.t.Helper()
-	p.ends().stop()
-	p.admin.close()
-}
+func (p *peer) stop() { p.end((*node).stop) }
 
-func (p *peer) ends() *node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up = false
-	return p.life
+func (p *peer) end(how func(*node)) {
+	p.rig.t.Helper()
+	p.up.Store(false)
+	how(p.life.Load())
+	p.admin.close()
 }
 
 // startAll starts every node that is down and waits until all is well.

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -82,6 +83,30 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	figure(t, "control: a node without the condition of its disk: %v", err)
 }
 
+// TestFaultsS15_FailStopShows lets a sync fail: /readyz is unavailable, or gone, within a second, and the process leaves with 70.
+func TestFaultsS15_FailStopShows(t *testing.T) {
+	needRoot(t)
+	need(t, "strace", "strace")
+	n, keys := prepared(t, 1, "--lease", "1")
+	watch := watchHealth(t, n)
+	traced(t, n, "fsync,fdatasync:error=EIO")
+	began := time.Now()
+	stop := askBest(t, n, 1, keys)
+	took, in := watch.first(began, comesMax, func(l look) bool {
+		return l.status == 0 || l.status == http.StatusServiceUnavailable && l.states["log"] == "failed"
+	})
+	code := n.end()
+	ended := time.Since(began)
+	stop()
+	if !in || code != 70 {
+		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", comesMax, in, code, n.tail(20))
+	}
+	if ended > 2*comesMax {
+		t.Errorf("the process ends after %s", ended)
+	}
+	figure(t, "a failed sync: /readyz is unavailable or gone after %s, the process leaves with 70 after %s", took.Round(time.Millisecond), ended.Round(time.Millisecond))
+}
+
 // setRate types a rate in.
 func setRate(t *testing.T, n *node, currency string, expires time.Time) {
 	t.Helper()
@@ -135,40 +160,35 @@ func plantFull(t *testing.T, program string) (*node, plantedFault) {
 func traced(t *testing.T, n *node, inject string) (release func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
-	read, write, err := os.Pipe()
+	said, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("strace", "-f", "-p", strconv.Itoa(n.pid()), "-e", "trace="+calls, "-e", "inject="+inject, "-o", "/dev/null")
 	cmd.Stderr = write
-	if err := cmd.Start(); err != nil {
+	if err := errors.Join(cmd.Start(), write.Close()); err != nil {
 		t.Fatal(err)
 	}
-	_ = write.Close()
-	text := make([]byte, 1)
-	if _, err := read.Read(text); err != nil { // "Process N attached"
+	if _, err := said.Read(make([]byte, 1)); err != nil { // "Process N attached"
 		t.Fatal(err)
 	}
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		_, _ = io.Copy(io.Discard, read)
+		_, _ = io.Copy(io.Discard, said)
 	}()
-	var once sync.Once
-	release = func() {
-		once.Do(func() {
-			_ = cmd.Process.Signal(syscall.SIGINT)
-			_ = cmd.Wait() // it ends by the signal
-			<-drained
-			_ = read.Close()
-		})
-	}
+	release = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		_ = cmd.Wait() // it ends by the signal
+		<-drained
+		_ = said.Close()
+	})
 	t.Cleanup(release)
 	return release
 }
 
-// load asks from many connections until stop.
-func load(n *node, callers int, keys []string, path string) (stop func()) {
+// askBest asks a node for the best rate from many connections until stop, or until the test ends.
+func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 	ends := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range callers {
@@ -180,22 +200,12 @@ func load(n *node, callers int, keys []string, path string) (stop func()) {
 				case <-ends:
 					return
 				default:
+					_, _ = c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
 				}
-				key := ""
-				if len(keys) > 0 {
-					key = keys[i%len(keys)]
-				}
-				_, _ = c.do(http.MethodGet, n.url+path, key, nil)
 			}
 		})
 	}
-	var once sync.Once
-	return func() { once.Do(func() { close(ends); group.Wait() }) }
-}
-
-// askBest asks a node for the best rate from many connections until stop, or until the test ends.
-func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
-	stop = load(n, callers, keys, "/v1/rates/best?currency=USD&operation=buy")
+	stop = sync.OnceFunc(func() { close(ends); group.Wait() })
 	t.Cleanup(stop)
 	return stop
 }
