@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -28,10 +27,8 @@ const lifeChild = "life"
 
 // Kinds of lives.
 const (
-	lifeHonest   = "honest"
-	lifeEarly    = "early"    // the planted bug: a batch is acknowledged before it is written
-	lifeRepaired = "repaired" // begins with a repair of the directory
-	lifeRestored = "restored" // begins with the restoring of a backup, which lies beside the directory
+	lifeHonest = "honest"
+	lifeEarly  = "early" // the planted bug: a batch is acknowledged before it is written
 )
 
 // lifeBegins is the instant of step 0.
@@ -81,35 +78,13 @@ func openThreadJournal(dir, kind string) (*threadJournal, error) {
 		}
 	}()
 	err := j.do(func() (err error) {
-		switch kind {
-		case lifeRepaired:
-			_, err = wal.Repair(dir, lifeLog(dir))
-		case lifeRestored:
-			err = restore(dir)
-		}
-		if err == nil {
-			j.log, err = wal.Open(dir, lifeLog(dir))
-		}
+		j.log, err = wal.Open(dir, lifeLog(dir))
 		return err
 	})
 	if err == nil {
 		j.last.Store(j.log.Last())
 	}
 	return j, err
-}
-
-// backupOf is where the backup of a directory lies.
-func backupOf(dir string) string { return filepath.Join(filepath.Dir(dir), "backup") }
-
-// restore fills a directory from its backup.
-func restore(dir string) error {
-	file, err := os.Open(backupOf(dir))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = wal.RestoreBackup(file, file.Name(), dir, lifeLog(dir), wal.BackupVisitor{})
-	return err
 }
 
 func (j *threadJournal) Last() uint64 { return j.last.Load() }

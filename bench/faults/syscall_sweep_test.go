@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/wal"
 )
 
 // writePath are the system calls that change a directory of the log, or open something in it.
@@ -147,13 +145,12 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 
 // scenario is a life in which a fault is planted at each of its system calls.
 type scenario struct {
-	name   string
-	kind   string
-	from   map[string][]byte // the directory before, nil = none
-	backup []byte            // what a life restores
-	had    int               // the step whose state the directory, or the backup, holds
-	steps  int
-	errno  string // with which a call fails; "" = the process is killed there
+	name  string
+	kind  string
+	from  map[string][]byte // the directory before, nil = none
+	had   int               // the step whose state it holds
+	steps int
+	errno string // with which a call fails; "" = the process is killed there
 }
 
 // point is the n-th call of a name.
@@ -205,13 +202,8 @@ func (w *sweep) place(worker int) string {
 // put makes the directory what the scenario begins with.
 func (w *sweep) put(dir string) {
 	top := filepath.Dir(filepath.Dir(dir))
-	err := os.RemoveAll(top)
-	switch {
-	case w.scenario.kind == lifeRestored:
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(dir), 0o700), os.WriteFile(backupOf(dir), w.scenario.backup, 0o600))
-	case w.scenario.from == nil:
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(top), 0o700))
-	default:
+	err := errors.Join(os.RemoveAll(top), os.MkdirAll(filepath.Dir(top), 0o700))
+	if w.scenario.from != nil {
 		err = errors.Join(err, writeDir(dir, w.scenario.from))
 	}
 	if err != nil {
@@ -324,16 +316,6 @@ func (w *sweep) count(p point, out outcome) {
 // check opens what a crash left, as the program would, twice: what was acknowledged is there, and at most the step that was
 // under way besides.
 func (w *sweep) check(dir string, acked int) error {
-	if w.scenario.kind == lifeRepaired && acked == w.scenario.had {
-		if _, err := wal.Repair(dir, lifeLog(dir)); err != nil { // the crash may have come before its end
-			return err
-		}
-	}
-	if w.scenario.kind == lifeRestored && acked == w.scenario.had {
-		if unserved, err := unfinished(dir); unserved || err != nil {
-			return err
-		}
-	}
 	for range 2 {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
 			return nil // the crash came before anything was there
@@ -359,21 +341,4 @@ func (w *sweep) check(dir string, acked int) error {
 		}
 	}
 	return nil
-}
-
-// unfinished reports whether a crash left a directory that is not restored, and that nobody can take for one that is: it is
-// absent, has nothing in it yet, or is refused as damaged.
-func unfinished(dir string) (bool, error) {
-	switch total, err := sizeOf(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return true, nil
-	case err != nil || total == 0:
-		return err == nil, err
-	}
-	var damage *wal.DamageError
-	_, err := wal.Verify(dir)
-	if errors.As(err, &damage) {
-		return true, nil
-	}
-	return false, err
 }
