@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,7 +21,7 @@ import (
 type canaries struct {
 	t       *testing.T
 	secrets map[string]string
-	places  map[string][]byte
+	places  map[string]string
 	answers int
 }
 
@@ -51,21 +49,13 @@ func (c *canaries) found() (leaks []string) {
 	for what, secret := range c.secrets {
 		for how, form := range forms(secret) {
 			for where, text := range c.places {
-				if strings.Contains(string(text), form) {
+				if strings.Contains(text, form) {
 					leaks = append(leaks, fmt.Sprintf("the %s is in %s, %s", what, where, how))
 				}
 			}
 		}
 	}
 	return leaks
-}
-
-func (c *canaries) size() int {
-	total := 0
-	for _, text := range c.places {
-		total += len(text)
-	}
-	return total
 }
 
 // hear keeps what the node said; an answer that is there to tell a secret is none of these.
@@ -75,7 +65,7 @@ func (c *canaries) hear(where string, got answer, err error) {
 		c.t.Fatalf("%s: %v", where, err)
 	}
 	c.answers++
-	c.places["answers"] = append(c.places["answers"], fmt.Sprintf("%s: %d %v %s\n", where, got.status, got.header, got.body)...)
+	c.keep("answers", fmt.Sprintf("%s: %d %v %s\n", where, got.status, got.header, got.body))
 }
 
 const canaryPassword = "canary-smtp-pass-7f3e"
@@ -83,7 +73,7 @@ const canaryPassword = "canary-smtp-pass-7f3e"
 // sing goes through the whole life of an account on a program: what is right, and everything that is wrong.
 func sing(t *testing.T, program string) *canaries {
 	t.Helper()
-	c := &canaries{t: t, secrets: map[string]string{"SMTP password": canaryPassword, "e-mail": "canary.bird.owner@example.com"}, places: map[string][]byte{}}
+	c := &canaries{t: t, secrets: map[string]string{"SMTP password": canaryPassword, "e-mail": "canary.bird.owner@example.com"}, places: map[string]string{}}
 	office, data := newPostOffice(t), filepath.Join(t.TempDir(), "data")
 	prepare(t, data, 1)
 	n := launch(t, command{program: program, args: serveArgs(data, append(office.args(), "--log-level", "debug")...)}).ready()
@@ -113,7 +103,9 @@ func sing(t *testing.T, program string) *canaries {
 	if !strings.Contains(n.output(), "goroutine ") {
 		t.Errorf("SIGQUIT shows no goroutine:\n%s", n.tail(5))
 	}
-	c.keepFiles(data)
+	for name, text := range readDir(t, data) {
+		c.keep("file "+name, string(text))
+	}
 	dump, err := exec.Command(program, "log", "dump", "--data", data).CombinedOutput()
 	if err != nil {
 		t.Fatalf("log dump: %v\n%s", err, dump)
@@ -122,49 +114,29 @@ func sing(t *testing.T, program string) *canaries {
 	return c
 }
 
-func (c *canaries) keep(where, text string) { c.places[where] = append(c.places[where], text...) }
-
-// keepFiles keeps the whole data directory.
-func (c *canaries) keepFiles(data string) {
-	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		c.keep("file "+filepath.Base(path), string(text))
-		return err
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
+func (c *canaries) keep(where, text string) { c.places[where] += text }
 
 // signUp makes the canaries.
 func (c *canaries) signUp(n *node, office *postOffice) {
 	t, email := c.t, c.secrets["e-mail"]
 	caller := newCaller("")
 	defer caller.close()
-	got, err := caller.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": email})
+	code, got, err := office.askCode(caller, n.url, email)
 	c.hear("ask a code", got, err)
-	code, found := office.code(email)
-	if !found {
-		t.Fatal("no letter has come")
-	}
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": "00000000"})
+	_, got, err = openSession(caller, n.url, email, "00000000")
 	c.hear("a wrong code", got, err)
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
-	var opened struct{ Data struct{ Token string } }
-	if err != nil || got.into(&opened) != nil {
+	token, got, err := openSession(caller, n.url, email, code)
+	if token == "" {
 		t.Fatal(got.trouble("log in", err))
 	}
-	key, got, err := createKey(caller, n.url, opened.Data.Token, "canary")
+	key, got, err := createKey(caller, n.url, token, "canary")
 	if err != nil || key.Secret == "" {
 		t.Fatal(got.trouble("make a key", err))
 	}
-	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, opened.Data.Token, key.Secret
-	got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
+	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, token, key.Secret
+	_, got, err = openSession(caller, n.url, email, code)
 	c.hear("a used code", got, err)
-	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", opened.Data.Token, nil)
+	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", token, nil)
 	c.hear("the keys", got, err)
 	got, err = caller.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", key.Secret, nil)
 	c.hear("a request with the key", got, err)
@@ -202,18 +174,10 @@ func (c *canaries) manage(n *node) {
 		"/metrics", "/accounts", "/accounts/1", "/accounts/2", "/keys-required", "/quarantine", "/sources", "/readyz",
 		"/debug/pprof/heap?debug=1", "/debug/pprof/goroutine?debug=2",
 	} {
-		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://node"+path, http.NoBody)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		response, err := admin.client.Do(request)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		body := readAll(c.t, response)
-		c.keep("management "+path, body)
-		if response.StatusCode != http.StatusOK {
-			c.t.Errorf("management %s: %d %q", path, response.StatusCode, body)
+		got, err := admin.do(http.MethodGet, "http://node"+path, "", nil)
+		c.keep("management "+path, string(got.body))
+		if err != nil || got.status != http.StatusOK {
+			c.t.Errorf("management %s: %d %v %q", path, got.status, err, got.body)
 		}
 	}
 }
@@ -225,15 +189,14 @@ func TestFaultsS5_Canaries(t *testing.T) {
 	for _, leak := range c.found() {
 		t.Error(leak)
 	}
-	figure(t, "%d secrets in %d forms, looked for in %d places, %d bytes and %d answers: none found",
-		len(c.secrets), len(forms("x")), len(c.places), c.size(), c.answers)
+	figure(t, "%d secrets in %d forms, looked for in %d places and %d answers: none found", len(c.secrets), len(forms("x")), len(c.places), c.answers)
 	if len(c.secrets) != 5 || c.answers == 0 || len(c.places) < 10 {
 		t.Errorf("%d secrets, %d answers, %d places", len(c.secrets), c.answers, len(c.places))
 	}
 	control := 0
 	for what, secret := range c.secrets {
 		for how, form := range forms(secret) {
-			planted := &canaries{t: t, secrets: c.secrets, places: map[string][]byte{"a file": []byte("before " + form + " behind")}}
+			planted := &canaries{t: t, secrets: c.secrets, places: map[string]string{"a file": "before " + form + " behind"}}
 			if len(planted.found()) == 0 {
 				t.Errorf("control: the %s is not found %s", what, how)
 			}
@@ -248,15 +211,4 @@ func TestFaultsS5_Canaries(t *testing.T) {
 		t.Errorf("control: a node that logs codes and addresses is not caught: %q", leaks)
 	}
 	figure(t, "control: %d planted forms found; a node that logs codes and addresses is caught in %d ways", control, len(leaks))
-}
-
-// readAll reads a body and closes it.
-func readAll(t *testing.T, response *http.Response) string {
-	t.Helper()
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -18,22 +18,41 @@ type postOffice struct {
 	address string
 	serving sync.WaitGroup
 
-	mu    sync.Mutex
-	open  map[net.Conn]bool
-	codes map[string]string
-	more  chan struct{} // closed and replaced with each letter
+	mu       sync.Mutex
+	listener net.Listener
+	conns    map[net.Conn]bool
+	codes    map[string]string
+	more     chan struct{} // closed and replaced with each message
 }
 
-// newPostOffice serves until the test ends.
+// newPostOffice serves on the loopback interface until the test ends.
 func newPostOffice(t *testing.T) *postOffice {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return newPostOfficeAt(t, "127.0.0.1")
+}
+
+// newPostOfficeAt serves at an address of this machine.
+func newPostOfficeAt(t *testing.T, host string) *postOffice {
+	t.Helper()
 	p := &postOffice{
-		address: listener.Addr().String(), open: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
+		address: net.JoinHostPort(host, "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
 	}
+	p.open(t)
+	t.Cleanup(p.close)
+	return p
+}
+
+// open serves, again after close.
+func (p *postOffice) open(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", p.address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	p.mu.Lock()
+	p.listener, p.address = listener, listener.Addr().String()
+	p.mu.Unlock()
 	p.serving.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -43,19 +62,20 @@ func newPostOffice(t *testing.T) *postOffice {
 			p.serving.Go(func() { p.serve(conn) })
 		}
 	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		p.mu.Lock()
-		for conn := range p.open {
-			_ = conn.Close()
-		}
-		p.mu.Unlock()
-		p.serving.Wait()
-	})
-	return p
 }
 
-// args let a node send its letters here.
+// close takes no connection any more.
+func (p *postOffice) close() {
+	p.mu.Lock()
+	_ = p.listener.Close() // once more at the end of the test
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	p.serving.Wait()
+}
+
+// args let a node send its mail here.
 func (p *postOffice) args() []string {
 	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
 }
@@ -63,12 +83,12 @@ func (p *postOffice) args() []string {
 // serve speaks as much of RFC 5321 as a client needs who does everything right.
 func (p *postOffice) serve(conn net.Conn) {
 	p.mu.Lock()
-	p.open[conn] = true
+	p.conns[conn] = true
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.open, conn)
+		delete(p.conns, conn)
 		_ = conn.Close()
 	}()
 	dialog, to := textproto.NewConn(conn), ""
@@ -95,7 +115,7 @@ func (p *postOffice) serve(conn net.Conn) {
 	}
 }
 
-// take keeps the code of a letter: eight digits that stand alone.
+// take keeps the code of a message: eight digits that stand alone.
 func (p *postOffice) take(dialog *textproto.Conn, to string) error {
 	text, err := io.ReadAll(dialog.DotReader())
 	if err != nil {
@@ -110,9 +130,9 @@ func (p *postOffice) take(dialog *textproto.Conn, to string) error {
 	return dialog.PrintfLine("250 good")
 }
 
-// code waits for a code for an address and takes it; false when none comes.
-func (p *postOffice) code(email string) (string, bool) {
-	deadline := time.NewTimer(patience)
+// code waits for a code for an address and takes it; "" when none comes.
+func (p *postOffice) code(email string) string {
+	deadline := time.NewTimer(codeMax)
 	defer deadline.Stop()
 	for {
 		p.mu.Lock()
@@ -120,12 +140,12 @@ func (p *postOffice) code(email string) (string, bool) {
 		delete(p.codes, email)
 		p.mu.Unlock()
 		if code != "" {
-			return code, true
+			return code
 		}
 		select {
 		case <-more:
 		case <-deadline.C:
-			return "", false
+			return ""
 		}
 	}
 }

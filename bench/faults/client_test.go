@@ -174,24 +174,41 @@ func (a *answer) windows() (day, minute window, ok bool) {
 	return day, minute, known && ok
 }
 
-// session logs in at a node, which makes the account at the first time, and returns the token. A client address has 30 codes
-// an hour and an e-mail address one a minute, so a crowd comes from several: see addressOf.
-func (p *postOffice) session(c *caller, url, email string) (string, error) {
+// codeMax is how long a code may be under way.
+const codeMax = 10 * time.Second
+
+// askCode asks a node for a code and waits for the message that brings it; "" when none comes. A client address has 30 codes an
+// hour and an e-mail address one a minute, so a crowd comes from several: see addressOf.
+func (p *postOffice) askCode(c *caller, url, email string) (string, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/codes", "", map[string]string{"email": email})
 	if err != nil || !got.good() {
-		return "", got.trouble("ask a code for "+email, err)
+		return "", got, err
 	}
-	code, found := p.code(email)
-	if !found {
-		return "", fmt.Errorf("no letter to %s has come", email)
-	}
-	got, err = c.do(http.MethodPost, url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
-	if err != nil {
-		return "", fmt.Errorf("log in as %s: %w", email, err)
+	return p.code(email), got, nil
+}
+
+// openSession tries a code at a node and returns the token, "" when it is refused.
+func openSession(c *caller, url, email, code string) (string, answer, error) {
+	got, err := c.do(http.MethodPost, url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
+	if err != nil || !got.good() {
+		return "", got, err
 	}
 	var opened struct{ Data struct{ Token string } }
 	err = got.into(&opened)
-	return opened.Data.Token, err
+	return opened.Data.Token, got, err
+}
+
+// session logs in at a node, which makes the account at the first time, and returns the token.
+func (p *postOffice) session(c *caller, url, email string) (string, error) {
+	code, got, err := p.askCode(c, url, email)
+	if code == "" {
+		return "", got.trouble("ask a code for "+email, err)
+	}
+	token, got, err := openSession(c, url, email, code)
+	if token == "" {
+		return "", got.trouble("log in as "+email, err)
+	}
+	return token, nil
 }
 
 // addressOf is where the n-th of a crowd calls from: 25 share an address.

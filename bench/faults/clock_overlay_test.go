@@ -47,34 +47,10 @@ func skewedTime(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(strings.TrimSpace(string(output)), "src", "time", "time.go")
-	read, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(read)
-	for old, new := range map[string]string{
-		"\t_ \"unsafe\" // for go:linkname\n":                    "\t\"syscall\"\n\t\"unsafe\"\n",
-		"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n": skewedNow + "\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += *skewPage\n",
-	} {
-		if strings.Count(text, old) != 1 {
-			t.Fatalf("%s is not as it was; want once:\n%s", path, old)
-		}
-		text = strings.Replace(text, old, new, 1)
-	}
-	return map[string]string{path: text}
-}
-
-// planted is the text of a file of the module with a bug in its only place.
-func planted(t *testing.T, file, old, new string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := strings.Count(string(text), old); found != 1 {
-		t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", file, found, old)
-	}
-	return strings.Replace(string(text), old, new, 1)
+	return map[string]string{path: replaced(t, path,
+		"\t_ \"unsafe\" // for go:linkname\n", "\t\"syscall\"\n\t\"unsafe\"\n",
+		"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
+		skewedNow+"\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += *skewPage\n")}
 }
 
 // wallClock is the wall clock of nodes that were built with skewedTime.

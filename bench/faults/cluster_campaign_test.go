@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -12,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 const (
@@ -34,7 +33,7 @@ const (
 type campaign struct {
 	t      *testing.T
 	rig    *rig
-	ledger *fleetLedger
+	ledger *ledger
 	seed   uint64
 	stop   chan struct{}
 	over   atomic.Bool
@@ -47,28 +46,17 @@ type campaign struct {
 // newCampaign starts a cluster, signs accounts up at its nodes and begins to load it.
 func newCampaign(t *testing.T, program string, s *street) *campaign {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	g := &campaign{t: t, rig: newRig(t, program, s), ledger: newFleetLedger(), seed: seed, stop: make(chan struct{})}
-	for _, institution := range engine.DefaultCatalogue().Institutions() {
-		if institution.Active && institution.Type != engine.Official && len(g.ledger.series) < siegeWriters+2*len(g.rig.peers) {
-			g.ledger.series = append(g.ledger.series, &series{institution: institution.ID})
-		}
-	}
+	g := &campaign{t: t, rig: newRig(t, program, s), ledger: newLedger(terms{}), seed: newSeed(t), stop: make(chan struct{})}
+	g.ledger.publishing(siegeWriters + 2*len(g.rig.peers))
 	for i := range busyHolders + dayHolders {
 		day, minute := farAway, busyMinute
 		if i >= busyHolders {
 			day, minute = dayLimit, clusterMinute
 		}
-		c := newCaller(g.rig.from(i))
-		err := g.ledger.enrol(c, g.rig.peers[i%3], g.rig.peers[(i+1)%3], day, minute)
-		c.close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g.enrol(i, g.ledger.newAccount(fmt.Sprintf("holder-%d@example.com", i), day, minute))
 	}
 	for _, one := range g.ledger.series {
-		if _, got := g.ledger.set(g.rig.peers[0], one); !got.good() {
+		if _, got := g.ledger.set(g.at(0), one); !got.good() {
 			t.Fatal(got.trouble("set the first rate", nil))
 		}
 	}
@@ -79,6 +67,27 @@ func newCampaign(t *testing.T, program string, s *street) *campaign {
 	return g
 }
 
+// at is a node as callers see it.
+func (g *campaign) at(index int) *member { return &g.rig.peers[index%len(g.rig.peers)].member }
+
+// enrol signs an account up at one node and sets its limits through another one.
+func (g *campaign) enrol(number int, a *account) {
+	g.t.Helper()
+	c := newCaller(g.rig.from(number))
+	defer c.close()
+	if err := g.ledger.signIn(g.rig.office, c, g.at(number), a); err != nil {
+		g.t.Fatal(err)
+	}
+	var got answer
+	var err error
+	if !soon(healMax, func() bool { // the other node may not know the account yet
+		got, err = g.ledger.limit(g.at(number+1), a, a.day)
+		return err == nil && got.good()
+	}) {
+		g.t.Fatal(got.trouble("limit "+a.email, err))
+	}
+}
+
 // from is the address from which the n-th of a crowd calls: on a street, where callers have one address, the usual one.
 func (r *rig) from(n int) string {
 	if r.street != nil {
@@ -87,27 +96,33 @@ func (r *rig) from(n int) string {
 	return addressOf(n)
 }
 
-// load starts all who ask; they go on through every fault until finish.
+// load starts all clients; they go on through every fault until finish.
 func (g *campaign) load() {
 	g.t.Cleanup(g.quiet)
-	worker := uint64(0)
-	begin := func(count int, pause time.Duration, each func(w *soldier)) {
+	number := uint64(0)
+	begin := func(count int, pause time.Duration, each func(w *client)) {
 		for range count {
-			worker++
-			w := &soldier{campaign: g, number: int(worker), chance: rand.New(rand.NewPCG(g.seed, worker)), seen: map[*peer]*glance{}, c: newCaller("")}
+			number++
+			w := g.client(number)
 			g.done.Go(func() {
 				defer w.c.close()
-				for w.rest(pause) {
+				for g.rest(w, pause) {
 					each(w)
 				}
 			})
 		}
 	}
-	begin(siegeReaders, readerPause, (*soldier).read)
-	begin(siegeWriters, writerPause, (*soldier).write)
-	begin(siegeSmiths, smithPause, (*soldier).forge)
-	begin(1, 500*time.Millisecond, (*soldier).govern)
-	begin(1, 5*time.Second, (*soldier).besieged)
+	begin(siegeReaders, readerPause, func(w *client) { w.read(w.own[w.chance.IntN(len(w.own))], 5, 12) })
+	for writer := range siegeWriters {
+		begin(1, writerPause, func(w *client) {
+			if m := w.some(); m != nil {
+				w.set(m, w.series[writer])
+			}
+		})
+	}
+	begin(siegeSmiths, smithPause, (*client).forge)
+	begin(1, 500*time.Millisecond, g.govern)
+	begin(1, 5*time.Second, g.besieged)
 }
 
 // quiet ends the load and waits for it.
@@ -118,25 +133,56 @@ func (g *campaign) quiet() {
 	g.done.Wait()
 }
 
-// finish ends the load, brings every node up and looks at everything.
-func (g *campaign) finish() {
+// conclude ends the load, brings every node up and looks at everything.
+func (g *campaign) conclude() {
 	g.t.Helper()
 	g.quiet()
 	g.rig.startAll()
-	g.ledger.settle(g.rig)
+	g.settle()
 	g.ledger.report(g.t)
-	l := g.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
+}
+
+// finish is conclude after faults under load, which must have been one.
+func (g *campaign) finish() {
+	g.t.Helper()
+	g.conclude()
 	done := []string{"rates", "reads", "keyed reads", "keys"}
 	if g.faults >= longCampaign {
 		done = append(done, "revocations", "limits", "codes", "sessions")
 	}
 	for _, what := range done {
-		if c := l.counts[what]; c == nil || c[acknowledged] == 0 {
+		if g.ledger.count(what, acknowledged) == 0 {
 			g.t.Errorf("no %s were ever acknowledged", what)
 		}
 	}
+}
+
+// settle is the check at the end: all faults are over, all nodes are up, and nothing is written any more.
+func (g *campaign) settle() {
+	g.t.Helper()
+	l := g.ledger
+	note := func(kind breach, what any) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wrong(kind, "%v", what)
+	}
+	if !g.rig.level() {
+		note(strange, "the nodes do not come to the same record")
+		return
+	}
+	for i, a := range l.accounts {
+		if time.Since(a.signed) < signedMax {
+			continue
+		}
+		c := newCaller(g.rig.from(500 + i))
+		var err error
+		if !soon(90*time.Second, func() bool { err = l.signIn(g.rig.office, c, g.at(i), a); return err == nil }) {
+			note(lost, err)
+		}
+		c.close()
+	}
+	g.rig.level() // so that all nodes know the sessions
+	l.whole(g.rig.members()...)
 }
 
 // written waits until a write was acknowledged that was sent after a moment, and notes how long that took from the fault on.
@@ -177,155 +223,95 @@ func countFrom(t *testing.T, variable string, usual int) int {
 	return count
 }
 
-// soldier is one caller of a campaign.
-type soldier struct {
-	*campaign
-	number int
-	c      *caller
-	chance *rand.Rand
-
-	mu   sync.Mutex // of seen, while it asks several nodes at once
-	seen map[*peer]*glance
+// client is one caller of this campaign.
+func (g *campaign) client(number uint64) *client {
+	chance := rand.New(rand.NewPCG(g.seed, number))
+	up := func() (members []*member) {
+		for _, i := range chance.Perm(len(g.rig.peers)) {
+			if g.rig.peers[i].alive() {
+				members = append(members, g.at(i))
+			}
+		}
+		return members
+	}
+	return newClient(g.ledger, newCaller(""), chance, up, g.ledger.accounts)
 }
 
 // rest waits about so long; false when the load is to end.
-func (w *soldier) rest(about time.Duration) bool {
-	timer := time.NewTimer(about/2 + time.Duration(w.chance.Int64N(int64(about))))
+func (g *campaign) rest(w *client, about time.Duration) bool {
+	timer := time.NewTimer(about/2 + upTo(w.chance, about))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-w.stop:
+	case <-g.stop:
 		return false
 	}
 }
 
-// some is any node that is up, nil when there is none.
-func (w *soldier) some() *peer {
-	from := w.chance.IntN(len(w.rig.peers))
-	for i := range w.rig.peers {
-		if p := w.rig.peers[(from+i)%len(w.rig.peers)]; p.alive() {
-			return p
-		}
-	}
-	return nil
-}
-
-// read asks a node for a rate, mostly with a key, now and then with one that was revoked.
-func (w *soldier) read() {
-	p := w.some()
-	if p == nil {
-		return
-	}
-	if w.chance.IntN(8) == 0 {
-		w.ask(p, nil, nil)
-		return
-	}
-	h := w.ledger.holders[w.chance.IntN(len(w.ledger.holders))]
-	w.ledger.mu.Lock()
-	good, _, gone := h.pick(w.chance)
-	w.ledger.mu.Unlock()
-	if good == nil || gone != nil && w.chance.IntN(20) == 0 {
-		good = gone
-	}
-	w.ask(p, h, good)
-}
-
-// ask asks a node for any rate, with a key or, if that is nil, without.
-func (w *soldier) ask(p *peer, h *holder, k *heldKey) {
-	w.mu.Lock()
-	if w.seen[p] == nil {
-		w.seen[p] = &glance{values: map[*series][]int{}}
-	}
-	r := request{by: h, key: k, want: w.ledger.series[w.chance.IntN(len(w.ledger.series))], at: p, seen: w.seen[p]}
-	w.mu.Unlock()
-	w.ledger.ask(w.c, r)
-}
-
-// write sets the next rate of an own series at any node.
-func (w *soldier) write() {
-	if p := w.some(); p != nil {
-		w.ledger.set(p, w.ledger.series[w.number%siegeWriters])
-	}
-}
-
-// forge makes keys, now and then on all nodes at once, and revokes some.
-func (w *soldier) forge() {
-	p, h := w.some(), w.ledger.holders[w.chance.IntN(len(w.ledger.holders))]
-	if p == nil {
-		return
-	}
-	w.ledger.mu.Lock()
-	good, loose, _ := h.pick(w.chance)
-	w.ledger.mu.Unlock()
-	switch dice := w.chance.IntN(4); {
-	case dice == 0:
-		rush(w.up(), func(p *peer) { w.ledger.newKey(w.c, p, h) })
-	case dice == 1 || good == nil && loose == nil:
-		w.ledger.newKey(w.c, p, h)
-		w.ledger.adopt(w.c, p, h)
-	case loose != nil:
-		w.ledger.endKey(w.c, p, h, loose)
-	default:
-		w.ledger.endKey(w.c, p, h, good)
-		rush(w.up(), func(p *peer) { w.ask(p, h, good) }) // how long is it good for elsewhere?
-	}
-}
-
-// up are all nodes that are.
-func (w *soldier) up() (peers []*peer) {
-	for _, p := range w.rig.peers {
-		if p.alive() {
-			peers = append(peers, p)
-		}
-	}
-	return peers
-}
-
 // govern lifts limits of the day, and renews sessions before they end.
-func (w *soldier) govern() {
-	p := w.some()
-	if p == nil {
+func (g *campaign) govern(w *client) {
+	m, a := w.some(), w.own[w.chance.IntN(len(w.own))]
+	if m == nil {
 		return
 	}
-	h := w.ledger.holders[busyHolders+w.chance.IntN(dayHolders)]
-	if w.chance.IntN(20) == 0 {
-		w.ledger.raise(p, h, dayLimit)
+	if w.chance.IntN(10) == 0 && a.minute == clusterMinute {
+		_, _ = w.limit(m, a, a.day+dayLimit) // the ledger has noted it
 	}
-	for _, h := range w.ledger.holders {
-		if time.Since(h.signed) > signedMax {
-			_ = w.ledger.signIn(w.c, p, h) // a node may be away: soon again
+	for _, a := range w.own {
+		if time.Since(a.signed) > signedMax {
+			_ = w.signIn(g.rig.office, w.c, m, a) // a node may be away: soon again
 		}
 	}
 }
 
 // besieged asks one node for a code and tries it at all nodes at once: it opens one session, whatever happens meanwhile (K2).
-func (w *soldier) besieged() {
-	p := w.some()
-	if p == nil {
-		return
+func (g *campaign) besieged(w *client) {
+	members := w.up()
+	if len(members) > 0 {
+		w.mu.Lock()
+		number := w.trials
+		w.mu.Unlock()
+		g.crack(fmt.Sprintf("trial-%d-%d@example.com", g.seed%1000, number), 1000+5*number, members, 0, false)
 	}
-	w.ledger.mu.Lock()
-	w.ledger.trials++
-	number := w.ledger.trials
-	w.ledger.mu.Unlock()
-	email := fmt.Sprintf("trial-%d-%d@example.com", w.seed%1000, number)
-	c := newCaller(w.rig.from(1000 + 5*number))
+}
+
+// crack asks the first of some nodes for a code, spreads wrong tries over all of them at once, twice at each, and then offers the
+// right code likewise.
+func (g *campaign) crack(email string, from int, members []*member, wrong int, calm bool) {
+	l, c := g.ledger, newCaller(g.rig.from(from))
 	defer c.close()
-	code, got, err := p.askCode(c, email)
-	w.ledger.mu.Lock()
-	w.ledger.came("codes", p, &got, err)
-	w.ledger.mu.Unlock()
-	if code == "" {
+	code, got, err := g.rig.office.askCode(c, members[0].url, email)
+	l.mu.Lock()
+	l.trials++
+	l.came("codes", members[0], &got, err)
+	l.mu.Unlock()
+	if code == "" || calm && !g.rig.level() { // a node that has not heard of the code yet does not count tries of it
+		if calm {
+			g.t.Error(got.trouble("ask a code", err))
+		}
 		return
 	}
-	var opened atomic.Int32
-	rush(slices.Concat(w.up(), w.up()), func(p *peer) {
-		token, got, err := p.openSession(c, email, code)
-		w.ledger.mu.Lock()
-		defer w.ledger.mu.Unlock()
-		if w.ledger.came("sessions", p, &got, err); token != "" && opened.Add(1) == 2 {
-			w.ledger.wrong(accepted, "a code of %s opened two sessions", email)
+	twice := slices.Concat(members, members)
+	var tried, opened atomic.Int32
+	rush(twice[:min(wrong, len(twice))], func(m *member) {
+		if _, got, err := openSession(c, m.url, email, wrongOf(code)); err == nil && got.status == http.StatusUnauthorized {
+			tried.Add(1)
 		}
 	})
+	rush(twice, func(m *member) {
+		token, got, err := openSession(c, m.url, email, code)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.came("sessions", m, &got, err); token != "" {
+			opened.Add(1)
+		}
+	})
+	l.opened(email, int(opened.Load()), int(tried.Load()), calm && wrong == 0)
+}
+
+// wrongOf is another code.
+func wrongOf(code string) string {
+	last := code[len(code)-1]
+	return code[:len(code)-1] + string('0'+(last-'0'+1)%10)
 }

@@ -110,7 +110,7 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 		watching.Go(func() { g.probe(c, p, fault, stop, m) })
 		watching.Go(func() { g.readAlone(c, p, fault, stop, m) })
 	}
-	hold := 3*time.Second + time.Duration(chance.Int64N(int64(7*time.Second)))
+	hold := 3*time.Second + upTo(chance, 7*time.Second)
 	if len(c.alone) > 0 {
 		hold += refusedWithin
 	}
@@ -122,8 +122,8 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 	}
 	mended := g.ledger.now()
 	for _, p := range g.rig.peers {
-		if !soon(healMax, func() bool { _, got := g.ledger.set(p, g.own(p)); return got.good() }) {
-			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process().tail(20))
+		if !soon(healMax, func() bool { _, got := g.ledger.set(&p.member, g.own(p)); return got.good() }) {
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.life.Load().tail(20))
 		}
 	}
 	m.mu.Lock()
@@ -134,78 +134,70 @@ func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
 // own is the series by which a node is probed: nobody else sets it.
 func (g *campaign) own(p *peer) *series { return g.ledger.series[siegeWriters+p.number-1] }
 
-// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
-func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
-	ready := newCaller("")
-	defer ready.close()
-	first := g.firstRefusal(p, fault, stop)
-	told := soon(refusedWithin-(g.ledger.now()-fault), func() bool { return lookOnce(ready, p.url+"/readyz").states["cluster"] == "no_majority" })
-	m.mu.Lock()
-	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
-	m.mu.Unlock()
-	if first == 0 || first > refusedWithin || !told {
-		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.process().tail(20))
-		return
-	}
-	for ticker := time.NewTicker(probePause); ; <-ticker.C {
+// every does something again and again until it is false or stop is closed.
+func every(pause time.Duration, stop <-chan struct{}, do func() bool) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for do() {
 		select {
 		case <-stop:
-			ticker.Stop()
 			return
-		default:
-		}
-		from := g.ledger.now()
-		_, got := g.ledger.set(p, g.own(p))
-		took, look := g.ledger.now()-from, lookOnce(ready, p.url+"/readyz")
-		if got.code != "read_only" || took > promptMax || look.states["cluster"] != "no_majority" {
-			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says of itself %+v",
-				g.faults, c.name, from-fault, p.number, got.status, got.code, took, look)
-			return
+		case <-ticker.C:
 		}
 	}
 }
 
-// firstRefusal sends changes to a node, a new one whether the one before was answered or not, and returns when the first was refused, from
-// the cut on; 0 when none was in good time.
-func (g *campaign) firstRefusal(p *peer, fault time.Duration, stop <-chan struct{}) time.Duration {
+// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
+func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	ready := newCaller("")
+	defer ready.close()
+	tells := func() bool { return lookOnce(ready, p.url+"/readyz").states["cluster"] == "no_majority" }
 	var sending sync.WaitGroup
-	var first atomic.Int64
-	ticker := time.NewTicker(probePause)
-	defer ticker.Stop()
-	for first.Load() == 0 && g.ledger.now()-fault < refusedWithin {
+	var refusal atomic.Int64
+	every(probePause, stop, func() bool { // a new change whether the one before was answered or not
 		sending.Go(func() {
-			if _, got := g.ledger.set(p, g.own(p)); got.code == "read_only" {
-				first.CompareAndSwap(0, int64(g.ledger.now()-fault))
+			if _, got := g.ledger.set(&p.member, g.own(p)); got.code == "read_only" {
+				refusal.CompareAndSwap(0, int64(g.ledger.now()-fault))
 			}
 		})
-		select {
-		case <-ticker.C:
-		case <-stop:
-			return time.Duration(first.Load())
-		}
-	}
+		return refusal.Load() == 0 && g.ledger.now()-fault < refusedWithin
+	})
 	g.t.Cleanup(sending.Wait) // those that were on their way wait for the end of the cut
-	return time.Duration(first.Load())
+	first := time.Duration(refusal.Load())
+	told := soon(refusedWithin-(g.ledger.now()-fault), tells)
+	m.mu.Lock()
+	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
+	m.mu.Unlock()
+	if first == 0 || first > refusedWithin || !told {
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.life.Load().tail(20))
+		return
+	}
+	every(probePause, stop, func() bool {
+		from := g.ledger.now()
+		_, got := g.ledger.set(&p.member, g.own(p))
+		took, says := g.ledger.now()-from, tells()
+		good := got.code == "read_only" && took <= promptMax && says
+		if !good {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says so: %v",
+				g.faults, c.name, from-fault, p.number, got.status, got.code, took, says)
+		}
+		return good
+	})
 }
 
 // readAlone wants every read of a node that is alone answered.
 func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
 	one := newCaller("")
 	defer one.close()
-	for ticker := time.NewTicker(probePause); ; <-ticker.C {
-		select {
-		case <-stop:
-			ticker.Stop()
-			return
-		default:
-		}
+	every(probePause, stop, func() bool {
 		got, err := one.do(http.MethodGet, p.url+"/v1/rates?currency=USD&limit=200", "", nil)
-		if err != nil || got.status != http.StatusOK {
+		good := err == nil && got.status == http.StatusOK
+		if !good {
 			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a read with %d %s, %v", g.faults, c.name, g.ledger.now()-fault, p.number, got.status, got.code, err)
-			return
 		}
 		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.reads++
-		m.mu.Unlock()
-	}
+		return good
+	})
 }

@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,15 @@ const joinMax = 5 * time.Second
 // changed, and wants its first good answer to a request with a key. In the end it is as the others are.
 func TestFaultsCluster_FourthJoins(t *testing.T) {
 	g := newCampaign(t, program(t), nil)
-	secret := g.visitor()
+	visitor, one := &account{email: "visitor@example.com"}, newCaller(g.rig.from(90)) // that nothing else touches
+	defer one.close()
+	if err := g.ledger.signIn(g.rig.office, one, g.at(1), visitor); err != nil {
+		t.Fatal(err)
+	}
+	key, got := g.ledger.newKey(one, g.at(1), visitor)
+	if !got.good() {
+		t.Fatal(got.trouble("make a key", nil))
+	}
 	place, hosts := t.TempDir(), freeHosts(t, 4)
 	var took []time.Duration
 	for i := range min(len(hosts), countFrom(t, "CLUSTER_GUESTS", 3)) {
@@ -26,7 +33,7 @@ func TestFaultsCluster_FourthJoins(t *testing.T) {
 		c := newCaller("")
 		began := time.Now()
 		n := guest.launch()
-		if !soon(healMax, func() bool { return guest.knows(c, secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
+		if !soon(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
 			t.Fatalf("the guest does not answer:\n%s", n.tail(30))
 		}
 		took = append(took, time.Since(began))
@@ -38,33 +45,13 @@ func TestFaultsCluster_FourthJoins(t *testing.T) {
 			t.Errorf("guest %d answered after %v, want %v", i+1, last, joinMax)
 		}
 	}
-	g.rig.startAll()
-	g.ledger.settle(g.rig)
-	g.ledger.report(t)
+	g.conclude()
 	figure(t, "%d guests joined a cluster with data; from the start of the process to the first good answer with a key: %s", len(took), quantiles(took))
 }
 
-// visitor is a key of an account that nobody else touches.
-func (g *campaign) visitor() string {
-	g.t.Helper()
-	c, p := newCaller(g.rig.from(90)), g.rig.peers[1]
-	defer c.close()
-	h := &holder{email: "visitor@example.com"}
-	if err := g.ledger.signIn(c, p, h); err != nil {
-		g.t.Fatal(err)
-	}
-	made, got, err := createKey(c, p.url, h.session, "visitor")
-	if err != nil || made.Secret == "" {
-		g.t.Fatal(got.trouble("make a key", err))
-	}
-	return made.Secret
-}
-
-// roller asks nodes in turn, and goes to the next one when nobody listens, as a balancer does; whatever else goes wrong has failed.
+// roller asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
 type roller struct {
-	t      *testing.T
-	ledger *fleetLedger
-	peers  []*peer
+	*campaign
 	c      *caller
 	asked  atomic.Int64
 	moved  atomic.Int64         // requests that another node answered, because a connection was refused
@@ -72,30 +59,19 @@ type roller struct {
 	there  atomic.Int64         // requests that failed at the node that was stopping or starting
 }
 
-// read asks one node after the other for a rate until one takes the connection.
-func (r *roller) read(from int) {
-	r.try(from, func(p *peer) (answer, error) {
-		return r.c.do(http.MethodGet, p.url+"/v1/rates?currency=USD", "", nil)
-	})
-}
-
-// write sets a rate likewise, through the socket of a node.
-func (r *roller) write(from int, s *series) {
-	r.try(from, func(p *peer) (answer, error) {
-		_, got := r.ledger.set(p, s)
-		if got.status == 0 {
-			return got, errors.New("no answer came")
-		}
-		return got, nil
-	})
-}
-
-func (r *roller) try(from int, do func(p *peer) (answer, error)) {
+// turn asks one node after the other, from one on, for a rate or to set one, until one takes the connection.
+func (r *roller) turn(from int, writes bool) {
 	r.asked.Add(1)
-	for i := range r.peers {
-		p := r.peers[(from+i)%len(r.peers)]
+	var got answer
+	var err error
+	for i := range r.rig.peers {
+		p := r.rig.peers[(from+i)%len(r.rig.peers)]
 		moved := r.moving.Load() == p
-		got, err := do(p)
+		if writes {
+			_, got = r.ledger.set(&p.member, r.ledger.series[from%len(r.ledger.series)])
+		} else {
+			got, err = r.c.do(http.MethodGet, p.url+"/v1/rates?currency=USD", "", nil)
+		}
 		switch {
 		case err == nil && got.good():
 			return
@@ -107,16 +83,11 @@ func (r *roller) try(from int, do func(p *peer) (answer, error)) {
 			r.t.Logf("node %d, which stops or starts, answers %d %s, %v", p.number, got.status, got.code, err)
 			return
 		}
-		r.wrong("node %d answers %d %s, %v: %.200s", p.number, got.status, got.code, err, got.body)
-		return
+		break
 	}
-	r.wrong("no node takes a connection")
-}
-
-func (r *roller) wrong(format string, args ...any) {
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
-	r.ledger.wrong(lost, format, args...)
+	r.ledger.wrong(lost, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
 }
 
 // TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask who go to another node only
@@ -125,18 +96,14 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
 	g.stop = make(chan struct{})
-	r := &roller{t: t, ledger: g.ledger, peers: g.rig.peers, c: newCaller("")}
+	r := &roller{campaign: g, c: newCaller("")}
 	defer r.c.close()
 	var done sync.WaitGroup
 	for worker := range 4 {
 		done.Go(func() {
-			w := &soldier{campaign: g, chance: g.chance(), number: worker}
-			for turn := worker; w.rest(readerPause / 2); turn++ {
-				if worker > 0 {
-					r.read(turn)
-				} else {
-					r.write(turn, g.ledger.series[turn%len(g.ledger.series)])
-				}
+			w := g.client(uint64(worker))
+			for turn := worker; g.rest(w, readerPause/2); turn++ {
+				r.turn(turn, worker == 0)
 			}
 		})
 	}
@@ -156,8 +123,7 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 		}
 	}
 	halt()
-	g.ledger.settle(g.rig)
-	g.ledger.report(t)
+	g.conclude()
 	if r.moved.Load() == 0 {
 		t.Error("no connection was ever refused: the test has tested nothing")
 	}

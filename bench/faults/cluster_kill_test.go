@@ -31,7 +31,7 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 		g := newCampaign(t, plain, nil)
 		for range kills {
 			leader := g.rig.awaitLeader()
-			wait(time.Duration(g.chance().Int64N(int64(time.Second))))
+			wait(upTo(g.chance(), time.Second))
 			g.faults++
 			fault := g.ledger.now()
 			leader.kill()
@@ -66,7 +66,7 @@ func TestFaultsCluster_NodesKilled(t *testing.T) {
 		g, pairs := newCampaign(t, plain, nil), 0
 		for g.faults < kills && g.ledger.broken() == 0 {
 			chance := g.chance()
-			wait(time.Duration(chance.Int64N(int64(time.Second))))
+			wait(upTo(chance, time.Second))
 			first := chance.IntN(3)
 			victims := []*peer{g.rig.peers[first]}
 			if chance.IntN(8) == 0 && g.faults+1 < kills {
@@ -78,7 +78,7 @@ func TestFaultsCluster_NodesKilled(t *testing.T) {
 				g.faults++
 				p.kill()
 			}
-			wait(time.Duration(chance.Int64N(int64(2 * time.Second))))
+			wait(upTo(chance, 2*time.Second))
 			for _, p := range victims {
 				p.launch()
 			}
@@ -111,11 +111,11 @@ func TestFaultsCluster_NodesPaused(t *testing.T) {
 			g.faults++
 			fault := g.ledger.now()
 			victim.pause(true)
-			wait(time.Second + time.Duration(chance.Int64N(int64(15*time.Second))))
+			wait(time.Second + upTo(chance, 15*time.Second))
 			victim.pause(false)
 			g.written(fault)
 			victim.ready(true)
-			wait(time.Duration(chance.Int64N(int64(3 * time.Second))))
+			wait(upTo(chance, 3*time.Second))
 			g.tell(10)
 		}
 		g.finish()
@@ -123,15 +123,12 @@ func TestFaultsCluster_NodesPaused(t *testing.T) {
 	})
 }
 
-// pause stops or continues a process. While it stands nobody new asks it.
+// pause stops or continues a process. While it stands nothing new is asked of it.
 func (p *peer) pause(on bool) {
-	p.mu.Lock()
-	p.up = !on
-	n := p.life
-	p.mu.Unlock()
+	p.up.Store(!on)
 	if on {
-		n.send(syscall.SIGSTOP)
+		p.life.Load().send(syscall.SIGSTOP)
 	} else {
-		n.send(syscall.SIGCONT)
+		p.life.Load().send(syscall.SIGCONT)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,39 +32,28 @@ type rig struct {
 	t       *testing.T
 	program string
 	street  *street // nil: all nodes on loopback addresses of this machine
+	office  *postOffice
 	flags   []string
-	env     []string
 	peers   []*peer
 }
 
 // peer is one node of a cluster, in all its lives: directory and addresses stay.
 type peer struct {
+	member
 	rig     *rig
-	number  int
 	host    string
 	data    string
-	url     string
-	admin   *caller
 	papers  []string // flags of its certificate
 	starter []string // what starts its program in its own network
 
-	mu   sync.Mutex
-	life *node // the newest process
-	up   bool  // it has been ready, and nobody has ended it since
+	life atomic.Pointer[node] // the newest process
+	up   atomic.Bool          // it has been ready, and nothing has ended it since
 }
 
-// newRig plans a cluster of three and starts it.
+// newRig starts a cluster of three. With a street each node has a network of its own.
 func newRig(t *testing.T, program string, s *street) *rig {
 	t.Helper()
-	r := planRig(t, program, s)
-	r.startAll()
-	return r
-}
-
-// planRig makes the directories of a cluster of three. With a street each node has a network of its own.
-func planRig(t *testing.T, program string, s *street) *rig {
-	t.Helper()
-	r := &rig{t: t, program: program, street: s}
+	r := &rig{t: t, program: program, street: s, office: newPostOfficeAt(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
 	hosts := freeHosts(t, 4)
 	if s != nil {
@@ -74,17 +63,26 @@ func planRig(t *testing.T, program string, s *street) *rig {
 	for i, host := range hosts[:3] {
 		r.peers = append(r.peers, r.newPeer(place, i+1, host))
 	}
+	r.startAll()
 	return r
+}
+
+// members are the nodes as callers see them.
+func (r *rig) members() (all []*member) {
+	for _, p := range r.peers {
+		all = append(all, &p.member)
+	}
+	return all
 }
 
 // newPeer is a node that was never started.
 func (r *rig) newPeer(place string, number int, host string) *peer {
 	p := &peer{
-		rig: r, number: number, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)),
-		url: fmt.Sprintf("http://%s:%d", host, servePort), papers: []string{"--cluster-insecure"},
+		rig: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), papers: []string{"--cluster-insecure"},
+		member: member{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
 	}
 	if r.street != nil {
-		p.papers, p.starter = r.street.papers[number-1], r.street.starter(number)
+		p.papers, p.starter = r.street.papers, r.street.starter(number)
 	}
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
 		r.t.Fatal(err)
@@ -105,24 +103,18 @@ func freeHosts(t *testing.T, count int) []string {
 	t.Helper()
 	chance := placeChance()
 	for range 100 {
-		street := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256))
+		block, free := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256)), 0
 		var hosts []string
 		for i := range count {
-			host := fmt.Sprintf("%s%d", street, i+1)
+			hosts = append(hosts, block+fmt.Sprint(i+1))
 			for _, port := range []int{clusterPort, servePort} {
-				listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
-				if err == nil {
-					err = listener.Close()
+				if listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", hosts[i], port)); err == nil {
+					free++
+					_ = listener.Close()
 				}
-				if err != nil {
-					host = ""
-				}
-			}
-			if host != "" {
-				hosts = append(hosts, host)
 			}
 		}
-		if len(hosts) == count {
+		if free == 2*count {
 			return hosts
 		}
 	}
@@ -130,85 +122,52 @@ func freeHosts(t *testing.T, count int) []string {
 	return nil
 }
 
-// members is the list that every node is given.
-func (r *rig) members() string {
-	var list []string
-	for _, p := range r.peers[:3] {
-		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
-	}
-	return strings.Join(list, ",")
-}
-
 // launch starts the node's next life and does not wait.
 func (p *peer) launch() *node {
+	var list []string
+	for _, p := range p.rig.peers[:3] {
+		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
+	}
 	args := []string{
-		"--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--mail", "log", "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
-		"--cluster-members", p.rig.members(),
+		"--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
+		"--cluster-members", strings.Join(list, ","),
 	}
 	if p.number > 3 {
 		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
 	}
-	args = append(append(args, p.papers...), p.rig.flags...)
-	n := launch(p.rig.t, command{program: p.rig.program, prefix: p.starter, args: serveArgs(p.data, args...), env: p.rig.env})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.life, p.up = n, false
+	args = append(append(append(args, p.papers...), p.rig.flags...), p.rig.office.args()...)
+	n := launch(p.rig.t, command{program: p.rig.program, prefix: p.starter, args: serveArgs(p.data, args...)})
+	p.life.Store(n)
+	p.up.Store(false)
 	return n
 }
 
 // ready waits until the newest life answers /readyz with 200 or, unless all is wanted, has read its log.
 func (p *peer) ready(all bool) {
 	p.rig.t.Helper()
-	n := p.process()
-	n.ready()
-	p.mu.Lock()
-	p.up = true
-	p.mu.Unlock()
-	if all && !soon(healMax, func() bool { return p.well() }) {
+	n := p.life.Load().ready()
+	p.up.Store(true)
+	c := newCaller("")
+	defer c.close()
+	if all && !soon(healMax, func() bool { return lookOnce(c, p.url+"/readyz").states["cluster"] == "ok" }) {
 		p.rig.t.Fatalf("node %d is not ready again:\n%s", p.number, n.tail(30))
 	}
 }
 
-// well tells whether the node says that all is well with its part in the cluster.
-func (p *peer) well() bool {
-	c := newCaller("")
-	defer c.close()
-	look := lookOnce(c, p.url+"/readyz")
-	return look.states["cluster"] == "ok"
-}
-
-func (p *peer) process() *node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.life
-}
-
 // alive tells whether the node has been started and not ended.
-func (p *peer) alive() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.up
-}
+func (p *peer) alive() bool { return p.up.Load() }
 
 // kill ends the node as a crash does.
-func (p *peer) kill() {
-	p.rig.t.Helper()
-	p.ends().kill()
-	p.admin.close()
-}
+func (p *peer) kill() { p.end((*node).kill) }
 
 // stop ends it in order.
-func (p *peer) stop() {
-	p.rig.t.Helper()
-	p.ends().stop()
-	p.admin.close()
-}
+func (p *peer) stop() { p.end((*node).stop) }
 
-func (p *peer) ends() *node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up = false
-	return p.life
+func (p *peer) end(how func(*node)) {
+	p.rig.t.Helper()
+	p.up.Store(false)
+	how(p.life.Load())
+	p.admin.close()
 }
 
 // startAll starts every node that is down and waits until all is well.
@@ -312,47 +271,4 @@ func soon(span time.Duration, is func() bool) bool {
 			return false
 		}
 	}
-}
-
-// letters are the codes that this life of a node has printed for an address, in order (--mail log).
-func (n *node) letters(email string) []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var codes []string
-	for _, line := range n.lines {
-		if rest, is := strings.CutPrefix(line, "mail to="+email+" code="); is {
-			code, _, _ := strings.Cut(rest, " ")
-			codes = append(codes, code)
-		}
-	}
-	return codes
-}
-
-// askCode asks a node for a code and returns the one that it printed; "" when it gave none.
-func (p *peer) askCode(c *caller, email string) (string, answer, error) {
-	n := p.process()
-	before := len(n.letters(email))
-	got, err := c.do(http.MethodPost, p.url+"/v1/account/codes", "", map[string]string{"email": email})
-	if err != nil || !got.good() {
-		return "", got, err
-	}
-	code := ""
-	soon(5*time.Second, func() bool {
-		if codes := n.letters(email); len(codes) > before {
-			code = codes[len(codes)-1]
-		}
-		return code != "" || n.over()
-	})
-	return code, got, nil
-}
-
-// openSession tries a code at a node and returns the token, "" when it is refused.
-func (p *peer) openSession(c *caller, email, code string) (string, answer, error) {
-	got, err := c.do(http.MethodPost, p.url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
-	if err != nil || !got.good() {
-		return "", got, err
-	}
-	var opened struct{ Data struct{ Token string } }
-	err = got.into(&opened)
-	return opened.Data.Token, got, err
 }

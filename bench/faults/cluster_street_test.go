@@ -26,8 +26,9 @@ import (
 type street struct {
 	t      *testing.T
 	name   string
+	part   string // of all addresses
 	hosts  []string
-	papers [][]string
+	papers []string // flags of the certificate
 }
 
 // nowhere is a hardware address that no card has.
@@ -40,13 +41,13 @@ func newStreet(t *testing.T, count int) *street {
 	need(t, "iproute2", "ip")
 	block := placeChance().IntN(1 << 14)
 	s := &street{t: t, name: fmt.Sprintf("ts%04x", block)}
-	part := fmt.Sprintf("10.%d.%d", 64+block>>8, block&255)
+	s.part = fmt.Sprintf("10.%d.%d", 64+block>>8, block&255)
 	t.Cleanup(s.clear)
 	s.ip("link", "add", s.name, "type", "bridge")
-	s.ip("addr", "add", part+".254/24", "dev", s.name)
+	s.ip("addr", "add", s.bridge()+"/24", "dev", s.name)
 	s.ip("link", "set", s.name, "up")
 	for number := 1; number <= count; number++ {
-		s.hosts = append(s.hosts, fmt.Sprintf("%s.%d", part, number))
+		s.hosts = append(s.hosts, fmt.Sprintf("%s.%d", s.part, number))
 		s.house(number)
 	}
 	for from := range count {
@@ -58,6 +59,14 @@ func newStreet(t *testing.T, count int) *street {
 	}
 	s.certify()
 	return s
+}
+
+// bridge is the address of this process there; without a street that of loopback.
+func (s *street) bridge() string {
+	if s == nil {
+		return "127.0.0.1"
+	}
+	return s.part + ".254"
 }
 
 // house makes the namespace of a node and its wire.
@@ -106,56 +115,36 @@ func (s *street) clear() {
 	_ = exec.Command("ip", "link", "del", s.name).Run()
 }
 
-// certify gives every node a certificate: beyond one machine a cluster wants them.
+// certify writes one certificate for all nodes, which is its own authority: beyond one machine a cluster wants them.
 func (s *street) certify() {
+	s.t.Helper()
+	now, key := time.Now(), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	wanted := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "tasard " + s.name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, host := range s.hosts {
+		wanted.IPAddresses = append(wanted.IPAddresses, net.ParseIP(host))
+	}
 	dir := s.t.TempDir()
-	authority := filepath.Join(dir, "authority.pem")
-	parent, signer := s.certificate(nil, nil, "")
-	s.write(authority, "CERTIFICATE", parent.Raw)
-	for i, host := range s.hosts {
-		own, key := s.certificate(parent, signer, host)
-		bytes, err := x509.MarshalECPrivateKey(key)
-		if err != nil {
+	certificate, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
+	for path, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(rand.Reader, wanted, wanted, &key.PublicKey, key))},
+		secret:      {Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
-		certificate, secret := filepath.Join(dir, fmt.Sprintf("%d.pem", i+1)), filepath.Join(dir, fmt.Sprintf("%d.key", i+1))
-		s.write(certificate, "CERTIFICATE", own.Raw)
-		s.write(secret, "EC PRIVATE KEY", bytes)
-		s.papers = append(s.papers, []string{"--cluster-ca", authority, "--cluster-cert", certificate, "--cluster-key", secret})
 	}
+	s.papers = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
 }
 
-// certificate makes one for a host, signed by a parent; without a parent it is an authority.
-func (s *street) certificate(parent *x509.Certificate, signer *ecdsa.PrivateKey, host string) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// must is for what cannot fail.
+func must[T any](value T, err error) T {
 	if err != nil {
-		s.t.Fatal(err)
+		panic(err)
 	}
-	now := time.Now()
-	wanted := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "tasard " + host},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if parent == nil {
-		wanted.IsCA, wanted.BasicConstraintsValid, wanted.KeyUsage = true, true, x509.KeyUsageCertSign
-		parent, signer = wanted, key
-	} else {
-		wanted.IPAddresses = []net.IP{net.ParseIP(host)}
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, wanted, parent, &key.PublicKey, signer)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	made, err := x509.ParseCertificate(raw)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return made, key
-}
-
-func (s *street) write(path, kind string, bytes []byte) {
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	return value
 }

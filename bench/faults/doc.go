@@ -2,10 +2,11 @@
 // and planted troubles. It has tests alone, all of them behind the build tag faults, because they take minutes;
 // make test-faults runs them, make test-faults FAULTS=W1 those of one goal.
 //
-// A test is named after the goal that it proves, TestFaultsW1_..., and keeps three rules:
+// A test is named after the goal that it proves, TestFaultsW1_..., and keeps these rules:
 //
 //   - It counts the faults that fired, prints them in one figure line (figure), and fails when none did.
 //   - It has a control: the same test with the bug planted that it is there for, which it must catch.
+//   - Where it repeats a fault the environment can say how often: W1_KILLS, W2_CUTS, CLUSTER_KILLS.
 //   - What it needs of the machine (root, a loop device, FUSE, strace) it asks for by name (need). Where that is
 //     missing it is skipped, and make test-faults counts it.
 //

@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -19,66 +17,12 @@ import (
 	"testing"
 )
 
-// writeFixture is a variable that has TestFaultsW11_KeptDirectory write a fixture that is missing. One that is there stays
-// for ever: a later format gets its own beside it.
-const writeFixture = "FAULTS_WRITE_FIXTURE"
-
-// fixtures are the directories that releases left, by their names in testdata. Each holds the program's data directory,
-// and what a node on it answered.
+// fixtures are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
+// stopped, started again and killed, two accounts with keys, of which one is suspended, and what a node on it answered. They stay for ever.
 func fixtures() []string { return []string{"directory-v1"} }
 
 // keptKeys are the keys of a fixture: worthless anywhere else.
 type keptKeys struct{ Active, Revoked, Suspended string }
-
-// makeFixture lets the program write a directory: a snapshot of its first life, and the log of a second one that was killed.
-func makeFixture(t *testing.T, to string) {
-	t.Helper()
-	dir, office, c := filepath.Join(t.TempDir(), "data"), newPostOffice(t), newCaller("")
-	defer c.close()
-	n := start(t, dir, append(office.args(), "--import", filepath.Join("testdata", "observations.csv"))...)
-	n.await("imported ")
-	ana, err := office.session(c, n.url, "ana@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, err := createKey(c, n.url, ana, "first")
-	second, _, other := createKey(c, n.url, ana, "second")
-	_, third := revokeKey(c, n.url, ana, second.ID)
-	if err := errors.Join(err, other, third); err != nil {
-		t.Fatal(err)
-	}
-	n.stop()
-	n = start(t, dir, office.args()...)
-	bea, err := office.session(c, n.url, "bea@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	late, _, err := createKey(c, n.url, bea, "late")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{first.Secret, first.Secret, late.Secret} {
-		if got, err := c.do(http.MethodGet, n.url+"/v1/rates", key, nil); err != nil || !got.good() {
-			t.Fatalf("a request with a key: %d, %v", got.status, err)
-		}
-	}
-	if got := run(t, "admin", "accounts", "suspend", "2", "--reason", "fixture", "--admin-socket", filepath.Join(dir, "admin.sock")); got.code != 0 {
-		t.Fatalf("suspend: %s", got.output)
-	}
-	n.kill()
-	putDir(t, filepath.Join(to, "data"), readDir(t, dir))
-	text, err := json.MarshalIndent(keptKeys{first.Secret, second.Secret, late.Secret}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := map[string][]byte{"keys.json": append(text, '\n')}
-	maps.Copy(kept, goldenAnswers(t, filepath.Join(to, "data")))
-	for name, data := range kept {
-		if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // goldenAnswers are what the program says of a directory, but for what depends on the moment.
 func goldenAnswers(t *testing.T, dir string) map[string][]byte {
@@ -152,12 +96,6 @@ func withoutMoment(t *testing.T, text []byte) []byte {
 func TestFaultsW11_KeptDirectory(t *testing.T) {
 	for _, name := range fixtures() {
 		fixture := filepath.Join("testdata", name)
-		if _, err := os.Stat(fixture); errors.Is(err, fs.ErrNotExist) && os.Getenv(writeFixture) != "" {
-			if err := os.MkdirAll(fixture, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			makeFixture(t, fixture)
-		}
 		data := filepath.Join(fixture, "data")
 		verified := run(t, "log", "verify", "--data", copied(t, data))
 		if verified.code != 0 || !strings.Contains(verified.output, "The log is whole.") {

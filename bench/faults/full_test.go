@@ -3,11 +3,9 @@
 package faults
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -35,77 +33,14 @@ func quotaless() []string {
 	return []string{"--quota-day", "1000000", "--quota-minute", "60000", "--lease", "1"}
 }
 
-// roomyDisk is a memory file system that is filled and freed while a node runs on it.
-type roomyDisk struct {
-	t  *testing.T
-	at string
-}
-
-func newRoomyDisk(t *testing.T) *roomyDisk {
-	t.Helper()
-	d := &roomyDisk{t, filepath.Join(t.TempDir(), "disk")}
-	if err := os.Mkdir(d.at, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("none", d.at, "tmpfs", 0, "size=256m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(d.at, unix.MNT_DETACH) }) // the mounts are the test's own
-	return d
-}
-
-func (d *roomyDisk) free() int64 {
-	d.t.Helper()
-	var s unix.Statfs_t
-	if err := unix.Statfs(d.at, &s); err != nil {
-		d.t.Fatal(err)
-	}
-	return int64(s.Bavail) * s.Bsize
-}
-
-// fit makes the disk so large that so many bytes are free beyond what the program keeps in reserve.
-func (d *roomyDisk) fit(beyond int64) {
-	d.t.Helper()
-	const large = 256 << 20
-	used := large - d.free()
-	if err := unix.Mount("none", d.at, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used+reservedBytes+beyond)); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *roomyDisk) filler() string { return filepath.Join(d.at, "filler") }
-
-// fill leaves so many bytes.
-func (d *roomyDisk) fill(left int64) {
-	d.t.Helper()
-	file, err := os.Create(d.filler())
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer file.Close()
-	if err := unix.Fallocate(int(file.Fd()), 0, 0, max(1, d.free()-left)); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *roomyDisk) relieve() {
-	d.t.Helper()
-	if err := os.Remove(d.filler()); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 // fullRun is a node that lives through disks that fill and are freed.
 type fullRun struct {
-	t       *testing.T
-	disk    *roomyDisk
-	office  *postOffice
-	n       *node
-	c       *caller
-	session string
-	key     string // of an account of its own
-	keys    []realKey
-	maybe   bool
+	*smith
+	t      *testing.T
+	disk   string // in memory
+	office *postOffice
+	n      *node
+	key    string // of an account of its own
 
 	normal, full  []time.Duration // of reads
 	seen, gone    time.Duration   // the slowest
@@ -116,21 +51,24 @@ type fullRun struct {
 	restartedFull int
 }
 
-func (r *fullRun) begin() {
-	r.n = start(r.t, filepath.Join(r.disk.at, "data"), append(r.office.args(), quotaless()...)...)
+// start starts a node on a new disk of which so many bytes are free beyond what the program keeps in reserve.
+func (r *fullRun) start(program string, beyond int64) {
+	r.t.Helper()
+	r.disk, r.smith = memoryDisk(r.t, "256m"), newSmith(r.t, "")
+	r.key = prepare(r.t, filepath.Join(r.disk, "data"), 1)[0]
+	r.begin(program)
+	r.signIn(r.t, r.office, r.n)
+	const large = 256 << 20
+	size := fmt.Sprintf("size=%d", large-freeBytes(r.t, r.disk)+reservedBytes+beyond)
+	if err := unix.Mount("none", r.disk, "tmpfs", unix.MS_REMOUNT, size); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
-// change makes a key and revokes it; it returns the first answer that is not good.
-func (r *fullRun) change() (answer, error) {
-	made, got, err := createKey(r.c, r.n.url, r.session, "full")
-	if err != nil || !got.good() {
-		r.maybe = r.maybe || err != nil
-		return got, err
-	}
-	r.keys = append(r.keys, realKey{id: made.ID, asked: true})
-	got, err = revokeKey(r.c, r.n.url, r.session, made.ID)
-	r.keys[len(r.keys)-1].revoked = err == nil && got.good()
-	return got, err
+func (r *fullRun) begin(program string) {
+	args := serveArgs(filepath.Join(r.disk, "data"), append(r.office.args(), quotaless()...)...)
+	r.n = launch(r.t, command{program: program, args: args}).ready()
+	r.at.url = r.n.url
 }
 
 func (r *fullRun) best(key string) (answer, error) {
@@ -178,25 +116,14 @@ func isReadOnly(got answer, err error) (bool, error) {
 
 func (r *fullRun) says(state string) func() (bool, error) {
 	return func() (bool, error) {
-		got, err := r.c.do(http.MethodGet, r.n.url+"/readyz", "", nil)
-		var ready struct {
-			Conditions []struct{ Name, State string }
-		}
-		if err = errors.Join(err, json.Unmarshal(got.body, &ready)); err != nil {
-			return false, err
-		}
-		for _, condition := range ready.Conditions {
-			if condition.Name == "disk" {
-				return condition.State == state, fmt.Errorf("/readyz says that the disk is %q", condition.State)
-			}
-		}
-		return false, errors.New("/readyz does not speak of the disk")
+		is := lookOnce(r.c, r.n.url+"/readyz").states["disk"]
+		return is == state, fmt.Errorf("/readyz says that the disk is %q", is)
 	}
 }
 
 // whileFull is what must hold on a full disk.
 func (r *fullRun) whileFull() error {
-	took, err := within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.change()) })
+	took, err := within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
 	if err != nil {
 		return err
 	}
@@ -214,25 +141,24 @@ func (r *fullRun) whileFull() error {
 
 // round fills the disk, looks, frees it and looks again.
 func (r *fullRun) round(number int) error {
-	for _, try := range []func() (answer, error){r.change, func() (answer, error) { return r.best(r.key) }} {
-		if got, err := try(); err != nil || !got.good() {
-			return fmt.Errorf("before the disk is full: status %d %s, %w", got.status, got.code, err)
-		}
+	changed := r.turn()
+	if got, err := r.best(r.key); err != nil || !got.good() || !changed.good() {
+		return fmt.Errorf("before the disk is full: status %d %s, %w; of a change %d %s", got.status, got.code, err, changed.status, changed.code)
 	}
 	if err := r.reads(&r.normal); err != nil {
 		return err
 	}
-	r.disk.fill([]int64{0, 4 << 10, 1 << 20, reservedBytes - 1}[number%4])
+	fill(r.t, r.disk, []int64{0, 4 << 10, 1 << 20, reservedBytes - 1}[number%4])
 	if err := r.whileFull(); err != nil {
 		return err
 	}
 	if err := r.restart(number); err != nil {
 		return err
 	}
-	r.disk.relieve()
+	relieve(r.t, r.disk)
 	took, err := within(fullGoneMax, "changes", func() (bool, error) {
-		got, err := r.change()
-		return err == nil && got.good(), fmt.Errorf("status %d %s, %w", got.status, got.code, err)
+		got := r.turn()
+		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
 	})
 	if err != nil {
 		return err
@@ -244,7 +170,7 @@ func (r *fullRun) round(number int) error {
 		}
 		r.readyGone = max(r.readyGone, took)
 	}
-	return compareKeys(r.c, r.n.url, r.session, r.keys, r.maybe)
+	return r.check(r.n)
 }
 
 // restart stops or kills the node of some rounds while the disk is full.
@@ -262,9 +188,9 @@ func (r *fullRun) restart(number int) error {
 	default:
 		return nil
 	}
-	r.begin()
+	r.begin("")
 	r.restartedFull++
-	if err := compareKeys(r.c, r.n.url, r.session, r.keys, r.maybe); err != nil {
+	if err := r.check(r.n); err != nil {
 		return fmt.Errorf("started on a full disk: %w", err)
 	}
 	if err := r.whileFull(); err != nil {
@@ -281,20 +207,14 @@ func p99(times []time.Duration) time.Duration {
 // TestFaultsW7_FullAndFreed fills the disk under a node, down to the last byte too, and frees it again: it is read-only within
 // a second and says so, reads go on as before, it starts and stops meanwhile, is back within five seconds, and loses nothing.
 func TestFaultsW7_FullAndFreed(t *testing.T) {
-	privateMounts(t)
-	r := &fullRun{t: t, office: newPostOffice(t), c: newCaller("")}
-	defer r.c.close()
+	if !apart(t) {
+		return
+	}
+	r := &fullRun{t: t, office: newPostOffice(t)}
 	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
 	rounds := 0
-	for i, size := range beyond {
-		r.disk, r.keys, r.maybe = newRoomyDisk(t), nil, false
-		r.key = prepare(t, filepath.Join(r.disk.at, "data"), 1)[0]
-		r.begin()
-		var err error
-		if r.session, err = r.office.session(r.c, r.n.url, fmt.Sprintf("ana-%d@example.com", i)); err != nil {
-			t.Fatal(err)
-		}
-		r.disk.fit(size)
+	for _, size := range beyond {
+		r.start("", size)
 		for number := range fullRounds / len(beyond) {
 			if err := r.round(number); err != nil {
 				t.Fatalf("%d KiB beyond the reserve, round %d: %v", size>>10, number, err)
@@ -316,44 +236,22 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 
 // TestFaultsW7_ControlPoison plants a log without its reserve: a full disk then stops the node, which the test must see.
 func TestFaultsW7_ControlPoison(t *testing.T) {
-	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
-	privateMounts(t)
-	r := &fullRun{t: t, disk: newRoomyDisk(t), office: newPostOffice(t), c: newCaller("")}
-	defer r.c.close()
-	dir := filepath.Join(r.disk.at, "data")
-	r.key = prepare(t, dir, 1)[0]
-	r.n = launch(t, command{program: blind, args: serveArgs(dir, append(r.office.args(), quotaless()...)...)}).ready()
-	var err error
-	if r.session, err = r.office.session(r.c, r.n.url, "ana@example.com"); err != nil {
-		t.Fatal(err)
+	if !apart(t) {
+		return
 	}
-	r.disk.fit(64 << 10)
-	r.disk.fill(0)
+	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
+	r := &fullRun{t: t, office: newPostOffice(t)}
+	r.start(blind, 64<<10)
+	fill(t, r.disk, 0)
+	r.l.end()
 	for range 200 {
-		if got, err := r.change(); err != nil || !got.good() {
+		if got := r.turn(); !got.good() {
 			break
 		}
 	}
-	_, err = within(fullSeenMax, "the end", func() (bool, error) { return r.n.over(), nil })
+	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.over(), nil })
 	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.cmd.ProcessState)
 	if err != nil || r.n.end() != exitFailStop {
 		t.Errorf("%v; the disk does not get full", err)
-	}
-}
-
-// TestFaultsW7_EachWriteFindsNoSpace has the K-th write find no space, K = 1 to 60, although there had been some when the log
-// looked: that is a failed write like any other, and what was acknowledged is there at the next start.
-func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
-	need(t, "strace", "strace")
-	w := &failSweep{newSweep(t, scenario{name: "ENOSPC", kind: lifeHonest, steps: 60}), "ENOSPC"}
-	w.run([]string{"write", "pwrite64"}, 60)
-	for i, complaint := range w.bad {
-		if i < 10 {
-			t.Error(complaint)
-		}
-	}
-	figure(t, "ENOSPC injected at %d writes (%v), %d bad", w.fired, w.perCall, len(w.bad))
-	if w.fired < 110 {
-		t.Errorf("%d writes failed", w.fired)
 	}
 }

@@ -3,13 +3,13 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,19 +20,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// healthFault plants one fault on a node of its own.
-type healthFault struct {
-	name  string
-	plant func(t *testing.T) (*healthWatch, plantedFault)
-}
-
-// healthFaults are the faults of S15 that pass. Those that end the process are tests of their own.
-func healthFaults() []healthFault {
-	return []healthFault{
-		{"nothing published", plantEmpty}, {"log replays", plantRecovering}, {"disk full", plantFull}, {"disk slow", plantSlow},
-		{"clock stepped", plantStep}, {"mail server down", plantMailDown}, {"mail queue full", plantMailFull}, {"rates expired", plantStale},
-		{"descriptors short", plantShort}, {"connections at the cap", plantCrowd}, {"mailboxes full", plantOverload},
-		{"snapshot without space", plantSnapshot},
+// healthFaults are the faults of S15 that pass, each on a node of its own. Those that end the process are tests of their own.
+func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
+	return map[string]func(t *testing.T) (*node, plantedFault){
+		"nothing published": plantEmpty, "log replays": plantRecovering, "disk slow": plantSlow, "clock stepped": plantStep,
+		"rates expired": plantStale, "descriptors short": plantShort, "connections at the cap": plantCrowd, "mailboxes full": plantOverload,
+		"snapshot without space": plantSnapshot,
+		"disk full":              func(t *testing.T) (*node, plantedFault) { return plantFull(t, "") },
+		"mail server down":       func(t *testing.T) (*node, plantedFault) { return plantMail(t, "", "failing", 1) },
+		"mail queue full": func(t *testing.T) (*node, plantedFault) { // of two messages
+			small := mutant(t, "small-queue", "actors/mail/config.go", "queueMaxDefault  = 1000\n", "queueMaxDefault  = 2\n")
+			return plantMail(t, small, "full", 2)
+		},
 	}
 }
 
@@ -47,15 +46,15 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 	var slowest, longest time.Duration
 	var counting sync.Mutex
 	t.Run("faults", func(t *testing.T) { // ends when all of them have
-		for _, fault := range healthFaults() {
-			t.Run(fault.name, func(t *testing.T) {
+		for name, plant := range healthFaults() {
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				watch, planted := fault.plant(t)
-				comes, goes, err := watch.judge(planted)
+				n, planted := plant(t)
+				comes, goes, err := watchHealth(t, n).judge(planted)
 				if err != nil {
 					t.Fatal(err)
 				}
-				progress(t, "%s: %s %s after %s, ok %s after its end", fault.name, planted.name, planted.state,
+				progress(t, "%s: %s %s after %s, ok %s after its end", name, planted.name, planted.state,
 					comes.Round(time.Millisecond), goes.Round(time.Millisecond))
 				counting.Lock()
 				defer counting.Unlock()
@@ -76,20 +75,36 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	deaf := mutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.vitals.disk(now),", "s.dataCondition(), engine.Well(\"disk\"),")
-	watch, planted := plantFullOn(t, deaf)
-	_, _, err := watch.judge(planted)
+	n, planted := plantFull(t, mutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.vitals.disk(now),", "s.dataCondition(), engine.Well(\"disk\"),"))
+	_, _, err := watchHealth(t, n).judge(planted)
 	if err == nil {
 		t.Error("a node that says nothing of its full disk passes")
 	}
 	figure(t, "control: a node without the condition of its disk: %v", err)
 }
 
-func nowAfter(do func()) func() time.Time {
-	return func() time.Time {
-		do()
-		return time.Now()
+// TestFaultsS15_FailStopShows lets a sync fail: /readyz is unavailable, or gone, within a second, and the process leaves with 70.
+func TestFaultsS15_FailStopShows(t *testing.T) {
+	needRoot(t)
+	need(t, "strace", "strace")
+	n, keys := prepared(t, 1, "--lease", "1")
+	watch := watchHealth(t, n)
+	traced(t, n, "fsync,fdatasync:error=EIO")
+	began := time.Now()
+	stop := askBest(t, n, 1, keys)
+	took, in := watch.first(began, comesMax, func(l look) bool {
+		return l.status == 0 || l.status == http.StatusServiceUnavailable && l.states["log"] == "failed"
+	})
+	code := n.end()
+	ended := time.Since(began)
+	stop()
+	if !in || code != 70 {
+		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", comesMax, in, code, n.tail(20))
 	}
+	if ended > 2*comesMax {
+		t.Errorf("the process ends after %s", ended)
+	}
+	figure(t, "a failed sync: /readyz is unavailable or gone after %s, the process leaves with 70 after %s", took.Round(time.Millisecond), ended.Round(time.Millisecond))
 }
 
 // setRate types a rate in.
@@ -100,115 +115,80 @@ func setRate(t *testing.T, n *node, currency string, expires time.Time) {
 		"--expires", expires.UTC().Format(time.RFC3339),
 		"--data", n.data, "--by", "test").CombinedOutput()
 	if err != nil {
-		t.Fatalf("set a rate: %v\n%s", err, output)
+		t.Errorf("set a rate: %v\n%s", err, output)
 	}
 }
 
-func plantEmpty(t *testing.T) (*healthWatch, plantedFault) {
+func plantEmpty(t *testing.T) (*node, plantedFault) {
 	n := start(t, t.TempDir()+"/data")
-	return watchHealth(t, n), plantedFault{"data", "empty", true, time.Now, nowAfter(func() { setRate(t, n, "USD", time.Now().Add(6*time.Hour)) })}
+	return n, plantedFault{
+		name: "data", state: "empty", down: true, plant: func() {},
+		mend: func() { setRate(t, n, "USD", time.Now().Add(6*time.Hour)) },
+	}
 }
 
 // plantRecovering starts a node whose replay waits for four seconds.
-func plantRecovering(t *testing.T) (*healthWatch, plantedFault) {
-	text := planted(t, "actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n")
-	slow := overlaid(t, "slow-replay", map[string]string{"actors/recovery.go": text})
+func plantRecovering(t *testing.T) (*node, plantedFault) {
+	slow := mutant(t, "slow-replay", "actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n")
 	data := t.TempDir() + "/data"
 	prepare(t, data, 1)
 	n := launch(t, command{program: slow, args: serveArgs(data)})
 	if !n.listens() {
 		t.Fatalf("it does not listen:\n%s", n.tail(50))
 	}
-	watch := watchHealth(t, n)
-	return watch, plantedFault{"log", "recovering", true, time.Now, nowAfter(func() { n.await("recovered ") })}
+	return n, plantedFault{name: "log", state: "recovering", down: true, plant: func() {}, mend: func() { n.await("recovered ") }}
 }
 
-// plantFull fills the disk of a node.
-func plantFull(t *testing.T) (*healthWatch, plantedFault) { return plantFullOn(t, program(t)) }
-
-// smallDisk is a file system in memory. Only for tests that run apart.
-func smallDisk(t *testing.T, size string) string {
+// onSmallDisk starts a node on a disk in memory.
+func onSmallDisk(t *testing.T, program, size string, accounts int, more ...string) (n *node, disk string, keys []string) {
 	t.Helper()
-	place := t.TempDir()
-	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
-	return place
+	disk = memoryDisk(t, size)
+	keys = prepare(t, disk+"/data", accounts)
+	return launch(t, command{program: program, args: serveArgs(disk+"/data", more...)}).ready(), disk, keys
 }
 
-// fill leaves so many bytes free.
-func fill(t *testing.T, disk string, free int64) {
-	t.Helper()
-	var s unix.Statfs_t
-	if err := unix.Statfs(disk, &s); err != nil {
-		t.Fatal(err)
+func plantFull(t *testing.T, program string) (*node, plantedFault) {
+	n, disk, _ := onSmallDisk(t, program, "160m", 1)
+	return n, plantedFault{
+		name: "disk", state: "read_only",
+		plant: func() { fill(t, disk, reservedBytes-1<<20) },
+		mend:  func() { relieve(t, disk) },
 	}
-	file, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-free); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// reserveBytes is what a node leaves free.
-const reserveBytes = 64 << 20
-
-func plantFullOn(t *testing.T, program string) (*healthWatch, plantedFault) {
-	disk := smallDisk(t, "160m")
-	data := disk + "/data"
-	prepare(t, data, 1)
-	n := launch(t, command{program: program, args: serveArgs(data)}).ready()
-	return watchHealth(t, n), plantedFault{"disk", "read_only", false,
-		nowAfter(func() { fill(t, disk, reserveBytes-1<<20) }),
-		nowAfter(func() {
-			if err := os.Remove(disk + "/filler"); err != nil {
-				t.Fatal(err)
-			}
-		})}
 }
 
 // traced injects a fault into the system calls of a node until release.
 func traced(t *testing.T, n *node, inject string) (release func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
-	read, write, err := os.Pipe()
+	said, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("strace", "-f", "-p", strconv.Itoa(n.pid()), "-e", "trace="+calls, "-e", "inject="+inject, "-o", "/dev/null")
 	cmd.Stderr = write
-	if err := cmd.Start(); err != nil {
+	if err := errors.Join(cmd.Start(), write.Close()); err != nil {
 		t.Fatal(err)
 	}
-	_ = write.Close()
-	text := make([]byte, 1)
-	if _, err := read.Read(text); err != nil { // "Process N attached"
+	if _, err := said.Read(make([]byte, 1)); err != nil { // "Process N attached"
 		t.Fatal(err)
 	}
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		_, _ = io.Copy(io.Discard, read)
+		_, _ = io.Copy(io.Discard, said)
 	}()
-	var once sync.Once
-	release = func() {
-		once.Do(func() {
-			_ = cmd.Process.Signal(syscall.SIGINT)
-			_ = cmd.Wait() // it ends by the signal
-			<-drained
-			_ = read.Close()
-		})
-	}
+	release = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		_ = cmd.Wait() // it ends by the signal
+		<-drained
+		_ = said.Close()
+	})
 	t.Cleanup(release)
 	return release
 }
 
-// load asks from many connections until stop.
-func load(n *node, callers int, keys []string, path string) (stop func()) {
+// askBest asks a node for the best rate from many connections until stop, or until the test ends.
+func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 	ends := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range callers {
@@ -220,238 +200,165 @@ func load(n *node, callers int, keys []string, path string) (stop func()) {
 				case <-ends:
 					return
 				default:
+					_, _ = c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
 				}
-				key := ""
-				if len(keys) > 0 {
-					key = keys[i%len(keys)]
-				}
-				_, _ = c.do(http.MethodGet, n.url+path, key, nil)
 			}
 		})
 	}
-	var once sync.Once
-	return func() { once.Do(func() { close(ends); group.Wait() }) }
+	stop = sync.OnceFunc(func() { close(ends); group.Wait() })
+	t.Cleanup(stop)
+	return stop
 }
 
-// plantSlow lets each sync take two seconds while somebody needs them.
-func plantSlow(t *testing.T) (*healthWatch, plantedFault) {
-	data := t.TempDir() + "/data"
-	keys := prepare(t, data, 1)
-	n := start(t, data, "--lease", "1", "--quota-minute", "60000", "--quota-day", "1000000")
-	watch := watchHealth(t, n)
+// plantSlow lets each sync take two seconds while they are needed.
+func plantSlow(t *testing.T) (*node, plantedFault) {
+	n, keys := prepared(t, 1, quotaless()...)
 	var release, stop func()
-	return watch, plantedFault{"disk", "slow", false,
-		func() time.Time {
+	return n, plantedFault{
+		name: "disk", state: "slow", late: time.Second, // slow is what is older than a second
+		plant: func() {
 			release = traced(t, n, "fsync,fdatasync:delay_enter=2000000")
-			stop = load(n, 1, keys, "/v1/rates/best?currency=USD&operation=buy")
-			t.Cleanup(stop)
-			return time.Now().Add(time.Second) // slow is what is older than a second
+			stop = askBest(t, n, 1, keys)
 		},
-		nowAfter(func() {
+		mend: func() {
 			release()
 			stop() // the last sync has come back then
-		})}
+		},
+	}
 }
 
-func plantStep(t *testing.T) (*healthWatch, plantedFault) {
+func plantStep(t *testing.T) (*node, plantedFault) {
 	clock, data := newWallClock(t), t.TempDir()+"/data"
 	prepare(t, data, 1)
 	n := launch(t, command{program: overlaid(t, "skewed", skewedTime(t)), args: serveArgs(data), env: clock.env()}).ready()
-	return watchHealth(t, n), plantedFault{"clock", "clock_suspect", false,
-		nowAfter(func() { clock.step(61 * time.Second) }), nowAfter(func() { clock.step(-61 * time.Second) })}
-}
-
-// gateway passes connections on to a server while it is open.
-type gateway struct {
-	address, to string
-	listener    net.Listener
-	group       sync.WaitGroup
-}
-
-// newGateway finds a port that stays closed until open.
-func newGateway(t *testing.T, to string) *gateway {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	return n, plantedFault{
+		name: "clock", state: "clock_suspect",
+		plant: func() { clock.step(61 * time.Second) },
+		mend:  func() { clock.step(-61 * time.Second) },
 	}
-	g := &gateway{address: listener.Addr().String(), to: to}
-	_ = listener.Close()
-	t.Cleanup(func() {
-		if g.listener != nil {
-			_ = g.listener.Close()
-		}
-		g.group.Wait()
-	})
-	return g
 }
 
-func (g *gateway) open(t *testing.T) {
-	t.Helper()
-	var err error
-	if g.listener, err = net.Listen("tcp", g.address); err != nil {
-		t.Fatal(err)
-	}
-	g.group.Go(func() {
-		for {
-			in, err := g.listener.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", g.to)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-				g.group.Go(func() {
-					_, _ = io.Copy(way[0], way[1])
-					_ = in.Close()
-					_ = out.Close()
-				})
-			}
-		}
-	})
-}
-
-func plantMailDown(t *testing.T) (*healthWatch, plantedFault) {
-	return plantMail(t, program(t), "failing", 1)
-}
-
-// plantMailFull is a queue that holds two letters.
-func plantMailFull(t *testing.T) (*healthWatch, plantedFault) {
-	small := mutant(t, "small-queue", "actors/mail/config.go", "queueMaxDefault  = 1000\n", "queueMaxDefault  = 2\n")
-	return plantMail(t, small, "full", 2)
-}
-
-func plantMail(t *testing.T, program, state string, letters int) (*healthWatch, plantedFault) {
-	gate := newGateway(t, newPostOffice(t).address)
-	data := t.TempDir() + "/data"
+// plantMail has so many messages sent while no mail server is there; then there is one.
+func plantMail(t *testing.T, program, state string, messages int) (*node, plantedFault) {
+	office, data := newPostOffice(t), t.TempDir()+"/data"
 	prepare(t, data, 1)
-	n := launch(t, command{program: program, args: serveArgs(data, "--smtp-addr", gate.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example")}).ready()
-	c := newCaller(addressOf(1))
-	t.Cleanup(c.close)
-	return watchHealth(t, n), plantedFault{"mail", state, false,
-		nowAfter(func() {
-			for i := range letters {
+	office.close()
+	n := launch(t, command{program: program, args: serveArgs(data, office.args()...)}).ready()
+	return n, plantedFault{
+		name: "mail", state: state,
+		plant: func() {
+			c := newCaller(addressOf(1))
+			defer c.close()
+			for i := range messages {
 				got, err := c.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": fmt.Sprintf("ana%d@example.com", i)})
 				if err != nil || !got.good() {
-					t.Fatal(got.trouble("ask for a code", err))
+					t.Error(got.trouble("ask for a code", err))
 				}
 			}
-		}), nowAfter(func() { gate.open(t) })}
+		},
+		mend: func() { office.open(t) },
+	}
 }
 
-func plantStale(t *testing.T) (*healthWatch, plantedFault) {
-	data := t.TempDir() + "/data"
-	prepare(t, data, 1)
-	n := start(t, data)
-	return watchHealth(t, n), plantedFault{"rates", "stale", false,
-		func() time.Time {
+func plantStale(t *testing.T) (*node, plantedFault) {
+	n, _ := prepared(t, 1)
+	return n, plantedFault{
+		name: "rates", state: "stale",
+		plant: func() {
 			expires := time.Now().Truncate(time.Second).Add(3 * time.Second)
 			setRate(t, n, "CHF", expires)
-			pass(time.Until(expires))
-			return expires
-		}, nowAfter(func() { setRate(t, n, "CHF", time.Now().Add(6*time.Hour)) })}
+			wait(time.Until(expires))
+		},
+		mend: func() { setRate(t, n, "CHF", time.Now().Add(6*time.Hour)) },
+	}
 }
 
-// plantShort takes the descriptors away that are not in use, while somebody connects.
-func plantShort(t *testing.T) (*healthWatch, plantedFault) {
-	data := t.TempDir() + "/data"
-	prepare(t, data, 1)
-	n := start(t, data)
-	watch := watchHealth(t, n)
-	pass(500 * time.Millisecond) // both lines of the watch are open
+// watchOpens is when both connections of a watch are there.
+const watchOpens = 500 * time.Millisecond
+
+// dial opens connections to a node; leave closes them.
+func (n *node) dial(count int) (leave func()) {
+	var conns []net.Conn
+	for range count {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+		if err != nil {
+			n.t.Error(err)
+			continue
+		}
+		conns = append(conns, conn)
+	}
+	return sync.OnceFunc(func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	})
+}
+
+// plantShort takes the descriptors away that are not in use, while callers connect.
+func plantShort(t *testing.T) (*node, plantedFault) {
+	n, _ := prepared(t, 1)
 	var old unix.Rlimit
 	if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, nil, &old); err != nil {
 		t.Fatal(err)
 	}
-	return watch, plantedFault{"connections", "short", false,
-		func() time.Time {
-			if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}, nil); err != nil {
-				t.Fatal(err)
-			}
-			address := strings.TrimPrefix(n.url, "http://")
-			for range 2 {
-				conn, err := net.Dial("tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = conn.Close() })
-			}
-			return time.Now()
+	limit := func(to unix.Rlimit) {
+		if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, &to, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	return n, plantedFault{
+		name: "connections", state: "short",
+		plant: func() {
+			wait(watchOpens)
+			limit(unix.Rlimit{Cur: 3, Max: old.Max})
+			t.Cleanup(n.dial(2))
 		},
-		nowAfter(func() {
-			if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, &old, nil); err != nil {
-				t.Fatal(err)
-			}
-		})}
+		mend: func() { limit(old) },
+	}
 }
 
 // plantCrowd opens as many connections as may be.
-func plantCrowd(t *testing.T) (*healthWatch, plantedFault) {
-	data := t.TempDir() + "/data"
-	prepare(t, data, 1)
-	n := start(t, data, "--connections", "40", "--connections-per-address", "0")
-	watch := watchHealth(t, n)
-	pass(500 * time.Millisecond)
-	var conns []net.Conn
-	leave := func() {
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-		conns = nil
+func plantCrowd(t *testing.T) (*node, plantedFault) {
+	n, _ := prepared(t, 1, "--connections", "40", "--connections-per-address", "0")
+	var leave func()
+	return n, plantedFault{
+		name: "connections", state: "full",
+		plant: func() {
+			wait(watchOpens)
+			leave = n.dial(45)
+			t.Cleanup(leave)
+		},
+		mend: func() { leave() },
 	}
-	t.Cleanup(leave)
-	return watch, plantedFault{"connections", "full", false,
-		nowAfter(func() {
-			for range 45 {
-				conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				conns = append(conns, conn)
-			}
-		}), nowAfter(leave)}
 }
 
 // plantOverload asks more at once than wait for a mailbox of one place.
-func plantOverload(t *testing.T) (*healthWatch, plantedFault) {
+func plantOverload(t *testing.T) (*node, plantedFault) {
 	small := mutant(t, "small-mailbox", "actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n")
-	data := t.TempDir() + "/data"
-	keys := prepare(t, data, 1)
-	n := launch(t, command{program: small, args: serveArgs(data, "--lease", "1", "--quota-minute", "60000", "--quota-day", "1000000")}).ready()
-	watch := watchHealth(t, n)
+	n, _, keys := onSmallDisk(t, small, "160m", 1, quotaless()...)
 	var stop func()
-	return watch, plantedFault{"load", "overloaded", false,
-		func() time.Time {
-			stop = load(n, 24, keys, "/v1/rates/best?currency=USD&operation=buy")
-			t.Cleanup(stop)
-			return time.Now()
-		}, nowAfter(func() { stop() })}
+	return n, plantedFault{
+		name: "load", state: "overloaded",
+		plant: func() { stop = askBest(t, n, 24, keys) },
+		mend:  func() { stop() },
+	}
 }
 
 // plantSnapshot has a snapshot written of which the space lets only the beginning.
-func plantSnapshot(t *testing.T) (*healthWatch, plantedFault) {
+func plantSnapshot(t *testing.T) (*node, plantedFault) {
 	eager := mutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
-	disk := smallDisk(t, "220m")
-	data := disk + "/data"
-	keys := prepare(t, data, 20_000)
-	n := launch(t, command{program: eager, args: serveArgs(data, "--lease", "1", "--quota-minute", "60000", "--quota-day", "1000000")}).ready()
-	watch := watchHealth(t, n)
+	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, quotaless()...)
 	var stop func()
-	return watch, plantedFault{"snapshot", "failing", false,
-		func() time.Time {
-			fill(t, disk, reserveBytes+512<<10)
-			stop = load(n, 4, keys, "/v1/rates/best?currency=USD&operation=buy")
-			t.Cleanup(stop)
+	return n, plantedFault{
+		name: "snapshot", state: "failing",
+		plant: func() {
+			fill(t, disk, reservedBytes+512<<10)
+			stop = askBest(t, n, 4, keys)
 			n.await("snapshot not taken")
-			return time.Now()
 		},
-		nowAfter(func() {
+		mend: func() {
 			stop()
-			if err := os.Remove(disk + "/filler"); err != nil {
-				t.Fatal(err)
-			}
-		})}
+			relieve(t, disk)
+		},
+	}
 }

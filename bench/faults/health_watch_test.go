@@ -35,17 +35,21 @@ type healthWatch struct {
 	looks []look
 	lives int // answers of /livez
 	dead  int // looks at it without a 200
-
-	stop  chan struct{}
-	ended sync.WaitGroup
 }
 
-// watchHealth watches a node until the test ends, or close.
+// watchHealth watches a node until the test ends.
 func watchHealth(t *testing.T, n *node) *healthWatch {
 	t.Helper()
-	w := &healthWatch{stop: make(chan struct{})}
+	w := &healthWatch{}
+	stop := make(chan struct{})
+	var ended sync.WaitGroup
 	for _, ask := range []func(*caller){
-		func(c *caller) { w.note(lookOnce(c, n.url+"/readyz")) },
+		func(c *caller) {
+			l := lookOnce(c, n.url+"/readyz")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.looks = append(w.looks, l)
+		},
 		func(c *caller) {
 			got, err := c.do(http.MethodGet, n.url+"/livez", "", nil)
 			w.mu.Lock()
@@ -55,7 +59,7 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 			}
 		},
 	} {
-		w.ended.Go(func() {
+		ended.Go(func() {
 			c := newCaller("127.0.9.9")
 			defer c.close()
 			ticker := time.NewTicker(lookEvery)
@@ -64,26 +68,14 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 				ask(c)
 				select {
 				case <-ticker.C:
-				case <-w.stop:
+				case <-stop:
 					return
 				}
 			}
 		})
 	}
-	t.Cleanup(w.close)
+	t.Cleanup(func() { close(stop); ended.Wait() })
 	return w
-}
-
-// close ends the watch.
-func (w *healthWatch) close() {
-	w.mu.Lock()
-	select {
-	case <-w.stop:
-	default:
-		close(w.stop)
-	}
-	w.mu.Unlock()
-	w.ended.Wait()
 }
 
 // lookOnce asks once. The moment is that of the answer.
@@ -103,12 +95,6 @@ func lookOnce(c *caller, url string) look {
 	return l
 }
 
-func (w *healthWatch) note(l look) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.looks = append(w.looks, l)
-}
-
 // since are the looks from a moment on.
 func (w *healthWatch) since(from time.Time) []look {
 	w.mu.Lock()
@@ -122,30 +108,23 @@ func (w *healthWatch) since(from time.Time) []look {
 }
 
 // first waits for a look that is right and returns how long after from it came; false when none came in time.
-func (w *healthWatch) first(from time.Time, most time.Duration, right func(look) bool) (time.Duration, bool) {
-	deadline := time.NewTimer(time.Until(from.Add(most + 10*lookEvery)))
-	defer deadline.Stop()
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
+func (w *healthWatch) first(from time.Time, most time.Duration, right func(look) bool) (took time.Duration, in bool) {
+	soon(time.Until(from)+most+10*lookEvery, func() bool {
 		for _, l := range w.since(from) {
 			if right(l) {
-				took := l.at.Sub(from)
-				return took, took <= most
+				took, in = l.at.Sub(from), l.at.Sub(from) <= most
+				return true
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			return 0, false
-		}
-	}
+		return false
+	})
+	return took, in
 }
 
 // stands reports that all looks of a span are right.
 func (w *healthWatch) stands(span time.Duration, right func(look) bool) error {
 	from := time.Now()
-	pass(span)
+	wait(span)
 	for _, l := range w.since(from) {
 		if !right(l) {
 			return fmt.Errorf("it flaps: after %s it is %v (%s)", l.at.Sub(from), l.states, l.whole)
@@ -154,19 +133,13 @@ func (w *healthWatch) stands(span time.Duration, right func(look) bool) error {
 	return nil
 }
 
-// pass lets time go by.
-func pass(span time.Duration) {
-	timer := time.NewTimer(span)
-	defer timer.Stop()
-	<-timer.C
-}
-
 // plantedFault is a fault, and what /readyz must say of it.
 type plantedFault struct {
 	name, state string
 	down        bool
-	plant       func() time.Time // returns since when the fault is there
-	mend        func() time.Time // returns since when it is not
+	plant       func()        // when it returns the fault is there
+	late        time.Duration // but for this
+	mend        func()        // when it returns the fault is over
 }
 
 // judge plants a fault, mends it and tells how long /readyz took to say so, or what it did wrong.
@@ -179,14 +152,16 @@ func (w *healthWatch) judge(f plantedFault) (comes, goes time.Duration, err erro
 		return l.states[f.name] == f.state && l.status == want && l.whole == whole
 	}
 	well := func(l look) bool { return l.status == http.StatusOK && l.states[f.name] == "ok" }
-	comes, in := w.first(f.plant(), comesMax, shows)
+	f.plant()
+	comes, in := w.first(time.Now().Add(f.late), comesMax, shows)
 	if !in {
 		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, comesMax, w.last().states)
 	}
 	if err := w.stands(standsMin, shows); err != nil {
 		return 0, 0, err
 	}
-	goes, in = w.first(f.mend(), goesMax, well)
+	f.mend()
+	goes, in = w.first(time.Now(), goesMax, well)
 	if !in {
 		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, goesMax, w.last().states)
 	}

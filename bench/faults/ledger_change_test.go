@@ -4,212 +4,254 @@ package faults
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
-	"time"
 
 	"github.com/tasard/tasard/engine"
 )
 
 // What changes an account or a rate: each change is noted before it is sent and after it was answered.
 
-// newKey creates a key of an account under a name that no other has. Only the worker that owns the account may call it.
-func (l *ledger) newKey(c *caller, url string, tn *tenant, name string) {
+// signIn gives an account a new session.
+func (l *ledger) signIn(office *postOffice, c *caller, m *member, a *account) error {
+	token, err := office.session(c, m.url, a.email)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
-	good, unsure := tn.active()
-	tn.touched = true
+	defer l.mu.Unlock()
+	a.session, a.signed = token, l.began.Add(l.now())
+	return nil
+}
+
+// newKey asks a node for a key.
+func (l *ledger) newKey(c *caller, m *member, a *account) (*ledgerKey, answer) {
+	l.mu.Lock()
+	k := &ledgerKey{name: fmt.Sprintf("key %d", len(a.keys)), made: span{from: l.now()}, outcome: unknown, touched: true}
+	others := 0 // that may be active
+	for _, other := range a.keys {
+		if other.outcome != refused && other.revoked == nil {
+			others++
+		}
+	}
+	a.keys, a.touched = append(a.keys, k), true
+	a.changes++
+	session := a.session
 	l.mu.Unlock()
-	made, got, err := createKey(c, url, tn.session, name)
+	made, got, err := createKey(c, m.url, session, k.name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tn.changes++
-	switch {
-	case err == nil && got.status == http.StatusCreated:
-		l.tally.keys++
-		tn.keys = append(tn.keys, &ledgerKey{id: made.ID, secret: made.Secret, touched: true})
-		if good >= 2 {
-			l.wrong(accepted, "%s has a third active key", tn.email)
-		}
-	case got.status == http.StatusConflict:
-		l.tally.refused++
-		if good+unsure+len(tn.doubts) < 2 {
-			l.wrong(strange, "%s is refused a key although it has %d", tn.email, good)
-		}
-	case got.unsent():
-	case l.died(&got, err): // a good answer that broke off names no key
-		tn.doubts[name] = true
-		l.tally.open++
-	default:
-		l.unanswered(&got, "create a key")
+	a.changes++
+	k.made.to = l.now()
+	k.outcome = l.came("keys", m, &got, err)
+	k.id, k.secret = made.ID, made.Secret
+	if l.alone() && got.status == http.StatusConflict && others < 2 {
+		l.wrong(strange, "%s is refused a key although it has %d", a.email, others)
 	}
+	return k, got
 }
 
-// active counts the keys that are, and those of which nobody can say.
-func (tn *tenant) active() (good, unsure int) {
-	for _, key := range tn.keys {
-		switch {
-		case key.revoked:
-		case key.asked:
-			unsure++
-		default:
-			good++
-		}
+// endKey asks a node to revoke one.
+func (l *ledger) endKey(c *caller, m *member, a *account, k *ledgerKey) answer {
+	l.mu.Lock()
+	if k.asked++; k.asked == 1 {
+		k.ended.from = l.now()
 	}
-	return good, unsure
-}
-
-// died tells that the node went before it could say how a change came out.
-func (l *ledger) died(got *answer, err error) bool { return err != nil || l.dying && got.status >= 500 }
-
-// end notes that the node is about to go.
-func (l *ledger) end() {
+	k.touched, a.touched = true, true
+	a.changes++
+	session := a.session
+	l.mu.Unlock()
+	got, err := revokeKey(c, m.url, session, k.id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dying = true
+	a.changes++
+	switch outcome := l.came("revocations", m, &got, err); {
+	case outcome == refused:
+		k.asked--
+	case outcome == acknowledged && k.revoked == nil:
+		k.revoked, k.ended.to = m, l.now()
+	}
+	return got
 }
 
-// unanswered notes a refusal that is neither here nor there: the node may be busy or short of space.
-func (l *ledger) unanswered(got *answer, what string) {
-	if got.status == http.StatusServiceUnavailable {
-		l.tally.refused++
+// adopt learns from a node the keys of an account that were made without an answer, so that they can be revoked.
+func (l *ledger) adopt(c *caller, m *member, a *account) {
+	l.mu.Lock()
+	session := a.session
+	l.mu.Unlock()
+	got, err := c.do(http.MethodGet, m.url+"/v1/account/keys", session, nil)
+	var list struct{ Data []listedKey }
+	if err != nil || got.into(&list) != nil {
 		return
 	}
-	l.wrong(strange, "%s: %d %s: %.200s", what, got.status, got.code, got.body)
-}
-
-// endKey revokes a key. Only the worker that owns the account may call it.
-func (l *ledger) endKey(c *caller, url string, tn *tenant, key *ledgerKey) {
-	l.mu.Lock()
-	key.asked, key.touched, tn.touched = true, true, true
-	tn.changes++
-	l.mu.Unlock()
-	got, err := revokeKey(c, url, tn.session, key.id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tn.changes++
-	switch {
-	case got.status == http.StatusNoContent:
-		key.revoked = true
-		l.tally.revocations++
-	case got.unsent():
-		key.asked = false
-	case l.died(&got, err):
-		l.tally.open++
-	default:
-		l.unanswered(&got, "revoke a key")
+	for _, k := range a.keys {
+		for _, now := range list.Data {
+			if now.Name == k.name && k.outcome == unknown {
+				k.id = now.ID
+			}
+		}
 	}
+}
+
+// pick is a key that is surely active, one that may be (loose), and one that is surely revoked (gone); nil when none is found.
+func (a *account) pick(chance *rand.Rand) (good, loose, gone *ledgerKey) {
+	if len(a.keys) == 0 {
+		return nil, nil, nil
+	}
+	from := chance.IntN(len(a.keys))
+	for i := range a.keys {
+		k := a.keys[(from+i)%len(a.keys)]
+		switch {
+		case k.id == "" || k.outcome == refused:
+		case k.revoked != nil && k.secret != "":
+			gone = k
+		case k.revoked != nil:
+		case k.asked > 0 || k.outcome != acknowledged || k.secret == "":
+			loose = k
+		default:
+			good = k
+		}
+	}
+	return good, loose, gone
+}
+
+// active are the keys that surely are.
+func (l *ledger) active(a *account) (keys []*ledgerKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range a.keys {
+		if k.outcome == acknowledged && k.revoked == nil && k.asked == 0 {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // suspend suspends an account, or takes that back. One goroutine does so.
-func (l *ledger) suspend(admin *caller, tn *tenant) {
+func (l *ledger) suspend(m *member, a *account) {
 	l.mu.Lock()
-	on, doubted := !tn.suspended, tn.suspending
-	tn.suspending = true
-	tn.changes++
+	on, doubted := !a.suspended, a.suspending
+	a.suspending = true
+	a.changes++
 	l.mu.Unlock()
 	path, body := "/restore", map[string]string{}
 	if on {
 		path, body = "/suspend", map[string]string{"reason": "a test"}
 	}
-	got, err := admin.do(http.MethodPost, "http://node/accounts/"+tn.email+path, "", body)
+	got, err := m.admin.do(http.MethodPost, "http://node/accounts/"+a.email+path, "", body)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tn.changes++
-	switch {
-	case got.status == http.StatusOK:
-		tn.suspended, tn.suspending = on, false
-		l.tally.suspensions++
-	case got.unsent():
-		tn.suspending = doubted
-	case l.died(&got, err):
-		l.tally.open++
-	default:
-		tn.suspending = false
-		l.unanswered(&got, "suspend")
+	a.changes++
+	switch l.came("suspensions", m, &got, err) {
+	case acknowledged:
+		a.suspended, a.suspending = on, false
+	case refused:
+		a.suspending = doubted
 	}
 }
 
-// publish publishes the next value of a quote. One goroutine does so.
-func (l *ledger) publish(admin *caller, q *quote) {
+// limit sets the limits of an account through a node.
+func (l *ledger) limit(m *member, a *account, day int) (answer, error) {
 	l.mu.Lock()
-	q.asked++
-	number := q.asked
+	a.day = max(a.day, day)
 	l.mu.Unlock()
-	got, err := admin.do(http.MethodPost, "http://node/rates", "", map[string]string{
-		"institution": q.institution, "currency": "USD", "buy": valueOf(number), "sell": "59.9",
+	got, err := m.admin.do(http.MethodPost, "http://node/accounts/"+a.email+"/limit", "", map[string]int{"day": day, "minute": a.minute})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.came("limits", m, &got, err)
+	return got, err
+}
+
+// set publishes the next value of a series through a node.
+func (l *ledger) set(m *member, s *series) (number int, got answer) {
+	l.mu.Lock()
+	one := &setting{span: span{from: l.now()}, by: m, outcome: unknown}
+	s.sets = append(s.sets, one)
+	number = len(s.sets)
+	l.mu.Unlock()
+	got, err := m.admin.do(http.MethodPost, "http://node/rates", "", map[string]string{
+		"institution": s.institution, "currency": "USD", "buy": valueOf(number), "sell": "59.9",
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	one.to = l.now()
+	one.outcome = l.came("rates", m, &got, err)
+	if one.closed = one.outcome != unknown; one.outcome != acknowledged {
+		return number, got
+	}
+	var set struct{ Published *struct{ Buy string } }
+	if err := got.into(&set); err != nil || set.Published == nil {
+		l.wrong(strange, "node %d takes %s in and publishes nothing (%v): %s", m.number, valueOf(number), err, got.body)
+	} else if shown, _ := numberOf(set.Published.Buy); s.before(shown, number) || l.alone() && shown != number {
+		l.wrong(risen, "node %d takes %s of %s in and publishes %s", m.number, valueOf(number), s.institution, set.Published.Buy)
+	}
+	return number, got
+}
+
+// before reports that one value was surely replaced by another one: it was over before the other was sent. The caller holds mu.
+func (s *series) before(a, b int) bool {
 	switch {
-	case got.status == http.StatusOK && err == nil:
-		var set struct{ Published *struct{ Buy string } }
-		if err := got.into(&set); err != nil || set.Published == nil || set.Published.Buy != valueOf(number) {
-			l.wrong(strange, "%s is published as %s, want %s (%v)", q.institution, got.body, valueOf(number), err)
-			return
-		}
-		q.must = number
-		l.tally.rates++
-	case got.unsent():
-		q.asked--
-	case l.died(&got, err):
-		l.tally.open++
-	default:
-		l.unanswered(&got, "publish a rate")
+	case a == b || b == 0:
+		return false
+	case a == 0:
+		return s.sets[b-1].outcome == acknowledged
 	}
+	return s.sets[a-1].closed && s.sets[a-1].to < s.sets[b-1].from
 }
 
-// enrol signs accounts up at a running node, with one key each: numbers from..to of the crowd.
-func (l *ledger) enrol(office *postOffice, url string, from, to int) error {
-	for number := from; number < to; number++ {
-		email := fmt.Sprintf("tenant-%d@example.com", number)
-		c := newCaller(addressOf(number))
-		token, err := office.session(c, url, email)
-		if err != nil {
-			c.close()
-			return err
-		}
-		made, got, err := createKey(c, url, token, "first")
-		c.close()
-		if err != nil || made.Secret == "" {
-			return got.trouble("make the first key of "+email, err)
-		}
-		l.mu.Lock()
-		l.tenants = append(l.tenants, &tenant{
-			email: email, session: token, doubts: map[string]bool{}, floor: l.terms.day + 1,
-			keys: []*ledgerKey{{id: made.ID, secret: made.Secret, touched: true}}, touched: true,
-		})
-		l.tally.keys++
-		l.mu.Unlock()
-	}
-	return nil
-}
-
-// renew gives tenants new sessions.
-func (l *ledger) renew(office *postOffice, url string, from, to int) error {
-	for number := from; number < to; number++ {
-		c := newCaller(addressOf(number))
-		token, err := office.session(c, url, l.tenants[number].email)
-		c.close()
-		if err != nil {
-			return err
-		}
-		l.mu.Lock()
-		l.tenants[number].session = token
-		l.mu.Unlock()
-	}
-	return nil
-}
-
-// today begins to count anew when the day has changed; true when it has.
-func (l *ledger) today(at time.Time) bool {
-	day := engine.DateOf(at)
+// copied is the ledger at this moment.
+func (l *ledger) copied() *ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if day == l.day {
-		return false
+	then := newLedger(l.terms)
+	then.began, then.auditor, then.day = l.began, l.auditor, l.day
+	for _, a := range l.accounts {
+		one := *a
+		one.keys, one.stays, one.days = nil, nil, map[engine.Date]int{}
+		for _, k := range a.keys {
+			key := *k
+			one.keys = append(one.keys, &key)
+		}
+		then.accounts = append(then.accounts, &one)
 	}
-	l.day = day
-	for _, tn := range l.tenants {
-		tn.base, tn.admitted, tn.maybe, tn.raced, tn.total, tn.floor = 0, 0, 0, 0, 0, l.terms.day+1
+	for _, s := range l.series {
+		one := &series{institution: s.institution}
+		for _, x := range s.sets {
+			set := *x
+			one.sets = append(one.sets, &set)
+		}
+		then.series = append(then.series, one)
 	}
-	return true
+	return then
+}
+
+// allow takes in what came after a ledger was copied: each of that may have happened or not.
+func (l *ledger) allow(later *ledger) {
+	for i, a := range l.accounts {
+		then := later.accounts[i]
+		for n, k := range then.keys {
+			if n < len(a.keys) {
+				a.keys[n].asked, a.keys[n].ended = max(a.keys[n].asked, k.asked), k.ended
+				continue
+			}
+			key := *k
+			if key.revoked = nil; key.outcome == acknowledged {
+				key.outcome = unknown
+			}
+			a.keys = append(a.keys, &key)
+		}
+		a.session, a.maybe = then.session, farAway
+		a.suspending = a.suspending || a.changes != then.changes
+	}
+	for i, s := range l.series {
+		for _, x := range later.series[i].sets[len(s.sets):] {
+			set := *x
+			if set.outcome == acknowledged {
+				set.outcome, set.closed = unknown, false
+			}
+			s.sets = append(s.sets, &set)
+		}
+	}
 }

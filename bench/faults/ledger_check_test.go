@@ -3,8 +3,14 @@
 package faults
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +18,7 @@ import (
 )
 
 const (
-	// checkers is how many goroutines ask after a start.
+	// checkers is how many goroutines ask during a check.
 	checkers = 4
 	// listedMost is how many keys an account lists at most.
 	listedMost = 50
@@ -20,44 +26,92 @@ const (
 	oldKeysTried = 16
 )
 
-// scope is how much is looked at after a start: what was touched since the last look and a sample of the rest, or all.
+// scope is how much is looked at: what was touched since the last look and a sample of the rest, or all.
 type scope struct {
 	whole  bool
 	chance *rand.Rand
 }
 
-// check holds the ledger against a node that has just started, before anybody else asks it.
-func (l *ledger) check(c, admin *caller, url, auditor string, s scope) {
-	changed := l.today(time.Now())
-	l.dying = false
-	jobs := make(chan func())
+// spread does something with each item, in several goroutines, which have numbers from 0 on.
+func spread[T any](workers int, items []T, do func(worker int, item T)) {
+	queue := make(chan T)
 	var done sync.WaitGroup
-	for range checkers {
+	for worker := range workers {
 		done.Go(func() {
-			for job := range jobs {
-				job()
+			for item := range queue {
+				do(worker, item)
 			}
 		})
 	}
-	for _, tn := range l.tenants {
-		jobs <- func() { l.checkUsage(c, url, tn, changed) }
-		jobs <- func() { l.checkSuspension(c, admin, url, tn) }
-		if tn.touched || s.whole {
-			jobs <- func() { l.checkKeys(c, url, tn) }
-		}
+	for _, item := range items {
+		queue <- item
 	}
-	jobs <- func() { l.checkRates(c, url, auditor, "/v1/rates?currency=USD&limit=200", "published") }
-	jobs <- func() { l.checkRates(c, url, auditor, "/v1/rates/history?currency=USD&limit=200", "in the history") }
-	close(jobs)
+	close(queue)
 	done.Wait()
-	l.orderly = false
-	l.settleRates()
-	l.tryKeys(c, url, s)
 }
 
-// failed notes a question of a check that got no good answer.
-func (l *ledger) failed(what string, got *answer, err error) {
-	l.wrong(strange, "%s: %d %s, %v: %.200s", what, got.status, got.code, err, got.body)
+// check holds the ledger against nodes that are up and at rest: one that has just started, or all of a cluster that have the same
+// records. What was not known of an operation is settled by the first of them.
+func (l *ledger) check(s scope, members ...*member) {
+	c := newCaller("")
+	defer c.close()
+	changed := l.today(time.Now())
+	l.dying = false
+	for _, m := range members {
+		jobs := []func(){
+			func() { l.checkRates(c, m, "/v1/rates?currency=USD&limit=200") },
+			func() { l.checkRates(c, m, "/v1/rates/history?currency=USD&limit=200") },
+		}
+		for _, a := range l.accounts {
+			if l.alone() {
+				jobs = append(jobs, func() { l.checkUsage(c, m, a, changed) })
+			}
+			if a.suspended || a.suspending {
+				jobs = append(jobs, func() { l.checkSuspension(m, a) })
+			}
+			if a.touched || s.whole {
+				jobs = append(jobs, func() { l.checkKeys(c, m, a) })
+			}
+		}
+		spread(checkers, jobs, func(_ int, job func()) { job() })
+		l.settleRates(m)
+		l.tryKeys(c, m, s)
+	}
+	l.orderly = false
+}
+
+// whole is the check at the end of everything, when all nodes have the same records: also of what only the whole story tells.
+func (l *ledger) whole(members ...*member) {
+	l.check(scope{whole: true}, members...)
+	if len(members) > 1 {
+		l.compareNodes(members)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.accounts {
+		l.checkMinutes(a)
+		l.checkActive(a)
+	}
+}
+
+// failed notes a question of a check that got no good answer; the caller holds mu.
+func (l *ledger) failed(m *member, what string, got *answer, err error) {
+	l.wrong(strange, "node %d: %s: %d %s, %v: %.300s", m.number, what, got.status, got.code, err, got.body)
+}
+
+// today begins to count anew when the day has changed; true when it has.
+func (l *ledger) today(at time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	day := engine.DateOf(at)
+	if day == l.day {
+		return false
+	}
+	l.day = day
+	for _, a := range l.accounts {
+		a.base, a.admitted, a.maybe, a.raced, a.floor = 0, 0, 0, 0, a.day+1
+	}
+	return true
 }
 
 // usage is what GET /v1/account/usage says.
@@ -72,243 +126,343 @@ type usage struct {
 
 // checkUsage holds the count of an account against what it was admitted: never less, and at most a lease more than what may have
 // been admitted.
-func (l *ledger) checkUsage(c *caller, url string, tn *tenant, changed bool) {
-	got, err := c.do(http.MethodGet, url+"/v1/account/usage", tn.session, nil)
+func (l *ledger) checkUsage(c *caller, m *member, a *account, changed bool) {
+	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", a.session, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var now usage
 	if err != nil || got.into(&now) != nil {
-		l.failed("ask for the usage of "+tn.email, &got, err)
+		l.failed(m, "ask for the usage of "+a.email, &got, err)
 		return
 	}
 	day := now.Data.Day
 	spent := day.Limit - day.Remaining
-	if changed || engine.DateOf(day.ResetAt.Add(-time.Second)) != l.day {
-		tn.base, tn.admitted, tn.maybe, tn.raced, tn.floor = spent, 0, 0, 0, day.Remaining
-		return
-	}
-	least := tn.base + tn.admitted
-	most := least + tn.maybe
+	least := a.base + a.admitted
+	most := least + a.maybe
 	if l.terms.lease > 1 && !l.orderly {
 		most += l.terms.lease
 	}
-	l.tally.checks++
 	switch {
+	case changed || engine.DateOf(day.ResetAt.Add(-time.Second)) != l.day:
+		a.floor = day.Remaining
 	case spent < min(least, day.Limit):
-		l.wrong(granted, "%s has spent %d after the start, although %d had been admitted", tn.email, spent, least)
-	case spent > most && l.terms.lease == 1 && !l.orderly && spent <= most+min(tn.raced, stormWorkers):
-		l.tally.raced += spent - most
+		l.wrong(granted, "%s has spent %d after the start, although %d had been admitted", a.email, spent, least)
+	case spent > most && l.terms.lease == 1 && !l.orderly && spent <= most+min(a.raced, stormWorkers):
+		l.raced += spent - most
 	case spent > most:
 		l.wrong(forfeited, "%s has spent %d after the start: %d were admitted, %d may have been, and a lease is %d",
-			tn.email, spent, least, tn.maybe, l.terms.lease)
-	case day.Remaining > tn.floor:
-		l.wrong(risen, "%s: %d remain after the start, %d had before", tn.email, day.Remaining, tn.floor)
+			a.email, spent, least, a.maybe, l.terms.lease)
+	case day.Remaining > a.floor:
+		l.wrong(risen, "%s: %d remain after the start, %d had before", a.email, day.Remaining, a.floor)
 	}
-	tn.base, tn.admitted, tn.maybe, tn.raced, tn.floor = spent, 0, 0, 0, min(tn.floor, day.Remaining)
+	l.checks++
+	a.base, a.admitted, a.maybe, a.raced, a.floor = spent, 0, 0, 0, min(a.floor, day.Remaining)
 }
 
 // checkSuspension looks at an account that was suspended or is about to be.
-func (l *ledger) checkSuspension(c, admin *caller, url string, tn *tenant) {
-	l.mu.Lock()
-	suspended, suspending := tn.suspended, tn.suspending
-	l.mu.Unlock()
-	if !suspended && !suspending {
-		return
-	}
-	got, err := admin.do(http.MethodGet, "http://node/accounts/"+tn.email, "", nil)
+func (l *ledger) checkSuspension(m *member, a *account) {
+	got, err := m.admin.do(http.MethodGet, "http://node/accounts/"+a.email, "", nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var now struct{ SuspendedAt time.Time }
 	if err != nil || got.into(&now) != nil {
-		l.failed("look at "+tn.email, &got, err)
+		l.failed(m, "look at "+a.email, &got, err)
 		return
 	}
-	l.tally.checks++
+	l.checks++
 	is := !now.SuspendedAt.IsZero()
-	if !suspending && !is {
-		l.wrong(lost, "the suspension of %s is lost", tn.email)
+	if !a.suspending && a.suspended && !is {
+		l.wrong(lost, "node %d: the suspension of %s is lost", m.number, a.email)
 	}
-	tn.suspended, tn.suspending = is, false
+	a.suspended, a.suspending = is, false
 }
 
 // listedKey is a key as its account sees it.
 type listedKey struct{ ID, Name, Status string }
 
 // checkKeys holds the list of an account's keys against what is known of them.
-func (l *ledger) checkKeys(c *caller, url string, tn *tenant) {
-	got, err := c.do(http.MethodGet, url+"/v1/account/keys", tn.session, nil)
+func (l *ledger) checkKeys(c *caller, m *member, a *account) {
+	got, err := c.do(http.MethodGet, m.url+"/v1/account/keys", a.session, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list struct{ Data []listedKey }
 	if err != nil || got.into(&list) != nil {
-		l.failed("list the keys of "+tn.email, &got, err)
+		l.failed(m, "list the keys of "+a.email, &got, err)
 		return
 	}
-	known := map[string]*ledgerKey{}
-	for _, key := range tn.keys {
-		known[key.id] = key
-	}
-	active := 0
-	for _, now := range list.Data {
-		key := known[now.ID]
-		delete(known, now.ID)
+	l.compareKeys(m, a, list.Data)
+}
+
+// compareKeys holds a list against the ledger and settles what was not known; the caller holds mu.
+func (l *ledger) compareKeys(m *member, a *account, list []listedKey) {
+	listed, active := map[string]listedKey{}, 0
+	for _, now := range list {
+		if _, twice := listed[now.Name]; twice {
+			l.wrong(strange, "node %d: %s has %q twice", m.number, a.email, now.Name)
+		}
+		listed[now.Name] = now
 		if now.Status == "active" {
 			active++
 		}
-		if key == nil {
-			if !tn.doubts[now.Name] {
-				l.wrong(strange, "%s has a key that nobody asked for: %+v", tn.email, now)
-			}
-			key = &ledgerKey{id: now.ID}
-			tn.keys = append(tn.keys, key)
-		}
-		l.compare(tn, key, now.Status)
-	}
-	for id, key := range known {
-		if len(list.Data) >= listedMost && key.asked {
-			key.revoked = true // K5: the oldest revoked keys leave the list
-			continue
-		}
-		l.wrong(lost, "%s: key %s is lost", tn.email, id)
 	}
 	if active > 2 {
-		l.wrong(accepted, "%s has %d active keys", tn.email, active)
+		l.wrong(accepted, "node %d: %s has %d active keys", m.number, a.email, active)
 	}
-	l.tally.checks += len(tn.keys)
-	tn.touched = false
-	clear(tn.doubts)
+	for _, k := range a.keys {
+		now, is := listed[k.name]
+		delete(listed, k.name)
+		l.checks++
+		switch {
+		case k.outcome == refused && is:
+			l.wrong(strange, "node %d: %s has %q, which was refused to it", m.number, a.email, k.name)
+		case k.outcome == unknown && is:
+			k.outcome, k.id, k.made.to = acknowledged, now.ID, l.now()
+		case k.outcome == unknown:
+			k.outcome = refused
+		case k.outcome == acknowledged && !is && (k.asked == 0 || len(list) < listedMost): // the oldest revoked keys leave the list
+			l.wrong(lost, "node %d: %s has lost %q", m.number, a.email, k.name)
+		case is && (now.ID != k.id || k.asked == 0 && now.Status != "active" || k.revoked != nil && now.Status == "active"):
+			l.wrong(lost, "node %d: %q of %s is %+v (revocation asked for: %v, acknowledged: %v)",
+				m.number, k.name, a.email, now, k.asked > 0, k.revoked != nil)
+		}
+		switch {
+		case k.outcome != acknowledged || k.revoked != nil || k.asked == 0:
+		case is && now.Status == "active":
+			k.asked = 0
+		default:
+			k.revoked, k.ended.to = m, l.now()
+		}
+	}
+	for _, now := range listed {
+		l.wrong(strange, "node %d: %s has a key that was never asked for: %+v", m.number, a.email, now)
+	}
+	a.touched = false
 }
 
-// compare holds a key against its state on the node, and settles what was not known.
-func (l *ledger) compare(tn *tenant, key *ledgerKey, status string) {
-	switch {
-	case key.revoked && status == "active":
-		l.wrong(lost, "%s: the revocation of key %s is lost", tn.email, key.id)
-	case !key.asked && status != "active":
-		l.wrong(strange, "%s: key %s is %s, although nobody revoked it", tn.email, key.id, status)
-	}
-	key.revoked = status != "active"
-	key.asked = key.revoked
-}
-
-// checkRates reads a page of rates or of the history: each quote must be there, with the newest value that was acknowledged or one
-// that was sent later.
-func (l *ledger) checkRates(c *caller, url, auditor, path, where string) {
-	got, err := c.do(http.MethodGet, url+path, auditor, nil)
+// checkRates reads a page of rates or of the history: each series must be there, with the newest value that was acknowledged or one
+// that may be newer, and with none that was refused.
+func (l *ledger) checkRates(c *caller, m *member, path string) {
+	got, err := c.do(http.MethodGet, m.url+path, l.auditor, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var page struct {
-		Data []struct{ InstitutionID, SourceID, Buy string }
-	}
-	if err != nil || got.into(&page) != nil {
-		l.failed("read "+path, &got, err)
+	var shown page
+	if err != nil || got.into(&shown) != nil {
+		l.failed(m, path, &got, err)
 		return
 	}
-	shown := map[string]string{}
-	for _, rate := range page.Data {
-		if rate.SourceID == "manual" {
-			shown[rate.InstitutionID] = rate.Buy
+	values := map[string]int{}
+	for _, rate := range shown.Data {
+		if number, is := numberOf(rate.Buy); is && rate.SourceID == "manual" {
+			values[rate.InstitutionID] = number
 		}
 	}
-	for _, q := range l.quotes {
-		l.tally.checks++
-		number, is := numberOf(shown[q.institution])
-		if q.must > 0 && (!is || number < q.must) {
-			l.wrong(lost, "%s: %q is %s, although %s was acknowledged", q.institution, shown[q.institution], where, valueOf(q.must))
+	for _, s := range l.series {
+		number := values[s.institution]
+		l.checks++
+		if number > len(s.sets) {
+			l.wrong(strange, "node %d shows %s of %s, which was never set", m.number, valueOf(number), s.institution)
+			continue
 		}
-		if number > q.asked {
-			l.wrong(strange, "%s: %q is %s, which nobody published", q.institution, shown[q.institution], where)
+		s.seen = append(s.seen, number)
+		if number > 0 {
+			s.sets[number-1].shown = true
 		}
-		q.seen = append(q.seen, number)
+		for i, one := range s.sets {
+			if one.outcome == acknowledged && s.before(number, i+1) {
+				l.wrong(lost, "node %d shows %s of %s at rest, although %s was acknowledged later", m.number, valueOf(number), s.institution, valueOf(i+1))
+				break
+			}
+			if one.outcome == refused && one.shown {
+				l.wrong(strange, "%s of %s was refused by node %d and shown all the same", valueOf(i+1), s.institution, one.by.number)
+			}
+		}
 	}
 }
 
-// settleRates wants rates and history to agree, and takes what they say for acknowledged.
-func (l *ledger) settleRates() {
+// settleRates wants rates and history of a node to agree, and takes what they say for acknowledged.
+func (l *ledger) settleRates(m *member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, q := range l.quotes {
-		for _, number := range q.seen {
-			if number != q.seen[0] {
-				l.wrong(lost, "%s: published is %s, in the history %s", q.institution, valueOf(q.seen[0]), valueOf(number))
+	for _, s := range l.series {
+		for _, number := range s.seen {
+			if number != s.seen[0] {
+				l.wrong(lost, "node %d: %s is %s among the rates, %s in the history or the other way round", m.number, s.institution, valueOf(s.seen[0]), valueOf(number))
 			}
-			q.must = max(q.must, number)
+			if number > 0 && s.sets[number-1].outcome == unknown {
+				s.sets[number-1].outcome, s.sets[number-1].by = acknowledged, m
+			}
 		}
-		q.seen = q.seen[:0]
+		for _, one := range s.sets {
+			if !one.closed {
+				one.closed, one.to = true, l.now()
+			}
+		}
+		s.seen = nil
 	}
 }
 
-// trial is a key that is tried after a start.
+// trial is a key that is tried.
 type trial struct {
-	tenant *tenant
-	key    *ledgerKey
+	account *account
+	key     *ledgerKey
 }
 
 // tryKeys asks with keys: those that were touched lately and a sample of all others, or all.
-func (l *ledger) tryKeys(c *caller, url string, s scope) {
-	l.mu.Lock()
+func (l *ledger) tryKeys(c *caller, m *member, s scope) {
 	var now, later []trial
-	for _, tn := range l.tenants {
-		for _, key := range tn.keys {
+	for _, a := range l.accounts {
+		for _, k := range a.keys {
 			switch {
-			case key.secret == "":
-			case key.touched || s.whole:
-				now = append(now, trial{tn, key})
+			case k.secret == "" || k.outcome != acknowledged:
+			case k.touched || s.whole:
+				now = append(now, trial{a, k})
 			default:
-				later = append(later, trial{tn, key})
+				later = append(later, trial{a, k})
 			}
-			key.touched = false
+			k.touched = false
 		}
 	}
-	l.mu.Unlock()
 	for range min(oldKeysTried, len(later)) {
 		now = append(now, later[s.chance.IntN(len(later))])
 	}
-	trials := make(chan trial)
-	var done sync.WaitGroup
-	for range checkers {
-		done.Go(func() {
-			for x := range trials {
-				l.try(c, url, x)
-			}
-		})
-	}
-	for _, x := range now {
-		trials <- x
-	}
-	close(trials)
-	done.Wait()
+	spread(checkers, now, func(_ int, x trial) { l.try(c, m, x) })
 }
 
-// try asks with one key for what is not charged, and with a revoked one for data too.
-func (l *ledger) try(c *caller, url string, x trial) {
-	got, err := c.do(http.MethodGet, url+"/v1/account/usage", x.key.secret, nil)
+// try asks with one key for what is not charged, and with a revoked one for data too where data wants a key.
+func (l *ledger) try(c *caller, m *member, x trial) {
+	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", x.key.secret, nil)
 	var data answer
-	if err == nil && x.key.revoked {
-		data, err = c.do(http.MethodGet, url+"/v1/rates?limit=1", x.key.secret, nil)
+	if err == nil && x.key.revoked != nil && l.auditor != "" {
+		data, err = c.do(http.MethodGet, m.url+"/v1/rates?limit=1", x.key.secret, nil)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tally.checks++
+	l.checks++
 	want := http.StatusOK
-	if x.key.revoked || x.tenant.suspended {
+	if x.key.revoked != nil || x.account.suspended {
 		want = http.StatusUnauthorized
 	}
 	switch {
 	case err != nil:
-		l.failed("try a key of "+x.tenant.email, &got, err)
+		l.failed(m, "try a key of "+x.account.email, &got, err)
 	case got.status == http.StatusOK && want != got.status, data.status == http.StatusOK:
-		l.wrong(accepted, "%s: key %s is accepted (revoked: %v, suspended: %v)", x.tenant.email, x.key.id, x.key.revoked, x.tenant.suspended)
+		l.wrong(accepted, "node %d: key %s of %s is accepted (revoked: %v, suspended: %v)",
+			m.number, x.key.id, x.account.email, x.key.revoked != nil, x.account.suspended)
 	case got.status != want:
-		l.wrong(lost, "%s: key %s is answered %d %s, want %d", x.tenant.email, x.key.id, got.status, got.code, want)
+		l.wrong(lost, "node %d: key %s of %s is answered %d %s, want %d", m.number, x.key.id, x.account.email, got.status, got.code, want)
 	}
 }
 
-// auditorOf lets the first account of a prepared directory ask without end: what is read with its key is not part of the ledger.
-func auditorOf(admin *caller) error {
-	got, err := admin.do(http.MethodPost, "http://node/accounts/1/limit", "", map[string]int{"day": 100_000_000, "minute": 60_000})
-	if err != nil || !got.good() {
-		return got.trouble("lift the auditor's limits", err)
+// checkMinutes looks for a minute in which an account was surely admitted more often than it may be: the requests that were sent after
+// its beginning and answered before its end. The caller holds mu.
+func (l *ledger) checkMinutes(a *account) {
+	byStart := slices.SortedFunc(slices.Values(a.stays), func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i, first := range byStart {
+		inside := 0
+		for _, s := range byStart[i:] {
+			if s.from >= first.from+engine.MinuteSpan {
+				break
+			}
+			if s.to < first.from+engine.MinuteSpan {
+				inside++
+			}
+		}
+		if inside > a.minute {
+			l.wrong(granted, "%s was admitted %d times in the minute from %.3f s on, %d are allowed", a.email, inside, first.from.Seconds(), a.minute)
+			return
+		}
 	}
-	return nil
+}
+
+// checkActive looks for a moment at which an account surely had three active keys. The caller holds mu.
+func (l *ledger) checkActive(a *account) {
+	type turn struct {
+		at time.Duration
+		by int
+	}
+	var turns []turn
+	for _, k := range a.keys {
+		if k.outcome != acknowledged {
+			continue
+		}
+		turns = append(turns, turn{k.made.to, 1})
+		if k.asked > 0 {
+			turns = append(turns, turn{k.ended.from, -1})
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	active := 0
+	for _, x := range turns {
+		if active += x.by; active > 2 {
+			l.wrong(accepted, "%s had %d active keys %.3f s after the beginning", a.email, active, x.at.Seconds())
+			return
+		}
+	}
+}
+
+// compareNodes wants the same rates, institutions, history and accounts from all nodes.
+func (l *ledger) compareNodes(members []*member) {
+	for _, path := range []string{"/v1/rates?limit=200", "/v1/institutions?limit=200", "/v1/currencies", "/v1/rates/history?limit=200", "accounts"} {
+		first := ""
+		for _, m := range members {
+			text, err := m.data(path)
+			l.mu.Lock()
+			switch {
+			case err != nil:
+				l.wrong(strange, "node %d: %s: %v", m.number, path, err)
+			case m == members[0]:
+				first = text
+			case text != first:
+				l.wrong(lost, "%s: %.2000s", path, fmt.Sprintf("node %d says\n%s\nand node %d\n%s", m.number, text, members[0].number, first))
+			}
+			l.mu.Unlock()
+		}
+	}
+}
+
+// data is the data of an answer, byte for byte, without the moment at which it was made. "accounts" is what the operator sees of all
+// accounts and their keys, but for what each node counts itself: when a key was used last there, and what is left of the windows.
+func (m *member) data(path string) (string, error) {
+	if path == "accounts" {
+		return m.accounts()
+	}
+	c := newCaller("")
+	defer c.close()
+	got, err := c.do(http.MethodGet, m.url+path, "", nil)
+	if err != nil {
+		return "", err
+	}
+	var whole struct{ Data json.RawMessage }
+	err = got.into(&whole)
+	return string(whole.Data), err
+}
+
+func (m *member) accounts() (string, error) {
+	got, err := m.admin.do(http.MethodGet, "http://node/accounts", "", nil)
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	for lines := bufio.NewScanner(bytes.NewReader(got.body)); lines.Scan(); {
+		var one struct {
+			ID         uint64
+			Email      string
+			CreatedAt  time.Time
+			ActiveKeys int
+			Suspended  bool
+			Limits     any
+		}
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			return "", err
+		}
+		got, err := m.admin.do(http.MethodGet, fmt.Sprintf("http://node/accounts/%d", one.ID), "", nil)
+		var whole struct {
+			Keys []struct{ ID, Name, Hint, CreatedAt, RevokedAt string }
+		}
+		if err != nil || got.into(&whole) != nil {
+			return "", got.trouble("show an account", err)
+		}
+		fmt.Fprintf(&text, "%+v %+v\n", one, whole)
+	}
+	return text.String(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +14,105 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// said is an answer of a node, with the Remaining of the day.
-func said(status, remaining int, code, body string) *answer {
+// planting is a small ledger, and what its nodes say. A node that is alone has an account that may ask 1,000 times a day and has
+// spent 100 + 3, with an active and a revoked key, and a series of which 5 is acknowledged and 6 was not answered. In a cluster the
+// account has 3 a minute and 5 a day and no key, and three values are acknowledged by node 1.
+type planting struct {
+	l          *ledger
+	a          *account
+	good, gone *ledgerKey
+	s          *series
+	at         [2]*member
+	says       [2]*fakeNode
+}
+
+// spanOf is from one second to another.
+func spanOf(from, to int) span {
+	return span{time.Duration(from) * time.Second, time.Duration(to) * time.Second}
+}
+
+func newPlanting(t *testing.T, alone bool) *planting {
+	t.Helper()
+	p := &planting{l: newLedger(terms{}), s: &series{institution: "popular"}, says: [2]*fakeNode{newFakeNode(), newFakeNode()}}
+	limits, values := terms{day: 5, minute: 3}, 3
+	if alone {
+		limits, values = terms{day: 1000, minute: 60, lease: 16}, 6
+		p.l = newLedger(limits)
+		p.l.auditor = "auditor"
+	}
+	p.l.began = p.l.began.Add(-time.Hour)
+	p.a, p.l.series = p.l.newAccount("ana@example.com", limits.day, limits.minute), []*series{p.s}
+	for i := range p.at {
+		server := httptest.NewServer(p.says[i])
+		t.Cleanup(server.Close)
+		p.at[i] = &member{number: i + 1, url: server.URL, admin: callerTo(server.Listener.Addr().Network(), server.Listener.Addr().String())}
+		t.Cleanup(p.at[i].admin.close)
+	}
+	for i := range values {
+		p.s.sets = append(p.s.sets, &setting{span: spanOf(10*i, 10*i+5), by: p.at[0], outcome: acknowledged, closed: true})
+	}
+	p.good = &ledgerKey{name: "good", id: "good", secret: "good", outcome: acknowledged, touched: true}
+	p.gone = &ledgerKey{name: "gone", id: "gone", secret: "gone", outcome: acknowledged, asked: 1, revoked: p.at[0], touched: true}
+	if alone {
+		p.s.sets[5].outcome, p.s.sets[5].closed = unknown, false
+		p.a.keys = []*ledgerKey{p.good, p.gone}
+		p.a.base, p.a.admitted, p.a.touched = 100, 3, true
+	}
+	return p
+}
+
+// fakeNode is a node at rest as a test wants it: what it says to each question of a check.
+type fakeNode struct {
+	remaining          int
+	keys, rate, row    string
+	goodCode, goneCode int
+	suspendedAt        string
+}
+
+func newFakeNode() *fakeNode {
+	return &fakeNode{
+		remaining: 897, keys: keyText("good", "active") + "," + keyText("gone", "revoked"), rate: rateText(5), row: rateText(5),
+		goodCode: 200, goneCode: 401,
+	}
+}
+
+func keyText(name, status string) string {
+	return fmt.Sprintf(`{"id":%q,"name":%q,"status":%q}`, name, name, status)
+}
+
+func rateText(number int) string {
+	return fmt.Sprintf(`{"institutionId":"popular","sourceId":"manual","buy":%q}`, valueOf(number))
+}
+
+// ServeHTTP answers as a node does.
+func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text := "{}"
+	switch code := map[string]int{"Bearer good": n.goodCode, "Bearer gone": n.goneCode}[r.Header.Get("Authorization")]; {
+	case code >= 400:
+		w.WriteHeader(code)
+		text = `{"error":{"code":"some"}}`
+	case r.URL.Path == "/v1/account/usage":
+		end := time.Now()
+		for engine.DateOf(end) == engine.DateOf(time.Now()) {
+			end = end.Add(time.Minute)
+		}
+		text = fmt.Sprintf(`{"data":{"day":{"limit":1000,"remaining":%d,"resetAt":%q}}}`, n.remaining, end.Truncate(time.Minute).Format(time.RFC3339))
+	case r.URL.Path == "/v1/account/keys":
+		text = `{"data":[` + n.keys + `]}`
+	case r.URL.Path == "/v1/rates/history":
+		text = `{"data":[` + n.row + `]}`
+	case r.URL.Path == "/v1/rates":
+		text = `{"data":[` + n.rate + `]}`
+	case r.URL.Path == "/accounts":
+		text = ""
+	case n.suspendedAt != "" && strings.HasPrefix(r.URL.Path, "/accounts/"):
+		text = `{"suspendedAt":"` + n.suspendedAt + `"}`
+	}
+	_, _ = w.Write([]byte(text)) // the caller sees what is missing
+}
+
+// answered is an answer of a node, with the Remaining of the day.
+func answered(status, remaining int, code string, number int) *answer {
 	header := http.Header{}
 	header.Set("X-RateLimit-Limit", "60")
 	header.Set("X-RateLimit-Remaining", fmt.Sprint(min(remaining, 59)))
@@ -23,164 +121,248 @@ func said(status, remaining int, code, body string) *answer {
 	header.Set("RateLimit", fmt.Sprintf(`"day";r=%d;t=100, "minute";r=59;t=60`, remaining))
 	sent := &atomic.Int32{}
 	sent.Store(1)
-	return &answer{status: status, code: code, header: header, body: []byte(body), sent: sent}
+	return &answer{status: status, code: code, header: header, body: []byte(`{"data":[` + rateText(number) + `]}`), sent: sent}
 }
 
-// smallLedger has one account with an active and a revoked key, and one quote that stands at 5.
-func smallLedger() (l *ledger, tn *tenant, good, gone *ledgerKey) {
-	l = newLedger(terms{day: 1000, minute: 60, lease: 16})
-	good, gone = &ledgerKey{id: "good", secret: "good"}, &ledgerKey{id: "gone", secret: "gone", asked: true, revoked: true}
-	tn = &tenant{email: "ana@example.com", keys: []*ledgerKey{good, gone}, doubts: map[string]bool{}, floor: 1001}
-	l.tenants, l.quotes = []*tenant{tn}, []*quote{{institution: "popular", must: 5, asked: 6}}
-	return l, tn, good, gone
+// ask is one request to a node and its answer.
+func (p *planting) ask(m *member, key *ledgerKey, got *answer) {
+	r := &request{by: p.a, key: key, want: p.s, at: m, seen: newGlance()}
+	p.l.begin(r)
+	p.l.told(r, got, nil)
 }
 
-// ask1 is one request and its answer.
-func (l *ledger) ask1(tn *tenant, key *ledgerKey, got *answer) {
-	l.told(l.ask(tn, key, l.quotes[0]), got, nil)
+// show has one caller see values, in order, that it asked a node for after a moment.
+func (p *planting) show(m *member, from time.Duration, numbers ...int) {
+	r := &request{want: p.s, at: m, seen: newGlance(), from: from}
+	for _, number := range numbers {
+		p.l.saw(r, &page{Data: []struct{ InstitutionID, SourceID, Buy string }{{Buy: valueOf(number)}}})
+	}
 }
 
-// TestFaultsW1_ControlAnswers plants wrong answers under load, each of which the ledger must find, and a good one.
-func TestFaultsW1_ControlAnswers(t *testing.T) {
-	body := func(number int) string { return `{"data":[{"buy":"` + valueOf(number) + `"}]}` }
-	cases := map[string]struct {
-		want  breach
-		plant func(l *ledger, tn *tenant, good, gone *ledgerKey)
-	}{
-		"nothing": {"", func(l *ledger, tn *tenant, good, gone *ledgerKey) {
-			l.ask1(tn, good, said(200, 999, "", body(5)))
-			l.ask1(tn, good, said(200, 998, "", body(6)))
-			l.ask1(tn, gone, said(401, 0, "revoked_key", ""))
+// situation is what is planted, and the breach that it is; "" when there is nothing wrong.
+type situation struct {
+	want  breach
+	plant func(p *planting)
+}
+
+// answersUnderLoad are what one node says to requests.
+func answersUnderLoad() map[string]situation {
+	one := func(status, remaining int, code string, number int) func(p *planting) {
+		return func(p *planting) { p.ask(p.at[0], p.good, answered(status, remaining, code, number)) }
+	}
+	return map[string]situation{
+		"good answers": {"", func(p *planting) {
+			one(200, 999, "", 5)(p)
+			one(200, 998, "", 6)(p)
+			p.ask(p.at[0], p.gone, answered(401, 0, "revoked_key", 0))
 		}},
-		"a revoked key": {accepted, func(l *ledger, tn *tenant, _, gone *ledgerKey) { l.ask1(tn, gone, said(200, 999, "", body(5))) }},
-		"a suspended account": {accepted, func(l *ledger, tn *tenant, good, _ *ledgerKey) {
-			tn.suspended = true
-			l.ask1(tn, good, said(200, 999, "", body(5)))
+		"a revoked key": {accepted, func(p *planting) { p.ask(p.at[0], p.gone, answered(200, 999, "", 5)) }},
+		"a suspended account": {accepted, func(p *planting) {
+			p.a.suspended = true
+			one(200, 999, "", 5)(p)
 		}},
-		"Remaining rises": {risen, func(l *ledger, tn *tenant, good, _ *ledgerKey) {
-			l.ask1(tn, good, said(200, 500, "", body(5)))
-			l.ask1(tn, good, said(200, 500, "", body(5)))
+		"Remaining rises": {risen, func(p *planting) {
+			one(200, 500, "", 5)(p)
+			one(200, 500, "", 5)(p)
 		}},
-		"an older rate":       {risen, func(l *ledger, tn *tenant, good, _ *ledgerKey) { l.ask1(tn, good, said(200, 999, "", body(4))) }},
-		"a rate from nowhere": {strange, func(l *ledger, tn *tenant, good, _ *ledgerKey) { l.ask1(tn, good, said(200, 999, "", body(7))) }},
-		"an active key":       {lost, func(l *ledger, tn *tenant, good, _ *ledgerKey) { l.ask1(tn, good, said(401, 0, "invalid_key", "")) }},
-		"an early end of day": {strange, func(l *ledger, tn *tenant, good, _ *ledgerKey) { l.ask1(tn, good, said(429, 0, "quota_exceeded", "")) }},
-		"an internal error":   {strange, func(l *ledger, tn *tenant, good, _ *ledgerKey) { l.ask1(tn, good, said(500, 0, "internal_error", "")) }},
-		"one more than a day's": {granted, func(l *ledger, tn *tenant, good, _ *ledgerKey) {
-			tn.total = 1000
-			l.ask1(tn, good, said(200, 999, "", body(5)))
+		"an older rate":       {risen, one(200, 999, "", 4)},
+		"a rate from nowhere": {strange, one(200, 999, "", 7)},
+		"an active key":       {lost, one(401, 0, "invalid_key", 0)},
+		"an early end of day": {strange, one(429, 0, "quota_exceeded", 0)},
+		"an internal error":   {strange, one(500, 0, "internal_error", 0)},
+		"a busy node":         {"", one(503, 0, "overloaded", 0)},
+		"a full disk":         {strange, one(503, 0, "read_only", 0)},
+		"one more than a day's": {granted, func(p *planting) {
+			p.a.days[engine.DateOf(time.Now())] = 1000
+			one(200, 999, "", 5)(p)
 		}},
-		"61 in a minute": {granted, func(l *ledger, tn *tenant, good, _ *ledgerKey) {
+		"61 in a minute": {granted, func(p *planting) {
 			for i := range 61 {
-				l.ask1(tn, good, said(200, 999-i, "", body(5)))
+				one(200, 999-i, "", 5)(p)
 			}
-			l.minutes()
+			p.l.checkMinutes(p.a)
 		}},
 	}
-	for name, c := range cases {
-		l, tn, good, gone := smallLedger()
-		c.plant(l, tn, good, gone)
-		if found := l.breaches(); c.want == "" && found > 0 || c.want != "" && l.breaches(c.want) == 0 {
-			t.Errorf("%s: found %q, want %q", name, l.words, c.want)
+}
+
+// statesAfterStart are what one node says when it has just started.
+func statesAfterStart() map[string]situation {
+	// left has so much remain beyond what is explained.
+	left := func(beyond int) func(p *planting) {
+		return func(p *planting) { p.says[0].remaining = 1000 - 103 + beyond }
+	}
+	keys := func(texts ...string) func(p *planting) {
+		return func(p *planting) { p.says[0].keys = strings.Join(texts, ",") }
+	}
+	leaseOfOne := func(p *planting) { p.l.terms.lease, p.says[0].remaining = 1, 1000-103-1 }
+	return map[string]situation{
+		"nothing":                                 {"", func(*planting) {}},
+		"a lease is forfeited":                    {"", left(-16)},
+		"what was in flight counts":               {"", func(p *planting) { p.a.maybe = 2; left(-18)(p) }},
+		"a lease of one, refused while it waited": {"", func(p *planting) { p.a.raced = 1; leaseOfOne(p) }},
+		"a lease of one, and nothing waited":      {forfeited, leaseOfOne},
+		"a lease after a stop in order":           {forfeited, func(p *planting) { p.l.orderly = true; left(-1)(p) }},
+		"a charge is lost":                        {granted, left(1)},
+		"more than a lease is gone":               {forfeited, left(-17)},
+		"Remaining has risen":                     {risen, func(p *planting) { p.a.floor = 890 }},
+		"a key is lost":                           {lost, keys(keyText("gone", "revoked"))},
+		"a revocation is lost":                    {lost, keys(keyText("good", "active"), keyText("gone", "active"))},
+		"a key ends by itself":                    {lost, keys(keyText("good", "revoked"), keyText("gone", "revoked"))},
+		"a key from nowhere":                      {strange, keys(keyText("good", "active"), keyText("gone", "revoked"), keyText("other", "active"))},
+		"a key twice":                             {strange, keys(keyText("good", "active"), keyText("good", "active"), keyText("gone", "revoked"))},
+		"a refused key": {strange, func(p *planting) {
+			p.a.keys = append(p.a.keys, &ledgerKey{name: "a", outcome: refused})
+			keys(keyText("good", "active"), keyText("gone", "revoked"), keyText("a", "active"))(p)
+		}},
+		"a third key": {accepted, func(p *planting) {
+			p.a.keys = append(p.a.keys, &ledgerKey{name: "a", outcome: unknown}, &ledgerKey{name: "b", outcome: unknown})
+			keys(keyText("good", "active"), keyText("gone", "revoked"), keyText("a", "active"), keyText("b", "active"))(p)
+		}},
+		"a revoked key opens":       {accepted, func(p *planting) { p.says[0].goneCode = 200 }},
+		"an active key does not":    {lost, func(p *planting) { p.says[0].goodCode = 401 }},
+		"a suspension is lost":      {lost, func(p *planting) { p.a.suspended = true }},
+		"a suspended account":       {accepted, func(p *planting) { p.a.suspended, p.says[0].suspendedAt = true, "2026-06-17T16:00:00Z" }},
+		"a rate is lost":            {lost, func(p *planting) { p.says[0].rate = "" }},
+		"a rate is older":           {lost, func(p *planting) { p.says[0].rate = rateText(4) }},
+		"a row is older":            {lost, func(p *planting) { p.says[0].row = rateText(4) }},
+		"rate and row do not fit":   {lost, func(p *planting) { p.says[0].rate = rateText(6) }},
+		"a rate without an answer":  {"", func(p *planting) { p.says[0].rate, p.says[0].row = rateText(6), rateText(6) }},
+		"a rate that was never set": {strange, func(p *planting) { p.says[0].rate = rateText(7) }},
+	}
+}
+
+// onSeveralNodes is what only several nodes can do.
+func onSeveralNodes() map[string]situation {
+	key := func(from, to, end int) *ledgerKey {
+		k := &ledgerKey{outcome: acknowledged, made: spanOf(from, to)}
+		if end > 0 {
+			k.asked, k.ended = 1, spanOf(end, end+1)
+		}
+		return k
+	}
+	minute := func(stays ...span) func(p *planting) {
+		return func(p *planting) { p.a.stays = stays; p.l.checkMinutes(p.a) }
+	}
+	active := func(last int) func(p *planting) {
+		return func(p *planting) {
+			p.a.keys = []*ledgerKey{key(0, 1, last), key(0, 1, 0), key(4, 6, 0)}
+			p.l.checkActive(p.a)
 		}
 	}
-	figure(t, "control of the ledger: %d situations, good and wrong, each seen as what it is", len(cases))
-}
-
-// restarted is a node after a start, as a test wants it: what it says to each question of a check.
-type restarted struct {
-	remaining          int
-	keys, rate, row    string
-	goodCode, goneCode int
-}
-
-// ServeHTTP answers as the node does.
-func (n *restarted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch code := map[string]int{"Bearer good": n.goodCode, "Bearer gone": n.goneCode}[r.Header.Get("Authorization")]; {
-	case code >= 400:
-		w.WriteHeader(code)
-		_, _ = w.Write([]byte(`{"error":{"code":"some"}}`))
-	case r.URL.Path == "/v1/account/usage":
-		end := time.Now()
-		for engine.DateOf(end) == engine.DateOf(time.Now()) {
-			end = end.Add(time.Minute)
+	compare := func(first, second string) func(p *planting) {
+		return func(p *planting) {
+			p.says[0].rate, p.says[1].rate = first, second
+			p.l.compareNodes(p.at[:])
 		}
-		_, _ = fmt.Fprintf(w, `{"data":{"day":{"limit":1000,"remaining":%d,"resetAt":%q}}}`, n.remaining, end.Truncate(time.Minute).Format(time.RFC3339))
-	case r.URL.Path == "/v1/account/keys":
-		_, _ = fmt.Fprintf(w, `{"data":[%s]}`, n.keys)
-	case r.URL.Path == "/v1/rates/history":
-		_, _ = fmt.Fprintf(w, `{"data":[%s]}`, n.row)
-	case r.URL.Path == "/v1/rates":
-		_, _ = fmt.Fprintf(w, `{"data":[%s]}`, n.rate)
-	default:
-		_, _ = w.Write([]byte(`{}`)) // an account that is not suspended
+	}
+	sessions := func(opened, tries int) func(p *planting) {
+		return func(p *planting) { p.l.opened("ana@example.com", opened, tries, true) }
+	}
+	return map[string]situation{
+		"values in order":                                 {"", func(p *planting) { p.show(p.at[1], 0, 0, 1, 2, 3) }},
+		"an old value elsewhere, at first":                {"", func(p *planting) { p.show(p.at[1], time.Hour, 1, 3) }},
+		"an old value where a newer one was acknowledged": {risen, func(p *planting) { p.show(p.at[0], time.Hour, 2) }},
+		"an old value after a newer one":                  {risen, func(p *planting) { p.show(p.at[1], 0, 3, 2) }},
+		"a late one without an answer": {"", func(p *planting) {
+			p.s.sets[1].outcome, p.s.sets[1].closed = unknown, false
+			p.show(p.at[1], 0, 1, 3, 2)
+		}},
+		"back and forth": {risen, func(p *planting) {
+			p.s.sets[1].outcome, p.s.sets[1].closed = unknown, false
+			p.show(p.at[1], 0, 3, 2, 3)
+		}},
+		"a value from nowhere":              {strange, func(p *planting) { p.show(p.at[1], 0, 4) }},
+		"a revoked key elsewhere, at first": {"", func(p *planting) { p.ask(p.at[1], p.gone, answered(200, 4, "", 3)) }},
+		"a revoked key where it ended":      {accepted, func(p *planting) { p.ask(p.at[0], p.gone, answered(200, 4, "", 3)) }},
+		"six on a day at two nodes": {granted, func(p *planting) {
+			for i := range 6 {
+				p.ask(p.at[i%2], p.good, answered(200, 4, "", 3))
+			}
+		}},
+		"three in a minute":            {"", minute(spanOf(0, 1), spanOf(20, 30), spanOf(40, 41), spanOf(59, 61))},
+		"four in a minute":             {granted, minute(spanOf(70, 71), spanOf(11, 12), spanOf(40, 41), spanOf(60, 61), spanOf(69, 70))},
+		"two keys, and one in between": {"", active(5)},
+		"three keys":                   {accepted, active(9)},
+		"a key is on one node only": {lost, func(p *planting) {
+			p.a.keys = []*ledgerKey{key(0, 1, 0)}
+			p.l.compareKeys(p.at[0], p.a, []listedKey{{Status: "active"}})
+			p.l.compareKeys(p.at[1], p.a, nil)
+		}},
+		"a revocation is on one node only": {lost, func(p *planting) {
+			p.a.keys = []*ledgerKey{key(0, 1, 2)} // whose revocation was not answered
+			p.l.compareKeys(p.at[0], p.a, []listedKey{{Status: "revoked"}})
+			p.l.compareKeys(p.at[1], p.a, []listedKey{{Status: "active"}})
+		}},
+		"nodes are alike":                      {"", compare(rateText(3), rateText(3))},
+		"nodes differ":                         {lost, compare(rateText(3), rateText(2))},
+		"a code opens one session":             {"", sessions(1, 0)},
+		"a code opens two sessions":            {accepted, sessions(2, 0)},
+		"a code after five wrong tries":        {accepted, sessions(1, 5)},
+		"a code that nothing stood in its way": {lost, sessions(0, 0)},
 	}
 }
 
-// TestFaultsW1_ControlCheck plants wrong states after a start, each of which the check must find, and a good one.
-func TestFaultsW1_ControlCheck(t *testing.T) {
-	key := func(id, status string) string {
-		return `{"id":"` + id + `","name":"` + id + `","status":"` + status + `"}`
+// TestFaultsW1_ControlLedger plants, without any process, what no node and no cluster may do, each of which the ledger must find as the
+// breach that it is, and what they may.
+func TestFaultsW1_ControlLedger(t *testing.T) {
+	good, bad := 0, 0
+	run := func(name string, alone, check bool, x situation) {
+		t.Run(name, func(t *testing.T) {
+			p := newPlanting(t, alone)
+			x.plant(p)
+			if check {
+				p.l.check(scope{whole: true}, p.at[0])
+			}
+			if found := p.l.broken(); x.want == "" && found > 0 || x.want != "" && p.l.broken(x.want) == 0 {
+				t.Errorf("found %q, want %q", p.l.words, x.want)
+			}
+		})
+		if x.want == "" {
+			good++
+		} else {
+			bad++
+		}
 	}
-	rate := func(number int) string {
-		return `{"institutionId":"popular","sourceId":"manual","buy":"` + valueOf(number) + `"}`
+	for name, x := range answersUnderLoad() {
+		run("answer/"+name, true, false, x)
 	}
-	both := key("good", "active") + "," + key("gone", "revoked")
-	cases := map[string]struct {
+	for name, x := range statesAfterStart() {
+		run("start/"+name, true, true, x)
+	}
+	for name, x := range onSeveralNodes() {
+		run("cluster/"+name, false, false, x)
+	}
+	figure(t, "control of the ledger: %d breaches found, %d good situations taken for good", bad, good)
+}
+
+// TestFaultsBackup_ControlLedger plants a backup that is older than it says: what came before it must be there, what came after may.
+func TestFaultsBackup_ControlLedger(t *testing.T) {
+	for name, c := range map[string]struct {
 		want  breach
-		plant func(l *ledger, n *restarted, tn *tenant)
+		plant func(p *planting)
 	}{
-		"nothing":                   {"", func(*ledger, *restarted, *tenant) {}},
-		"a lease is forfeited":      {"", func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 16 }},
-		"what was in flight counts": {"", func(_ *ledger, n *restarted, tn *tenant) { tn.maybe, n.remaining = 2, 1000-100-3-16-2 }},
-		"a lease of one, refused while it waited": {"", func(l *ledger, n *restarted, tn *tenant) {
-			l.terms.lease, tn.raced, n.remaining = 1, 1, 1000-100-3-1
+		"as it was": {"", func(*planting) {}},
+		"with what came after": {"", func(p *planting) {
+			keys := []string{keyText("good", "revoked"), keyText("gone", "revoked"), keyText("late", "active")}
+			p.says[0].keys, p.says[0].goodCode = strings.Join(keys, ","), 401
 		}},
-		"a lease of one, and nobody waited": {forfeited, func(l *ledger, n *restarted, _ *tenant) {
-			l.terms.lease, n.remaining = 1, 1000-100-3-1
-		}},
-		"a lease after a stop in order": {forfeited, func(l *ledger, n *restarted, _ *tenant) {
-			l.orderly, n.remaining = true, 1000-100-3-1
-		}},
-		"a charge is lost":          {granted, func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 102 }},
-		"more than a lease is gone": {forfeited, func(_ *ledger, n *restarted, _ *tenant) { n.remaining = 1000 - 100 - 3 - 17 }},
-		"Remaining has risen":       {risen, func(_ *ledger, n *restarted, tn *tenant) { tn.floor, n.remaining = 890, 897 }},
-		"a key is lost":             {lost, func(_ *ledger, n *restarted, _ *tenant) { n.keys = key("gone", "revoked") }},
-		"a revocation is lost":      {lost, func(_ *ledger, n *restarted, _ *tenant) { n.keys = key("good", "active") + "," + key("gone", "active") }},
-		"a key from nowhere":        {strange, func(_ *ledger, n *restarted, _ *tenant) { n.keys += "," + key("other", "active") }},
-		"a third key": {accepted, func(_ *ledger, n *restarted, tn *tenant) {
-			tn.doubts["a"], tn.doubts["b"] = true, true
-			n.keys += "," + key("a", "active") + "," + key("b", "active")
-		}},
-		"a revoked key opens":     {accepted, func(_ *ledger, n *restarted, _ *tenant) { n.goneCode = 200 }},
-		"an active key does not":  {lost, func(_ *ledger, n *restarted, _ *tenant) { n.goodCode = 401 }},
-		"a suspension is lost":    {lost, func(_ *ledger, _ *restarted, tn *tenant) { tn.suspended = true }},
-		"a rate is lost":          {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = "" }},
-		"a rate is older":         {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = rate(4) }},
-		"a row is older":          {lost, func(_ *ledger, n *restarted, _ *tenant) { n.row = rate(4) }},
-		"rate and row do not fit": {lost, func(_ *ledger, n *restarted, _ *tenant) { n.rate = rate(6) }},
-	}
-	for name, c := range cases {
-		l, tn, _, gone := smallLedger()
-		tn.base, tn.admitted, tn.touched, gone.touched, tn.keys[0].touched = 100, 3, true, true, true
-		n := &restarted{remaining: 897, keys: both, rate: rate(5), row: rate(5), goodCode: 200, goneCode: 401}
-		c.plant(l, n, tn)
-		server := httptest.NewServer(n)
-		asks := newCaller("")
-		l.checkUsage(asks, server.URL, tn, false)
-		l.checkKeys(asks, server.URL, tn)
-		l.checkRates(asks, server.URL, "", "/v1/rates?x", "published")
-		l.checkRates(asks, server.URL, "", "/v1/rates/history?x", "in the history")
-		l.settleRates()
-		l.tryKeys(asks, server.URL, scope{whole: true})
-		admin := callerTo(server.Listener.Addr().Network(), server.Listener.Addr().String())
-		l.checkSuspension(asks, admin, server.URL, tn)
-		admin.close()
-		asks.close()
-		server.Close()
-		if found := l.breaches(); c.want == "" && found > 0 || c.want != "" && l.breaches(c.want) == 0 {
-			t.Errorf("%s: found %q, want %q", name, l.words, c.want)
+		"a key is missing":      {lost, func(p *planting) { p.says[0].keys = keyText("gone", "revoked") }},
+		"a charge is missing":   {granted, func(p *planting) { p.says[0].remaining = 898 }},
+		"a rate is missing":     {lost, func(p *planting) { p.says[0].rate = rateText(4) }},
+		"a key of no ledger":    {strange, func(p *planting) { p.says[0].keys += "," + keyText("other", "active") }},
+		"a revocation is lost":  {lost, func(p *planting) { p.says[0].keys = keyText("good", "active") + "," + keyText("gone", "active") }},
+		"a suspension is there": {"", func(p *planting) { p.says[0].suspendedAt, p.says[0].goodCode = "2026-06-17T16:00:00Z", 401 }},
+	} {
+		p := newPlanting(t, true)
+		then := p.l.copied()
+		p.good.asked, p.good.revoked, p.a.suspended, p.a.changes = 1, p.at[0], true, 2
+		p.a.keys = append(p.a.keys, &ledgerKey{name: "late", id: "late", outcome: acknowledged})
+		p.s.sets = append(p.s.sets, &setting{span: spanOf(70, 75), by: p.at[0], outcome: acknowledged, closed: true})
+		then.allow(p.l)
+		c.plant(p)
+		then.check(scope{whole: true}, p.at[0])
+		if found := then.broken(); c.want == "" && found > 0 || c.want != "" && then.broken(c.want) == 0 {
+			t.Errorf("%s: found %q, want %q", name, then.words, c.want)
 		}
 	}
-	figure(t, "control of the ledger: %d situations, good and wrong, each seen as what it is", len(cases))
 }

@@ -3,63 +3,54 @@
 package faults
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fs"
-	"github.com/hanwen/go-fuse/v2/fuse"
+	fuse "github.com/hanwen/go-fuse/v2/fs"
+	mounts "github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// lossyDisk is a file system in memory that forgets what was not synced, as a disk does that loses power. Of a file it keeps
-// what was there at its last sync, of a directory the names that were; a file's sync does not keep its name. What came later is
-// lost, or kept in part: see forget. Only for tests that run apart.
+// lossyDisk is a file system that forgets what was not synced, as a disk does that loses power: a directory in memory, seen through
+// FUSE. Of a file it keeps what was there at its last sync, of a directory the names that were; a file's sync does not keep its name.
+// What came later is lost, or kept in part: see rebuild. Only for tests that run apart.
 type lossyDisk struct {
 	t      *testing.T
-	place  string
-	server *fuse.Server
+	place  string // where it is mounted
+	live   string // what is there: another directory after each cut
+	server *mounts.Server
 
-	mu      sync.Mutex // guards all nodes too
-	root    *lossyNode
-	dead    bool // power is gone: everything fails until it is mounted again
+	mu      sync.Mutex
+	dead    bool // power is gone: syncs fail until it is mounted again, and nothing is kept any more
 	chance  *rand.Rand
-	syncMax time.Duration // a sync takes a random time up to this
+	syncMax time.Duration                     // a sync takes a random time up to this
+	files   map[uint64][]byte                 // by inode: what a file had at its last sync
+	names   map[uint64]map[string]fs.FileInfo // likewise of directories
 	syncs   int
-	unkept  int // edits and names that were not synced when power went
-	inParts int // of those edits, such as were kept in part
-}
-
-// edit is a change of a file's bytes: data at an offset, or with data nil its new size.
-type edit struct {
-	offset int64
-	data   []byte
-}
-
-// naming is a change of a directory: names that come (a node) or go (nil), all of them at once.
-type naming map[string]*lossyNode
-
-// lossyNode is a file or a directory. The live names of a directory are in the tree of the library.
-type lossyNode struct {
-	fs.Inode
-	disk      *lossyDisk
-	directory bool
-
-	live, kept []byte // of a file: as everybody sees it, and as it was at its last sync
-	edits      []edit // since then
-	names      map[string]*lossyNode
-	namings    []naming // since the last sync of the directory
+	unkept  int // files and directories with changes that were not synced when power went
+	inParts int // of those files, such as were kept in part
 }
 
 // newLossyDisk mounts an empty one.
 func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 	t.Helper()
-	l := &lossyDisk{t: t, place: filepath.Join(t.TempDir(), "lossy"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax}
-	l.root = &lossyNode{disk: l, directory: true, names: map[string]*lossyNode{}}
-	if err := mkdir(l.place); err != nil {
+	l := &lossyDisk{
+		t: t, place: t.TempDir(), live: filepath.Join(memoryDir(t), "live"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax,
+	}
+	if err := os.Mkdir(l.live, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	l.settle()
 	l.mount()
 	t.Cleanup(func() { _ = l.server.Unmount() }) // the mounts of the process end with it in any case
 	return l
@@ -68,9 +59,12 @@ func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 func (l *lossyDisk) mount() {
 	l.t.Helper()
 	second := time.Second
-	server, err := fs.Mount(l.place, l.root, &fs.Options{
+	data := &fuse.LoopbackRoot{Path: l.live}
+	root := &lossyNode{&fuse.LoopbackNode{RootData: data}, l}
+	data.RootNode = root
+	server, err := fuse.Mount(l.place, root, &fuse.Options{
 		EntryTimeout: &second, AttrTimeout: &second, NullPermissions: true,
-		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "lossyfs", Name: "lossyfs", MaxWrite: fuse.MAX_KERNEL_WRITE},
+		MountOptions: mounts.MountOptions{DirectMountStrict: true, FsName: "lossyfs", Name: "lossyfs", MaxWrite: mounts.MAX_KERNEL_WRITE},
 	})
 	if err != nil {
 		l.t.Fatalf("mount the lossy disk: %v", err)
@@ -78,71 +72,133 @@ func (l *lossyDisk) mount() {
 	l.server = server
 }
 
-// settle keeps everything, as sync does.
-func (l *lossyDisk) settle() {
+// lossyNode is a file or a directory of one.
+type lossyNode struct {
+	*fuse.LoopbackNode
+	disk *lossyDisk
+}
+
+// WrapChild makes what is below a node of a lossy disk one too.
+func (n *lossyNode) WrapChild(_ context.Context, child fuse.InodeEmbedder) fuse.InodeEmbedder {
+	return &lossyNode{child.(*fuse.LoopbackNode), n.disk}
+}
+
+// lossyDir is an open directory.
+type lossyDir struct {
+	dirStream
+	node *lossyNode
+}
+
+type dirStream interface {
+	fuse.FileReaddirenter
+	fuse.FileSeekdirer
+	fuse.FileReleasedirer
+}
+
+// Fsyncdir is fsync of a directory.
+func (d lossyDir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	return d.node.Fsync(ctx, nil, flags)
+}
+
+// OpendirHandle opens one.
+func (n *lossyNode) OpendirHandle(ctx context.Context, flags uint32) (fuse.FileHandle, uint32, syscall.Errno) {
+	opened, caching, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if errno != fuse.OK {
+		return nil, 0, errno
+	}
+	return lossyDir{opened.(dirStream), n}, caching, fuse.OK
+}
+
+// Fsync is fsync of a file or a directory. What is written while it waits may be kept by it too.
+func (n *lossyNode) Fsync(context.Context, fuse.FileHandle, uint32) syscall.Errno {
+	l := n.disk
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.root.settle()
+	if l.syncMax > 0 {
+		span := upTo(l.chance, l.syncMax)
+		l.mu.Unlock()
+		wait(span)
+		l.mu.Lock()
+	}
+	if l.dead {
+		return syscall.EIO
+	}
+	l.syncs++
+	if err := l.sync(filepath.Join(l.live, n.Path(n.Root()))); err != nil {
+		return fuse.ToErrno(err)
+	}
+	return fuse.OK
 }
 
-func (n *lossyNode) settle() {
-	n.sync()
-	for _, child := range n.names {
-		child.settle()
-	}
-}
+func inodeOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
 // sync keeps a file's bytes or a directory's names; the caller holds the lock.
-func (n *lossyNode) sync() {
-	for _, e := range n.edits {
-		n.kept = e.apply(n.kept)
+func (l *lossyDisk) sync(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		l.names[inodeOf(info)], err = namesIn(path)
+	default:
+		l.files[inodeOf(info)], err = os.ReadFile(path)
 	}
-	for _, change := range n.namings {
-		change.apply(n.names)
-	}
-	n.edits, n.namings = nil, nil
+	return err
 }
 
-// apply changes bytes; a gap is filled with zeros.
-func (e *edit) apply(bytes []byte) []byte {
-	end := e.offset + int64(len(e.data))
-	if e.data == nil && end < int64(len(bytes)) {
-		return bytes[:end]
-	}
-	if grow := end - int64(len(bytes)); grow > 0 {
-		bytes = append(bytes, make([]byte, grow)...)
-	}
-	copy(bytes[e.offset:], e.data)
-	return bytes
-}
-
-func (c naming) apply(names map[string]*lossyNode) {
-	for name, node := range c {
-		if node == nil {
-			delete(names, name)
-		} else {
-			names[name] = node
+func namesIn(dir string) (map[string]fs.FileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	found := map[string]fs.FileInfo{}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil { // else it has gone meanwhile
+			found[entry.Name()] = info
 		}
 	}
+	return found, err
 }
 
-// cut takes the power: from this moment on nothing is kept any more, and everything fails. A sync that is under way fails too.
+// settle keeps everything, as sync(1) does.
+func (l *lossyDisk) settle() {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files, l.names = map[uint64][]byte{}, map[uint64]map[string]fs.FileInfo{}
+	err := filepath.WalkDir(l.live, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return l.sync(path)
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// cut takes the power: from this moment on nothing is kept any more. A sync that is under way fails too.
 func (l *lossyDisk) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
 }
 
-// again mounts what the cut has left. Nobody may have a file of it open.
+// again mounts what the cut has left. No file of it may be open.
 func (l *lossyDisk) again() {
 	l.t.Helper()
 	if err := l.server.Unmount(); err != nil {
 		l.t.Fatalf("unmount the lossy disk: %v", err)
 	}
-	l.mu.Lock()
-	l.root = l.root.remains(lossWay(l.chance.IntN(lossWays)))
+	was := l.live
+	info, err := os.Stat(was)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.live = fmt.Sprintf("%s-%d", filepath.Join(filepath.Dir(was), "live"), time.Now().UnixNano())
+	l.rebuild(was, l.live, inodeOf(info), lossWay(l.chance.IntN(lossWays)))
+	if err := os.RemoveAll(was); err != nil {
+		l.t.Fatal(err)
+	}
+	l.settle()
 	l.dead = false
-	l.mu.Unlock()
 	l.mount()
 }
 
@@ -151,69 +207,75 @@ type lossWay int
 
 const (
 	lossWhole   lossWay = iota // it is gone
-	lossPrefix                 // a prefix of it is there; the last write may be torn at any byte
-	lossSectors                // any sectors of any of its writes are there, whatever their order
+	lossPrefix                 // a prefix of what was changed is there; it may be torn at any byte
+	lossSectors                // any sectors of what was changed are there
 	lossWays    = 3
 )
 
 const sectorBytes = 512
 
-// remains is the tree after a cut.
-func (n *lossyNode) remains(way lossWay) *lossyNode {
-	l := n.disk
-	left := &lossyNode{disk: l, directory: n.directory}
-	l.unkept += len(n.edits) + len(n.namings)
-	if !n.directory {
-		left.kept = n.parts(way)
-		left.live = append([]byte(nil), left.kept...)
-		return left
+// rebuild makes a directory what a cut leaves of another one.
+func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
+	l.t.Helper()
+	if err := os.Mkdir(to, 0o700); err != nil {
+		l.t.Fatal(err)
 	}
-	if way != lossWhole { // a journal keeps changes of names in their order
-		for _, change := range n.namings[:l.chance.IntN(len(n.namings)+1)] {
-			change.apply(n.names)
+	kept, now := l.names[inode], map[string]fs.FileInfo{}
+	if found, err := namesIn(from); err == nil {
+		now = found
+	}
+	if !maps.EqualFunc(kept, now, func(a, b fs.FileInfo) bool { return inodeOf(a) == inodeOf(b) }) {
+		l.unkept++
+		if way != lossWhole && l.chance.IntN(2) == 0 {
+			kept = now
 		}
 	}
-	left.names = map[string]*lossyNode{}
-	for name, child := range n.names {
-		left.names[name] = child.remains(way)
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		info := kept[name]
+		if info.IsDir() {
+			l.rebuild(filepath.Join(from, name), filepath.Join(to, name), inodeOf(info), way)
+			continue
+		}
+		text := l.files[inodeOf(info)]
+		if live, is := now[name]; is && inodeOf(live) == inodeOf(info) {
+			if read, err := os.ReadFile(filepath.Join(from, name)); err == nil && !bytes.Equal(read, text) {
+				l.unkept++
+				text = l.parts(text, read, way)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
+			l.t.Fatal(err)
+		}
 	}
-	return left
 }
 
 // parts are the bytes of a file after a cut.
-func (n *lossyNode) parts(way lossWay) []byte {
-	chance, bytes := n.disk.chance, n.kept
+func (l *lossyDisk) parts(kept, now []byte, way lossWay) []byte {
+	at := 0 // where they begin to differ
+	for at < min(len(kept), len(now)) && kept[at] == now[at] {
+		at++
+	}
+	left := slices.Clone(kept)
+	// take has so many bytes be as they were at last.
+	take := func(from, to int) {
+		if to > len(left) {
+			left = append(left, make([]byte, to-len(left))...)
+		}
+		copy(left[from:to], now[from:to])
+	}
 	switch way {
 	case lossPrefix:
-		whole := chance.IntN(len(n.edits) + 1)
-		for _, e := range n.edits[:whole] {
-			bytes = e.apply(bytes)
-		}
-		if whole < len(n.edits) && len(n.edits[whole].data) > 0 {
-			torn := n.edits[whole]
-			torn.data = torn.data[:chance.IntN(len(torn.data))]
-			if len(torn.data) > 0 {
-				n.disk.inParts++
-				bytes = torn.apply(bytes)
-			}
+		if end := at + l.chance.IntN(len(now)-at+1); end > at {
+			l.inParts++
+			take(at, end)
 		}
 	case lossSectors:
-		for _, e := range n.edits {
-			if e.data == nil {
-				if chance.IntN(2) == 0 {
-					bytes = e.apply(bytes)
-				}
-				continue
-			}
-			n.disk.inParts++
-			for from := 0; from < len(e.data); {
-				to := min(len(e.data), from+sectorBytes-int(e.offset+int64(from))%sectorBytes)
-				if sector := (edit{e.offset + int64(from), e.data[from:to]}); chance.IntN(2) == 0 {
-					bytes = sector.apply(bytes)
-				}
-				from = to
+		l.inParts++
+		for from := at - at%sectorBytes; from < len(now); from += sectorBytes {
+			if l.chance.IntN(2) == 0 {
+				take(from, min(len(now), from+sectorBytes))
 			}
 		}
 	}
-	return bytes
+	return left
 }

@@ -39,7 +39,7 @@ func (l *lossyDisk) powerCut(s *storm) crash {
 
 // String is what a figure says of it.
 func (l *lossyDisk) String() string {
-	return fmt.Sprintf("%d syncs; %d writes and names were not synced at a cut, %d writes were kept in parts", l.syncs, l.unkept, l.inParts)
+	return fmt.Sprintf("%d syncs; %d files and directories were not synced at a cut, %d files were kept in parts", l.syncs, l.unkept, l.inParts)
 }
 
 // TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (W2, Q2, S7).
@@ -52,7 +52,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	l := newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
 	s := newStorm(t, volumeTerms(), l.place, "")
 	l.settle()
-	s.rage(200, l.powerCut(s))
+	s.rage(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
 	figure(t, "power cut, lossy disk: %v; %v", s, l)
 	if l.unkept == 0 || l.inParts == 0 || s.torn() == 0 {
 		t.Errorf("nothing was torn: %v, %d torn tails", l, s.torn())
@@ -71,15 +71,14 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	const cycles = 40
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	cycles := countFrom(t, "W2_CUTS", 40)
+	seed := newSeed(t)
 	kept, acknowledged := beginAnew(t, "", seed, cycles)
 	if lost := acknowledged - kept; lost != 0 || acknowledged == 0 {
 		t.Errorf("%d of %d rates are lost", lost, acknowledged)
 	}
 	unnamed := mutant(t, "unsynced-names", "wal/disk.go", "syncDir:  syncDir,", "syncDir:  func(string) error { return nil },")
-	keptThen, acknowledgedThen := beginAnew(t, unnamed, seed, cycles/2)
+	keptThen, acknowledgedThen := beginAnew(t, unnamed, seed, max(10, cycles/2))
 	if keptThen >= acknowledgedThen {
 		t.Errorf("without a sync of the directory %d of %d rates are there: the control is not caught", keptThen, acknowledgedThen)
 	}
@@ -89,7 +88,7 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 
 // beginAnew lets nodes make their data directories, publish for a while and lose power, and counts the rates that were
 // acknowledged and that are there after the next start.
-func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, acknowledged int) {
+func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, all int) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(seed, 3))
 	l := newLossyDisk(t, seed, syncMax)
@@ -98,26 +97,27 @@ func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, ack
 		args := serveArgs(data, "--admin-socket", filepath.Join(t.TempDir(), "admin.sock"))
 		n := launch(t, command{program: program, args: args}).ready()
 		book := newLedger(volumeTerms())
-		q := &quote{institution: "popular"}
-		admin := n.admin()
+		book.publishing(1)
+		at := &member{number: 1, url: n.url, admin: n.admin()}
 		for range chance.IntN(8) {
-			book.publish(admin, q)
+			book.set(at, book.series[0])
 		}
-		admin.close()
+		at.admin.close()
 		l.cut()
 		n.kill()
 		l.again()
-		acknowledged += q.must
+		made := book.count("rates", acknowledged)
+		all += made
 		n = launch(t, command{program: program, args: args})
 		if n.answers() {
 			c := newCaller("")
-			book.quotes = append(book.quotes, q)
-			book.checkRates(c, n.url, "", "/v1/rates?currency=USD&limit=200", "published")
-			if c.close(); book.breaches() == 0 { // a node without any rate answers 503
-				kept += q.must
+			at.url = n.url
+			book.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
+			if c.close(); book.broken() == 0 { // a node without any rate answers 503
+				kept += made
 			}
 		}
 		n.kill()
 	}
-	return kept, acknowledged
+	return kept, all
 }

@@ -69,6 +69,47 @@ func apart(t *testing.T) bool {
 	return false
 }
 
+// memoryDisk mounts a file system in memory of a size. Only for tests that run apart, or with mounts of their own.
+func memoryDisk(t *testing.T, size string) string {
+	t.Helper()
+	place := t.TempDir()
+	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size="+size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
+	return place
+}
+
+// freeBytes is what is left on a disk.
+func freeBytes(t *testing.T, disk string) int64 {
+	t.Helper()
+	var s unix.Statfs_t
+	if err := unix.Statfs(disk, &s); err != nil {
+		t.Fatal(err)
+	}
+	return int64(s.Bavail) * s.Bsize
+}
+
+// fill leaves so many bytes of a disk free, until relieve.
+func fill(t *testing.T, disk string, left int64) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, max(1, freeBytes(t, disk)-left)); err != nil {
+		t.Fatalf("fill %s: %v", disk, err)
+	}
+}
+
+func relieve(t *testing.T, disk string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
 type volume struct {
 	t      *testing.T
@@ -77,14 +118,10 @@ type volume struct {
 	device *os.File // as long as it is open the device is there; it goes with the last user
 }
 
-// newVolume makes a file system and mounts it. options are those of mkfs.
-func newVolume(t *testing.T, kind, size string, options ...string) *volume {
+// newVolume makes a file system in an image in a directory in memory (a power cut costs no wear) and mounts it. options are those of
+// mkfs.
+func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "tasard-faults-") // in memory: a power cut costs no wear
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	image := filepath.Join(dir, "image")
 	for _, words := range [][]string{
 		{"truncate", "-s", size, image},
@@ -94,10 +131,8 @@ func newVolume(t *testing.T, kind, size string, options ...string) *volume {
 			t.Fatalf("%q: %v\n%s", words, err, output)
 		}
 	}
-	v := &volume{t: t, kind: kind, place: filepath.Join(dir, "mount")}
-	if err := os.Mkdir(v.place, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	v := &volume{t: t, kind: kind, place: t.TempDir()}
+	var err error
 	if v.device, err = attach(image); err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +206,47 @@ func (v *volume) cut() {
 	}
 }
 
-// again mounts what a power cut has left. Nobody may have a file of it open.
+// again mounts what is left, and forgets what the kernel remembers of it. Nobody may have a file of it open.
 func (v *volume) again() {
 	v.t.Helper()
 	if err := unix.Unmount(v.place, 0); err != nil {
 		v.t.Fatalf("unmount %s: %v", v.kind, err)
 	}
+	if err := unix.IoctlSetInt(int(v.device.Fd()), unix.BLKFLSBUF, 0); err != nil {
+		v.t.Fatalf("forget what was on %s: %v", v.kind, err)
+	}
 	v.mount()
+}
+
+// tightDisk is an ext4 file system in an image on a memory file system that is smaller: when that is full, writing fails
+// with a genuine EIO, and keeping on with a genuine success.
+type tightDisk struct {
+	*volume
+	backing string // the memory file system
+}
+
+// newTightDisk mounts one; with a journal ext4 turns read-only at the first error, without one it goes on. Each request is one page of
+// the image: of a request of two for which there is room for one the loop device writes one, and reports success.
+func newTightDisk(t *testing.T, journal bool) *tightDisk {
+	t.Helper()
+	features := "^has_journal"
+	if journal {
+		features = "has_journal"
+	}
+	d := &tightDisk{backing: memoryDisk(t, "24m")}
+	d.volume = newVolume(t, d.backing, "ext4", "256M", // far above the space that the program keeps in reserve
+		"-q", "-b", "4096", "-O", features, "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1")
+	limit := filepath.Join("/sys/block", filepath.Base(d.device.Name()), "queue/max_sectors_kb")
+	if err := os.WriteFile(limit, []byte("4"), 0o600); err != nil {
+		t.Error(err)
+	}
+	return d
+}
+
+// relax lets writes succeed again, while everything is mounted.
+func (d *tightDisk) relax() {
+	d.t.Helper()
+	if err := unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"); err != nil {
+		d.t.Fatal(err)
+	}
 }

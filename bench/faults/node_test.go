@@ -33,10 +33,9 @@ const (
 	runAs = "FAULTS_CHILD"
 )
 
-// children are what the test binary can be besides the tests: each returns its exit code. A test starts one with
-// launch(t, command{program: os.Args[0], env: []string{runAs + "=NAME"}, args: ...}).
+// children are what the test binary can be besides the tests: each returns its exit code.
 func children() map[string]func(args []string) int {
-	return map[string]func(args []string) int{}
+	return map[string]func(args []string) int{lifeChild: runLife}
 }
 
 func TestMain(m *testing.M) {
@@ -125,22 +124,31 @@ func overlaid(t *testing.T, name string, texts map[string]string, flags ...strin
 	return path
 }
 
-// mutant builds the program with a bug planted: in one file of the module, each first text of changes becomes the second one
-// behind it, at its only place. A test whose first text is gone fails: the control would test nothing.
-func mutant(t *testing.T, name, file string, changes ...string) string {
+// replaced is a file of the module in which each first text of changes is the second one behind it, at its only place. A test whose
+// first text is gone fails: the control would test nothing.
+func replaced(t *testing.T, file string, changes ...string) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, file))
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(root, file)
+	}
+	source, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(source)
 	for ; len(changes) > 1; changes = changes[2:] {
 		if found := strings.Count(text, changes[0]); found != 1 {
-			t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", file, found, changes[0])
+			t.Fatalf("change %s: want once, found %d times:\n%s", file, found, changes[0])
 		}
 		text = strings.Replace(text, changes[0], changes[1], 1)
 	}
-	return overlaid(t, name, map[string]string{file: text})
+	return text
+}
+
+// mutant builds the program with a bug planted in one file.
+func mutant(t *testing.T, name, file string, changes ...string) string {
+	t.Helper()
+	return overlaid(t, name, map[string]string{file: replaced(t, file, changes...)})
 }
 
 // command is how a node is started.
@@ -177,6 +185,14 @@ type node struct {
 func start(t *testing.T, data string, more ...string) *node {
 	t.Helper()
 	return launch(t, command{args: serveArgs(data, more...)}).ready()
+}
+
+// prepared starts a node on a new directory with rates and so many accounts, each with one key.
+func prepared(t *testing.T, accounts int, more ...string) (*node, []string) {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	keys := prepare(t, data, accounts)
+	return start(t, data, more...), keys
 }
 
 // launch starts a process; the test ends it.

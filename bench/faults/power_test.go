@@ -52,12 +52,12 @@ func losePower(t *testing.T, kind string, cycles int, size string, options ...st
 	if !apart(t) {
 		return
 	}
-	v := newVolume(t, kind, size, options...)
+	v := newVolume(t, memoryDir(t), kind, size, options...)
 	s := newStorm(t, volumeTerms(), v.place, "")
-	s.rage(cycles, v.powerCut)
+	s.rage(countFrom(t, "W2_CUTS", cycles), v.powerCut)
 	figure(t, "power cut, %s: %v", kind, s)
 
-	v = newVolume(t, kind, size, options...)
+	v = newVolume(t, memoryDir(t), kind, size, options...)
 	s = newStorm(t, volumeTerms(), v.place, unsynced(t))
 	s.catch(v.powerCut, lost, granted)
 	figure(t, "control, %s without sync: %s", kind, s.caught())

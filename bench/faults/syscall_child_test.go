@@ -9,13 +9,11 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -23,20 +21,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// The environment of the child that lives under strace. Its life is a number of steps, each acknowledged with one line on
-// descriptor 3.
-const (
-	lifeDir   = "TASARD_FAULTS_LIFE_DIR"
-	lifeSteps = "TASARD_FAULTS_LIFE_STEPS" // up to which step it goes
-	lifeKind  = "TASARD_FAULTS_LIFE_KIND"  // lifeHonest and so on
-)
+// lifeChild is the name of the child that lives under strace. Its arguments are its directory, its kind and up to which step it goes;
+// each step is acknowledged with one line on descriptor 3.
+const lifeChild = "life"
 
 // Kinds of lives.
 const (
-	lifeHonest   = "honest"
-	lifeEarly    = "early"    // the planted bug: a batch is acknowledged before it is written
-	lifeRepaired = "repaired" // begins with a repair of the directory
-	lifeRestored = "restored" // begins with the restoring of a backup, which lies beside the directory
+	lifeHonest = "honest"
+	lifeEarly  = "early" // the planted bug: a batch is acknowledged before it is written
 )
 
 // lifeBegins is the instant of step 0.
@@ -61,48 +53,31 @@ func lifeLog(dir string) wal.Options {
 	return wal.Options{SegmentBytes: c.SegmentBytes, ReserveBytes: c.ReserveBytes, Clock: func() time.Time { return lifeBegins }}
 }
 
-// diskThread makes all calls of the log on one thread of the operating system, because strace counts for each thread.
-type diskThread struct{ calls chan func() }
-
-func newDiskThread() *diskThread {
-	d := &diskThread{calls: make(chan func())}
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		for call := range d.calls {
-			call()
-		}
-	}()
-	return d
+// threadJournal is the local journal of package actors, but that it makes all calls of the log on one thread of the operating system,
+// because strace counts for each thread.
+type threadJournal struct {
+	log   *wal.Log
+	calls chan func()
+	early bool
+	last  atomic.Uint64
+	held  [][]byte
 }
 
-func (d *diskThread) do(call func() error) error {
+func (j *threadJournal) do(call func() error) error {
 	done := make(chan error, 1)
-	d.calls <- func() { done <- call() }
+	j.calls <- func() { done <- call() }
 	return <-done
 }
 
-// threadJournal is the local journal of package actors, but for the thread.
-type threadJournal struct {
-	log    *wal.Log
-	thread *diskThread
-	early  bool
-	last   atomic.Uint64
-	held   [][]byte
-}
-
 func openThreadJournal(dir, kind string) (*threadJournal, error) {
-	j := &threadJournal{thread: newDiskThread(), early: kind == lifeEarly}
-	err := j.thread.do(func() (err error) {
-		if kind == lifeRepaired {
-			if _, err := wal.Repair(dir, lifeLog(dir)); err != nil {
-				return err
-			}
+	j := &threadJournal{calls: make(chan func()), early: kind == lifeEarly}
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		for call := range j.calls {
+			call()
 		}
-		if kind == lifeRestored {
-			if err := restore(dir); err != nil {
-				return err
-			}
-		}
+	}()
+	err := j.do(func() (err error) {
 		j.log, err = wal.Open(dir, lifeLog(dir))
 		return err
 	})
@@ -110,20 +85,6 @@ func openThreadJournal(dir, kind string) (*threadJournal, error) {
 		j.last.Store(j.log.Last())
 	}
 	return j, err
-}
-
-// backupOf is where the backup of a directory lies.
-func backupOf(dir string) string { return filepath.Join(filepath.Dir(dir), "backup") }
-
-// restore fills a directory from its backup.
-func restore(dir string) error {
-	file, err := os.Open(backupOf(dir))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = wal.RestoreBackup(file, file.Name(), dir, lifeLog(dir), wal.BackupVisitor{})
-	return err
 }
 
 func (j *threadJournal) Last() uint64 { return j.last.Load() }
@@ -135,7 +96,7 @@ func (j *threadJournal) Append(expected uint64, records [][]byte) (last uint64, 
 	if j.early {
 		return j.appendLate(records)
 	}
-	err = j.thread.do(func() (err error) { last, err = j.log.Append(records); return err })
+	err = j.do(func() (err error) { last, err = j.log.Append(records); return err })
 	if err == nil {
 		j.last.Store(last)
 	}
@@ -145,7 +106,7 @@ func (j *threadJournal) Append(expected uint64, records [][]byte) (last uint64, 
 // appendLate writes the batch before and only remembers this one.
 func (j *threadJournal) appendLate(records [][]byte) (uint64, error) {
 	if len(j.held) > 0 {
-		if err := j.thread.do(func() error { _, err := j.log.Append(j.held); return err }); err != nil {
+		if err := j.do(func() error { _, err := j.log.Append(j.held); return err }); err != nil {
 			return 0, err
 		}
 	}
@@ -157,11 +118,11 @@ func (j *threadJournal) appendLate(records [][]byte) (uint64, error) {
 }
 
 func (j *threadJournal) Read(from uint64, visit func(uint64, []byte) error) error {
-	return j.thread.do(func() error { return j.log.Read(from, visit) })
+	return j.do(func() error { return j.log.Read(from, visit) })
 }
 
 func (j *threadJournal) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
-	err = j.thread.do(func() (err error) { sequence, r, ok, err = j.log.Snapshot(); return err })
+	err = j.do(func() (err error) { sequence, r, ok, err = j.log.Snapshot(); return err })
 	return sequence, r, ok, err
 }
 
@@ -169,80 +130,58 @@ func (j *threadJournal) WriteSnapshot(sequence uint64, write func(io.Writer) err
 	if j.early {
 		return nil
 	}
-	return j.thread.do(func() error { return j.log.WriteSnapshot(sequence, write) })
+	return j.do(func() error { return j.log.WriteSnapshot(sequence, write) })
 }
 
 func (j *threadJournal) DropBefore(sequence uint64) error {
-	return j.thread.do(func() error { return j.log.DropBefore(sequence) })
+	return j.do(func() error { return j.log.DropBefore(sequence) })
 }
 
 // Close also ends the thread.
 func (j *threadJournal) Close() error {
-	err := j.thread.do(j.log.Close)
-	close(j.thread.calls)
+	err := j.do(j.log.Close)
+	close(j.calls)
 	return err
 }
 
-// handClock is set by the steps.
-type handClock struct{ at atomic.Int64 }
+// codeBox keeps the newest login code.
+type codeBox struct{ last atomic.Pointer[string] }
 
-func (c *handClock) set(at time.Time)           { c.at.Store(at.UnixNano()) }
-func (c *handClock) now() time.Time             { return time.Unix(0, c.at.Load()).UTC() }
-func (c *handClock) steady() time.Duration      { return time.Duration(c.at.Load() - lifeBegins.UnixNano()) }
-func (c *handClock) fill(config *actors.Config) { config.Clock, config.Steady = c.now, c.steady }
-
-// postbox keeps the newest letter.
-type postbox struct {
-	mu   sync.Mutex
-	last engine.Letter
-}
-
-func (p *postbox) Send(letter engine.Letter) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = letter
+func (b *codeBox) Send(letter engine.Letter) error {
+	code := letter.Code.Reveal()
+	b.last.Store(&code)
 	return nil
 }
 
-func (p *postbox) code() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last.Code.Reveal()
-}
-
-// TestDiskChild is the child when its environment says so, else nothing.
-func TestDiskChild(t *testing.T) {
-	dir := os.Getenv(lifeDir)
-	if dir == "" {
-		return
-	}
-	var steps int
-	if _, err := fmt.Sscan(os.Getenv(lifeSteps), &steps); err != nil {
-		t.Fatal(err)
-	}
+// runLife is the child.
+func runLife(args []string) int {
+	steps, err := strconv.Atoi(args[2])
 	said := os.NewFile(3, "acknowledgements")
-	err := live(dir, os.Getenv(lifeKind), steps, func(step int) { _, _ = fmt.Fprintln(said, step) })
+	if err == nil {
+		err = live(args[0], args[1], steps, func(step int) { _, _ = fmt.Fprintln(said, step) })
+	}
 	if err != nil {
 		_, _ = fmt.Fprintln(said, strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(1)
+		return 1
 	}
-	os.Exit(0)
+	return 0
 }
 
 // life is a node that takes steps.
 type life struct {
 	system *actors.System
-	clock  handClock
-	mail   postbox
+	at     atomic.Int64 // what the clock shows, set by the steps
+	mail   codeBox
 }
 
 // openLife waits until the state is there. A nil journal is the program's own.
 func openLife(dir string, journal actors.Journal) (*life, error) {
 	l := &life{}
-	l.clock.set(lifeBegins)
+	l.at.Store(lifeBegins.UnixNano())
 	config := lifeConfig(dir)
 	config.Mailer = &l.mail
-	l.clock.fill(&config)
+	config.Clock = func() time.Time { return time.Unix(0, l.at.Load()).UTC() }
+	config.Steady = func() time.Duration { return time.Duration(l.at.Load() - lifeBegins.UnixNano()) }
 	if journal != nil {
 		config.Journal = journal
 	}
@@ -276,7 +215,7 @@ func live(dir, kind string, steps int, acknowledge func(step int)) error {
 		late = 2 * time.Minute // half of the next step may be there: an address gets one code a minute
 	}
 	for step := begun + 1; step <= steps; step++ {
-		l.clock.set(instantOf(step).Add(late))
+		l.at.Store(instantOf(step).Add(late).UnixNano())
 		if err := l.take(step); err != nil {
 			return errors.Join(fmt.Errorf("step %d: %w", step, err), l.goOn(step, acknowledge))
 		}
@@ -336,7 +275,7 @@ func (l *life) takeAccount(n int) error {
 	if err := l.system.RequestCode(email, from); err != nil {
 		return err
 	}
-	token, _, err := l.system.OpenSession(email, l.mail.code(), from)
+	token, _, err := l.system.OpenSession(email, *l.mail.last.Load(), from)
 	if err != nil {
 		return err
 	}

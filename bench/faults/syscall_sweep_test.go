@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/wal"
 )
 
 // writePath are the system calls that change a directory of the log, or open something in it.
@@ -108,8 +106,8 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 	}
 	limit, cancel := context.WithTimeout(t.Context(), pointMax)
 	defer cancel()
-	cmd := exec.CommandContext(limit, "strace", append(append([]string{"-f", "-qq"}, options...), self, "-test.run=^TestDiskChild$")...)
-	cmd.Env = append(os.Environ(), lifeDir+"="+dir, lifeKind+"="+kind, lifeSteps+"="+strconv.Itoa(steps), "GOTRACEBACK=none")
+	cmd := exec.CommandContext(limit, "strace", append(append([]string{"-f", "-qq"}, options...), self, dir, kind, strconv.Itoa(steps))...)
+	cmd.Env = append(os.Environ(), runAs+"="+lifeChild, "GOTRACEBACK=none")
 	read, write, err := os.Pipe()
 	if err != nil {
 		return outcome{}, err
@@ -145,24 +143,23 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 	return out, nil
 }
 
-// scenario is a life that is crashed at each of its system calls.
+// scenario is a life in which a fault is planted at each of its system calls.
 type scenario struct {
-	name string
-	kind string
-	from map[string][]byte // the directory before, nil = none
-	// backup is what a life restores.
-	backup []byte
-	had    int // the step whose state the directory, or the backup, holds
-	steps  int
+	name  string
+	kind  string
+	from  map[string][]byte // the directory before, nil = none
+	had   int               // the step whose state it holds
+	steps int
+	errno string // with which a call fails; "" = the process is killed there
 }
 
-// point is a crash: at the n-th call of a name.
+// point is the n-th call of a name.
 type point struct {
 	call string
 	n    int
 }
 
-// sweep crashes a scenario at every call of its write path.
+// sweep plants faults in a scenario.
 type sweep struct {
 	t        *testing.T
 	root     string // below it each run has a directory
@@ -171,24 +168,22 @@ type sweep struct {
 	dir      string // of the run that was counted: the paths of strace are of this one
 
 	mu         sync.Mutex
-	fired      int
 	untouched  int
 	bad        []string
 	torn       int
 	diskWorst  float64 // most bytes of a directory for each byte of the log and snapshots in it
-	perCall    map[string]int
+	fired      map[string]int
 	undershoot int
 }
 
 // newSweep runs the scenario once, untouched, and counts.
 func newSweep(t *testing.T, s scenario) *sweep {
 	t.Helper()
-	w := &sweep{t: t, root: memoryDir(t), scenario: s, perCall: map[string]int{}}
-	w.dir = filepath.Join(w.root, "w0", "deep", "data")
+	need(t, "strace", "strace")
+	w := &sweep{t: t, root: memoryDir(t), scenario: s, fired: map[string]int{}}
+	w.dir = w.place(0)
 	trail := filepath.Join(w.root, "trace")
-	if err := w.put(w.dir); err != nil {
-		t.Fatal(err)
-	}
+	w.put(w.dir)
 	out, err := trace(t, w.dir, s.kind, s.steps, "-y", "-s", "0", "-o", trail, "-e", "trace="+writePath, "-e", "signal=none")
 	if err != nil || out.fired || out.code != 0 || out.acked != s.steps {
 		t.Fatalf("%s: the untouched run: %+v, %v", s.name, out, err)
@@ -199,89 +194,117 @@ func newSweep(t *testing.T, s scenario) *sweep {
 	return w
 }
 
+// place is the directory of a worker.
+func (w *sweep) place(worker int) string {
+	return filepath.Join(w.root, fmt.Sprintf("w%d", worker), "deep", "data")
+}
+
 // put makes the directory what the scenario begins with.
-func (w *sweep) put(dir string) error {
+func (w *sweep) put(dir string) {
 	top := filepath.Dir(filepath.Dir(dir))
-	if err := os.RemoveAll(top); err != nil {
-		return err
+	err := errors.Join(os.RemoveAll(top), os.MkdirAll(filepath.Dir(top), 0o700))
+	if w.scenario.from != nil {
+		err = errors.Join(err, writeDir(dir, w.scenario.from))
 	}
-	if w.scenario.kind == lifeRestored {
-		return errors.Join(os.MkdirAll(filepath.Dir(dir), 0o700), os.WriteFile(backupOf(dir), w.scenario.backup, 0o600))
+	if err != nil {
+		w.t.Error(err)
 	}
-	if w.scenario.from == nil {
-		return os.MkdirAll(filepath.Dir(top), 0o700)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for name, data := range w.scenario.from {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // sweepWorkers run at once; each run waits for strace more than it computes.
 const sweepWorkers = 2
 
-// run crashes at each call, every-th of them only.
-func (w *sweep) run(every int) {
+// run plants the fault at each call of some names up to a number, every-th of them only. 0 is one beyond the last: that run must end
+// untouched.
+func (w *sweep) run(names []string, upTo, every int) {
 	w.t.Helper()
-	points := make(chan point)
-	var group sync.WaitGroup
-	for worker := range sweepWorkers {
-		dir := filepath.Join(w.root, fmt.Sprintf("w%d", worker), "deep", "data")
-		group.Go(func() {
-			for p := range points {
-				if err := w.crash(dir, p); err != nil {
-					w.complain(p, err)
-				}
-			}
-		})
-	}
-	for _, call := range strings.Split(writePath, ",") {
-		count := w.calls.counts[call]
-		for n := 1; n <= count+1; n += every { // one beyond the last: that run must end untouched
-			points <- point{call, n}
+	var points []point
+	for _, call := range names {
+		last := upTo
+		if upTo == 0 {
+			last = w.calls.counts[call] + 1
+		}
+		for n := 1; n <= last; n += every {
+			points = append(points, point{call, n})
 		}
 	}
-	close(points)
-	group.Wait()
+	spread(sweepWorkers, points, func(worker int, p point) {
+		if err := w.at(w.place(worker), p); err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.bad = append(w.bad, fmt.Sprintf("%s, %s %d: %v", w.scenario.name, p.call, p.n, err))
+		}
+	})
 }
 
-func (w *sweep) complain(p point, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bad = append(w.bad, fmt.Sprintf("%s, %s %d: %v", w.scenario.name, p.call, p.n, err))
-}
-
-// crash runs the scenario up to a point and looks at what is left.
-func (w *sweep) crash(dir string, p point) error {
-	if err := w.put(dir); err != nil {
-		return err
+// complain fails the test for what was bad, at most ten times.
+func (w *sweep) complain() {
+	w.t.Helper()
+	for _, words := range w.bad[:min(10, len(w.bad))] {
+		w.t.Error(words)
 	}
-	options := []string{"-o", "/dev/null", "-e", "trace=" + p.call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", p.call, p.n)}
+}
+
+// at runs the scenario with the fault at a point and looks at what is left.
+func (w *sweep) at(dir string, p point) error {
+	w.put(dir)
+	fails := w.scenario.errno != ""
+	trail, traced, fault := "/dev/null", p.call, "signal=KILL"
+	if fails { // what comes after the failure counts as well
+		trail, traced, fault = filepath.Dir(filepath.Dir(dir))+".trace", writePath, "error="+w.scenario.errno
+	}
+	options := []string{"-o", trail, "-s", "0", "-e", "trace=" + traced, "-e", fmt.Sprintf("inject=%s:%s:when=%d", p.call, fault, p.n)}
+	if fails {
+		options = append(options, "-e", "signal=none")
+	}
 	for _, path := range w.calls.paths {
 		options = append(options, "-P", dir+strings.TrimPrefix(path, w.dir))
 	}
 	out, err := trace(w.t, dir, w.scenario.kind, w.scenario.steps, options...)
+	var after []string
+	if err == nil && fails {
+		out.fired, after, err = afterInjection(trail, dir)
+	}
 	if err != nil {
 		return err
 	}
 	w.count(p, out)
-	if !out.fired && (out.code != 0 || out.acked != w.scenario.steps) {
+	switch {
+	case !out.fired && (out.code != 0 || out.acked != w.scenario.steps):
 		return fmt.Errorf("it ended by itself: %+v", out)
+	case fails && out.fired && (out.code != 1 || out.acked == afterFailure):
+		return fmt.Errorf("it went on after the failure: %+v", out)
+	case len(after) > 0:
+		return fmt.Errorf("after the failure it still calls %q", after)
 	}
 	return w.check(dir, max(out.acked, w.scenario.had))
+}
+
+// afterInjection reports whether a fault was injected, and which calls that change something came after it. That a new directory which
+// could not be synced is removed again is right: it has nothing in it, or it stays.
+func afterInjection(trail, dir string) (hit bool, after []string, err error) {
+	file, err := os.Open(trail)
+	if err != nil {
+		return false, nil, err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		name := callName.FindStringSubmatch(lines.Text())
+		reads := name != nil && name[1] == "openat" && !strings.Contains(lines.Text(), "O_CREAT")
+		undoes := name != nil && name[1] == "unlinkat" && strings.Contains(lines.Text(), fmt.Sprintf("(AT_FDCWD, %q, ", dir))
+		if hit && name != nil && !reads && !undoes {
+			after = append(after, lines.Text())
+		}
+		hit = hit || strings.Contains(lines.Text(), "(INJECTED)")
+	}
+	return hit, after, nil
 }
 
 func (w *sweep) count(p point, out outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if out.fired {
-		w.fired++
-		w.perCall[p.call]++
+		w.fired[p.call]++
 		return
 	}
 	w.untouched++
@@ -293,16 +316,6 @@ func (w *sweep) count(p point, out outcome) {
 // check opens what a crash left, as the program would, twice: what was acknowledged is there, and at most the step that was
 // under way besides.
 func (w *sweep) check(dir string, acked int) error {
-	if w.scenario.kind == lifeRepaired && acked == w.scenario.had {
-		if _, err := wal.Repair(dir, lifeLog(dir)); err != nil { // the crash may have come before its end
-			return err
-		}
-	}
-	if w.scenario.kind == lifeRestored && acked == w.scenario.had {
-		if unserved, err := unfinished(dir); unserved || err != nil {
-			return err
-		}
-	}
 	for range 2 {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
 			return nil // the crash came before anything was there
@@ -328,32 +341,4 @@ func (w *sweep) check(dir string, acked int) error {
 		}
 	}
 	return nil
-}
-
-// unfinished reports whether a crash left a directory that is not restored, and that nobody can take for one that is: it is
-// absent, has nothing in it yet, or is refused as damaged.
-func unfinished(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	bytes := int64(0)
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil {
-			return false, err
-		}
-		bytes += info.Size()
-	}
-	if bytes == 0 {
-		return true, nil
-	}
-	var damage *wal.DamageError
-	if _, err = wal.Verify(dir); errors.As(err, &damage) {
-		return true, nil
-	}
-	return false, err
 }

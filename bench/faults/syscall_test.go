@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tasard/tasard/wal"
 )
@@ -28,20 +26,11 @@ func (w *sweep) weigh(dir string) error {
 	if err != nil {
 		return err
 	}
-	live, total := report.LogBytes, int64(0)
+	live := report.LogBytes
 	for _, snapshot := range report.Snapshots {
 		live += snapshot.Bytes
 	}
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
+	total, err := sizeOf(dir)
 	if err != nil {
 		return err
 	}
@@ -56,20 +45,30 @@ func (w *sweep) weigh(dir string) error {
 	return nil
 }
 
+// sizeOf is how many bytes a directory has.
+func sizeOf(dir string) (total int64, err error) {
+	return total, filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+}
+
 // killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
 func killed(t *testing.T, steps int) map[string][]byte {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "data")
-	journal, err := openThreadJournal(dir, lifeHonest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := openLife(dir, journal)
+	l, err := openLife(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for step := 1; step <= steps; step++ {
-		l.clock.set(instantOf(step))
+		l.at.Store(instantOf(step).UnixNano())
 		if err := l.take(step); err != nil {
 			t.Fatal(err)
 		}
@@ -114,108 +113,50 @@ func segments(all map[string][]byte) []string {
 
 // torn adds what a power cut leaves: half a frame, half a mark, half a snapshot.
 func torn(all map[string][]byte) map[string][]byte {
-	all = maps.Clone(all)
 	names := segments(all)
-	last := names[len(names)-1]
-	whole := all[names[0]]
-	all[last] = append(slices.Clone(all[last]), whole[:20]...)
-	all["snapshot-00000000000000009999.tmp"] = whole[:100]
-	mark := slices.Clone(all["mark"])
-	mark[700] ^= 1
-	all["mark"] = mark
+	first, last := all[names[0]], names[len(names)-1]
+	all = flipped(all, "mark", 700)
+	all[last] = append(slices.Clone(all[last]), first[:20]...)
+	all["snapshot-00000000000000009999.tmp"] = first[:100]
 	return all
 }
 
-// damaged has a flipped bit in the middle of the newest segment that has frames.
-func damaged(all map[string][]byte) map[string][]byte {
+// flipped has another bit in one byte of a file.
+func flipped(all map[string][]byte, name string, at int) map[string][]byte {
 	all = maps.Clone(all)
-	names := segments(all)
-	for _, name := range slices.Backward(names) {
-		if data := slices.Clone(all[name]); len(data) > 0 {
-			data[len(data)/2] ^= 1
-			all[name] = data
-			break
-		}
-	}
+	all[name] = slices.Clone(all[name])
+	all[name][at] ^= 1
 	return all
 }
 
-// stepsAfterRepair is how far a damaged directory goes back when it is repaired.
-func stepsAfterRepair(t *testing.T, all map[string][]byte) int {
-	t.Helper()
-	w := &sweep{scenario: scenario{from: all}}
-	dir := filepath.Join(memoryDir(t), "w", "deep", "data")
-	if err := w.put(dir); err != nil {
-		t.Fatal(err)
-	}
-	report, err := wal.Repair(dir, lifeLog(dir))
-	if err != nil || report.Cause == nil {
-		t.Fatalf("repair: %+v, %v", report, err)
-	}
-	l, err := openLife(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	view, err := l.view()
-	if err := errors.Join(err, l.system.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return stepOf(view)
-}
-
-// backedUp is the backup of a directory at rest.
-func backedUp(t *testing.T, all map[string][]byte) []byte {
-	t.Helper()
-	dir := filepath.Join(memoryDir(t), "data")
-	putDir(t, dir, all)
-	var stream, file bytes.Buffer
-	_, err := wal.Backup(dir, &stream, wal.BackupOptions{Clock: func() time.Time { return lifeBegins }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := wal.PackBackup(&stream, &file, wal.BackupVisitor{}); err != nil {
-		t.Fatal(err)
-	}
-	return file.Bytes()
-}
-
-// TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a
-// clean end, after a kill, with a torn tail, and while an operator repairs or restores. The log is the program's, driven by the program's
-// actors; only the thread on which it works is pinned. W10: snapshots and compaction are among the calls.
+// TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a clean end,
+// after a kill, and with a torn tail. The log is the program's, driven by the program's actors; only the thread on which it works is
+// pinned. W10: snapshots and compaction are among the calls. Repairs and restores are stopped at each step by the tests of package wal.
 func TestFaultsW3_EverySystemCall(t *testing.T) {
-	need(t, "strace", "strace")
-	const steps = 106
 	left := killed(t, 31)
-	broken := damaged(left)
 	scenarios := []scenario{
-		{name: "first life", kind: lifeHonest, steps: steps},
-		{name: "after a kill", kind: lifeHonest, from: left, had: 31, steps: steps + 16},
-		{name: "torn tail", kind: lifeHonest, from: torn(left), had: 31, steps: steps},
-		{name: "repair", kind: lifeRepaired, from: broken, had: stepsAfterRepair(t, broken), steps: steps},
-		{name: "restore", kind: lifeRestored, backup: backedUp(t, left), had: 31, steps: 40},
+		{name: "first life", kind: lifeHonest, steps: 140},
+		{name: "after a kill", kind: lifeHonest, from: left, had: 31, steps: 155},
+		{name: "torn tail", kind: lifeHonest, from: torn(left), had: 31, steps: 140},
 	}
-	fired, bad, kinds := 0, 0, map[string]int{}
+	bad, kinds := 0, map[string]int{}
 	for _, s := range scenarios {
 		w := newSweep(t, s)
-		w.run(1)
-		for i, complaint := range w.bad {
-			if i < 10 {
-				t.Error(complaint)
-			}
-		}
-		fired, bad = fired+w.fired, bad+len(w.bad)
-		for call, n := range w.perCall {
+		w.run(strings.Split(writePath, ","), 0, 1)
+		w.complain()
+		bad += len(w.bad)
+		for call, n := range w.fired {
 			kinds[call] += n
 		}
 		progress(t, "%s: %d crashes fired, %d runs ended untouched, %d bad, %d torn tails, worst directory %.1f times what lives in it; calls %v",
-			s.name, w.fired, w.untouched, len(w.bad), w.torn, w.diskWorst, w.calls.counts)
-		if w.fired == 0 || w.undershoot > w.fired/10 {
-			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, w.fired, w.undershoot)
+			s.name, sum(w.fired), w.untouched, len(w.bad), w.torn, w.diskWorst, w.calls.counts)
+		if sum(w.fired) == 0 || w.undershoot > sum(w.fired)/10 {
+			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, sum(w.fired), w.undershoot)
 		}
 	}
-	figure(t, "crashed at %d system calls of the write path, %d bad; %v", fired, bad, kinds)
-	if fired < 2000 {
-		t.Errorf("%d crashes fired, want 2000", fired)
+	figure(t, "crashed at %d system calls of the write path, %d bad; %v", sum(kinds), bad, kinds)
+	if sum(kinds) < 2000 {
+		t.Errorf("%d crashes fired, want 2000", sum(kinds))
 	}
 	for _, call := range []string{"openat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "ftruncate", "mkdirat"} {
 		if kinds[call] == 0 {
@@ -226,11 +167,51 @@ func TestFaultsW3_EverySystemCall(t *testing.T) {
 
 // TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must object.
 func TestFaultsW3_ControlEarly(t *testing.T) {
-	need(t, "strace", "strace")
 	w := newSweep(t, scenario{name: "acknowledged early", kind: lifeEarly, steps: 30})
-	w.run(7)
-	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", w.fired, len(w.bad))
-	if w.fired == 0 || len(w.bad) < w.fired/4 {
-		t.Errorf("%d of %d crashes noticed", len(w.bad), w.fired)
+	w.run(strings.Split(writePath, ","), 0, 7)
+	fired := sum(w.fired)
+	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", fired, len(w.bad))
+	if fired == 0 || len(w.bad) < fired/4 {
+		t.Errorf("%d of %d crashes noticed", len(w.bad), fired)
 	}
+}
+
+// failureCalls are the calls that write and sync.
+func failureCalls() []string { return []string{"write", "pwrite64", "fsync"} }
+
+// TestFaultsW6_EachWriteAndSyncFails lets the K-th write and the K-th sync fail, K = 1 to 200, at the first start, in
+// appends, segment rolls, snapshots and compaction: nothing is written, synced or acknowledged after it, and what was
+// acknowledged is there at the next start.
+func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
+	t.Parallel()
+	const each = 200
+	w := newSweep(t, scenario{name: "EIO", kind: lifeHonest, steps: 150, errno: "EIO"})
+	w.run(failureCalls(), each, 1)
+	w.complain()
+	figure(t, "EIO injected at %d writes and syncs (%v), %d bad", sum(w.fired), w.fired, len(w.bad))
+	for _, call := range failureCalls() {
+		if w.fired[call] < each*9/10 {
+			t.Errorf("%s failed %d times, want %d", call, w.fired[call], each)
+		}
+	}
+}
+
+// TestFaultsW7_EachWriteFindsNoSpace has the K-th write find no space, K = 1 to 60, although there had been some when the log
+// looked: that is a failed write like any other, and what was acknowledged is there at the next start.
+func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
+	w := newSweep(t, scenario{name: "ENOSPC", kind: lifeHonest, steps: 60, errno: "ENOSPC"})
+	w.run([]string{"write", "pwrite64"}, 60, 1)
+	w.complain()
+	figure(t, "ENOSPC injected at %d writes (%v), %d bad", sum(w.fired), w.fired, len(w.bad))
+	if sum(w.fired) < 110 {
+		t.Errorf("%d writes failed", sum(w.fired))
+	}
+}
+
+// sum is how many there are of all kinds.
+func sum(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
 }
