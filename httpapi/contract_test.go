@@ -51,33 +51,19 @@ func securityProblems(account bool, a answer) (problems []string) {
 	return problems
 }
 
-// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1).
+// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1). Control: each of these changes is seen.
 func TestS10_Contract(t *testing.T) {
-	walked := 0
-	for _, c := range everyStatus() {
-		_, a := c.run(t)
-		account := strings.HasPrefix(c.target, accountPrefix)
-		for _, problem := range securityProblems(account, a) {
-			t.Errorf("%s: %d: %s", c.name, a.status, problem)
+	answers := everyAnswer(t)
+	for _, c := range answers {
+		for _, problem := range securityProblems(strings.HasPrefix(c.target, accountPrefix), c.answer) {
+			t.Errorf("%s: %d: %s", c.name, c.status, problem)
 		}
-		walked++
 	}
-	if walked < 150 {
-		t.Fatalf("only %d answers were looked at", walked)
+	if len(answers) < 150 {
+		t.Fatalf("only %d answers were looked at", len(answers))
 	}
-}
-
-// TestS10_Control: each of these changes is seen.
-func TestS10_Control(t *testing.T) {
 	g := newGated(t, nil)
-	for _, account := range []bool{false, true} {
-		good := g.ask(t, "/v1/rates?limit=0")
-		if account {
-			good = g.ask(t, keysPath, bearer(testSession(100)))
-		}
-		if problems := securityProblems(account, good); len(problems) > 0 {
-			t.Fatal(problems)
-		}
+	for account, good := range map[bool]answer{false: g.get(t, "/v1/rates?limit=0"), true: g.get(t, keysPath, bearer(testSession(100)))} {
 		for name, value := range map[string]string{
 			"X-Content-Type-Options": "", "Content-Security-Policy": "x", "Referrer-Policy": "", "Vary": "*", "Server": "x", "Set-Cookie": "a=b",
 			"Access-Control-Allow-Origin": "x", "Cross-Origin-Resource-Policy": "", "Cache-Control": "private", "Content-Type": "text/html",
@@ -123,26 +109,25 @@ func leaks(text string, forms []string) (found []string) {
 // a line in any form, and each line is one JSON object (S14).
 func TestS5_LogsHoldNoSecret(t *testing.T) {
 	var log bytes.Buffer
-	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	const canary = "canary7@example.do"
 	secrets := []string{testKey(1), testKey(8), testSession(100), testSession(1), goodCode, "ana@example.do", canary, "servidor nuevo"}
 	cases := everyStatus()
 	for _, place := range []string{"/v1/rates?key=%s", "/v1/%s", "/v1/account/%s", "/v1/account/keys/%s", "/v1/account/usage?token=%s", "/v1/institutions/%s"} {
 		for _, secret := range []string{testKey(1), testSession(100), canary, "\\r\\n{}", "%0d%0a%1b[31m%e2%80%a8"} {
 			lines := []string{bearer(secret), "Cookie: key=" + secret, "Referer: https://a.example/?" + secret, "X-Forwarded-For: " + secret, "User-Agent: " + secret}
-			cases = append(cases, gatedCase{exchange: exchange{method: "GET", target: fmt.Sprintf(place, secret), lines: lines}},
-				gatedCase{exchange: exchange{method: "DELETE", target: fmt.Sprintf(place, secret), lines: lines}})
+			cases = append(cases, goldenCase{exchange: exchange{method: "GET", target: fmt.Sprintf(place, secret), lines: lines}},
+				goldenCase{exchange: exchange{method: "DELETE", target: fmt.Sprintf(place, secret), lines: lines}})
 		}
 	}
-	cases = append(cases, gatedCase{exchange: exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"` + canary + `"}`}})
+	cases = append(cases, goldenCase{exchange: exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"` + canary + `"}`}})
 	for _, c := range cases {
 		for _, panics := range []bool{false, true} {
-			g := newGated(t, func(config *Config) { config.Logger = logger })
+			g := newGated(t, func(config *Config) { config.Logger = logTo(&log) })
 			if c.arrange != nil {
 				c.arrange(g)
 			}
 			if panics {
-				g.accounts.work = func(bool) { panic("a planted panic") }
+				g.accounts.work = func() { panic("a planted panic") }
 			}
 			g.send(t, c.exchange)
 		}
@@ -181,7 +166,7 @@ func TestS5_Control(t *testing.T) {
 
 // TestS5_AccountLog: what happened on the way to a key is in the log, cut to what an operator needs; a flood is not.
 func TestS5_AccountLog(t *testing.T) {
-	play := func(name string, change func(*exchange), arrange func(*gated)) string {
+	play := func(name string, change func(*exchange), arrange func(*fixture)) string {
 		var log bytes.Buffer
 		g := newGated(t, func(c *Config) { c.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
 		if arrange != nil {
@@ -207,9 +192,7 @@ func TestS5_AccountLog(t *testing.T) {
 	if line := play("keys-get", func(e *exchange) { e.lines = []string{bearer(testSession(7))} }, nil); !strings.Contains(line, `"code":"invalid_session"`) {
 		t.Error(line)
 	}
-	if line := play("codes-post", nil, func(g *gated) {
-		g.accounts.fault = &engine.Error{Code: engine.CodeRateLimited, Message: "Too many attempts."}
-	}); line != "" {
+	if line := play("codes-post", nil, accountsFail(fault(engine.CodeRateLimited, "Too many attempts.", 0))); line != "" {
 		t.Errorf("a refusal for a limit is logged: %s", line)
 	}
 }

@@ -58,7 +58,6 @@ func TestFaultsO7_MutationsOverTCP(t *testing.T) {
 		c.Limits = Limits{ReadTimeout: 2 * mutationPatience}
 		c.Accounts = newFakeAccounts(c.Clock)
 	})
-	defer s.stop(t)
 	var source atomic.Uint32
 	run := &mutationRun{seed: seed, count: mutationsOverTCP, patience: 2 * mutationPatience, player: func() player {
 		return &tcpPlayer{address: s.address, worker: byte(1 + source.Add(1))}
@@ -147,7 +146,7 @@ type worker struct {
 // play ends with the last case, the first failure, or a case that outlasts the patience. The worker of that one is left behind.
 func (r *mutationRun) play(t *testing.T) {
 	t.Helper()
-	began := time.Now() //nolint:forbidigo // a test of real time
+	began := bubbleNow()
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
 	ended := make(chan struct{}, len(workers))
 	for i := range workers {

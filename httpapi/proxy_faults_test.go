@@ -60,7 +60,7 @@ func startBack(t *testing.T) (address string, b *back) {
 		b.note(unreadWord)
 		unread(ctx, err)
 	}
-	return startRawServer(t, server), b
+	return startRawServer(t, server, patiently), b
 }
 
 // startForgetful is a back with a planted bug: it answers heads, and takes what follows one for the next request.

@@ -65,27 +65,35 @@ const (
 	rawPatience = 10 * time.Second
 )
 
-// TestO6_RawCorpus sends every case to a server behind the guard, over TCP.
+// TestO6_RawCorpus sends every case to a server behind the guard: over TCP, over TLS, and in memory in pieces of several lengths. How the
+// bytes arrive makes no difference.
 func TestO6_RawCorpus(t *testing.T) {
 	cases := readRawCorpus(t)
-	address := startRawServer(t, rawServer(guarded))
+	server, a := rawServer(guarded), newAuthority(t)
+	plain := startRawServer(t, rawServer(guarded), patiently)
+	secure := startRawServer(t, rawServer(guarded), func(ln net.Listener) net.Listener {
+		return Patient(ln, Patience{TLS: secureConfig(always(a.certify(t, 2)), bubbleNow)})
+	})
+	ways := map[string]func(c rawCase) ([]rawAnswer, error){
+		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain)), c) },
+		"TLS": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(a.dial(secure, nil)), c) },
+	}
+	for _, step := range []int{1, 7, rawBufferBytes} {
+		ways[strconv.Itoa(step)+" bytes at a time"] = func(c rawCase) ([]rawAnswer, error) { return serveRaw(server, c, step) }
+	}
 	refused, categories := 0, map[string]int{}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			answers, err := exchangeRaw(address, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for way, play := range ways {
+			answers, err := play(c)
 			for _, problem := range c.problems(answers) {
-				t.Errorf("RFC %s: %s", c.paragraph, problem)
+				t.Errorf("%s, %s: RFC %s: %s, %v", c.name, way, c.paragraph, problem, err)
 			}
-		})
+		}
 		categories[c.category]++
 		if c.mustRefuse() {
 			refused++
 		}
 	}
-	t.Logf("%d cases, %d of them to be refused: %v", len(cases), refused, categories)
 	if len(cases) < 200 || refused < 100 {
 		t.Errorf("only %d cases, %d of them to be refused: the corpus is not whole", len(cases), refused)
 	}
@@ -96,29 +104,11 @@ func TestO6_RawCorpus(t *testing.T) {
 	}
 }
 
-// TestO6_RawCorpusByteByByte: how the bytes arrive makes no difference.
-func TestO6_RawCorpusByteByByte(t *testing.T) {
-	server := rawServer(guarded)
-	for _, c := range readRawCorpus(t) {
-		t.Run(c.name, func(t *testing.T) {
-			for _, step := range []int{1, 7, rawBufferBytes} {
-				answers, err := serveRaw(server, c, step)
-				if err != nil {
-					t.Fatalf("%d bytes at a time: %v", step, err)
-				}
-				for _, problem := range c.problems(answers) {
-					t.Errorf("%d bytes at a time: %s", step, problem)
-				}
-			}
-		})
-	}
-}
-
 // TestO6_RawCorpusControl: without the guard the same corpus must find faults,
 // or it proves nothing about the guard.
 func TestO6_RawCorpusControl(t *testing.T) {
 	server := rawServer(func(*fasthttp.RequestCtx) string { return "" })
-	var taken, doubled []string
+	taken, doubled := 0, 0
 	for _, c := range readRawCorpus(t) {
 		if !c.mustRefuse() {
 			continue
@@ -127,15 +117,13 @@ func TestO6_RawCorpusControl(t *testing.T) {
 		if err != nil || len(answers) == 0 || answers[0].status != http.StatusOK {
 			continue
 		}
-		taken = append(taken, c.name)
+		taken++
 		if extra := len(withoutProbe(answers)); extra > len(c.want) {
-			doubled = append(doubled, c.name)
+			doubled++
 		}
 	}
-	t.Logf("without the guard: %d wrongly served: %v", len(taken), taken)
-	t.Logf("without the guard: %d answered too often: %v", len(doubled), doubled)
-	if len(taken) < 20 || len(doubled) == 0 {
-		t.Errorf("%d wrongly served, %d answered too often: the control finds too little", len(taken), len(doubled))
+	if taken < 20 || doubled == 0 {
+		t.Errorf("%d wrongly served, %d answered too often: the control finds too little", taken, doubled)
 	}
 }
 
@@ -186,22 +174,11 @@ func withoutProbe(answers []rawAnswer) []rawAnswer {
 	return answers
 }
 
-// exchangeRaw plays a case over TCP and returns every answer until the
-// server closes. A connection that must be closed gets no probe: the server
-// has to end it unasked.
-func exchangeRaw(address string, c rawCase) ([]rawAnswer, error) {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("dial: %w", err)
-	}
-	return exchangeOver(conn, c)
-}
-
-// exchangeOver is exchangeRaw on a connection, which it closes.
+// exchangeOver plays a case on a connection, which it closes, and returns every answer until the server closes. A connection that must be
+// closed gets no probe: the server has to end it unasked.
 func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	defer conn.Close()
-	timer := time.AfterFunc(rawPatience, func() { conn.Close() })
-	defer timer.Stop()
+	_ = conn.SetDeadline(soon())
 	// Refused half-way, a write may fail; the answers tell.
 	_, _ = conn.Write(c.request)
 	if c.eof {
@@ -219,13 +196,18 @@ func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	if c.connection != "close" && !c.eof {
 		_, _ = io.WriteString(conn, rawProbe)
 	}
+	return c.readAll(br, answers)
+}
+
+// readAll reads answers, behind those that were read, until the server ends the connection.
+func (c rawCase) readAll(br *bufio.Reader, answers []rawAnswer) ([]rawAnswer, error) {
 	for {
-		a, err := readRawAnswer(br, false)
+		a, err := readRawAnswer(br, c.isHead(len(answers)))
 		if isRawEnd(err) {
 			return answers, nil
 		}
 		if err != nil {
-			return answers, fmt.Errorf("after %d answers: %w", len(answers), err)
+			return answers, fmt.Errorf("answer %d: %w", len(answers)+1, err)
 		}
 		answers = append(answers, a)
 	}
@@ -242,18 +224,7 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 	if err := server.ServeConn(watched(conn)); err != nil && conn.out.Len() == 0 {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	br := bufio.NewReader(&conn.out)
-	var answers []rawAnswer
-	for {
-		a, err := readRawAnswer(br, c.isHead(len(answers)))
-		if isRawEnd(err) {
-			return answers, nil
-		}
-		if err != nil {
-			return answers, fmt.Errorf("read answer %d: %w", len(answers)+1, err)
-		}
-		answers = append(answers, a)
-	}
+	return c.readAll(bufio.NewReader(&conn.out), nil)
 }
 
 // watched is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
@@ -354,27 +325,21 @@ type rawLogger struct{}
 
 func (rawLogger) Printf(string, ...any) {}
 
-// startRawServer serves on loopback, behind a patient listener, until the
-// test ends.
-func startRawServer(t *testing.T, server *fasthttp.Server) string {
+// startRawServer serves on loopback until the test ends. wrap makes the listener out of a bare one.
+func startRawServer(t *testing.T, server *fasthttp.Server, wrap func(net.Listener) net.Listener) (address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	ln := listen(t)
 	served := make(chan error, 1)
-	patient := Patient(ln, Patience{})
-	go func() { served <- server.Serve(patient) }()
+	go func() { served <- server.Serve(wrap(ln)) }()
 	t.Cleanup(func() {
-		if err := server.Shutdown(); err != nil {
-			t.Errorf("shut down: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		if err := errors.Join(server.Shutdown(), <-served); err != nil {
+			t.Error(err)
 		}
 	})
 	return ln.Addr().String()
 }
+
+func patiently(ln net.Listener) net.Listener { return Patient(ln, Patience{}) }
 
 // rawConn is a connection in memory: it hands out in, step bytes at a time,
 // then EOF, and keeps what is written.
