@@ -3,14 +3,11 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -301,125 +298,4 @@ func TestPatientKeepsTCP(t *testing.T) {
 		ok(t, tcp.SetKeepAlive(true))
 		ok(t, conn.Close())
 	}
-}
-
-// The test below starts its own binary again as a server with few descriptors.
-const (
-	starvedVariable = "TASARD_TEST_STARVED"
-	starvedFiles    = 64
-	starvedClients  = 200
-)
-
-// TestO4_RealShortage: 200 connections to a process with 64 descriptors. It
-// lives, says so once, and serves again when they are gone. Control: the same
-// server on the bare listener ends.
-func TestO4_RealShortage(t *testing.T) {
-	t.Run("patient", func(t *testing.T) {
-		child := startStarved(t, "patient")
-		conns := child.crowd(t)
-		if len(conns) != starvedClients {
-			t.Fatalf("%d of %d connections", len(conns), starvedClients)
-		}
-		if line := <-child.lines; !strings.Contains(line, "too many open files") {
-			t.Fatalf("the shortage never came: %q", line)
-		}
-		for _, conn := range conns {
-			conn.Close()
-		}
-		if status, err := askOnce(child.address); status != http.StatusOK {
-			t.Fatalf("after the shortage: %d, %v", status, err)
-		}
-		ok(t, child.input.Close())
-		ok(t, child.command.Wait())
-		for line := range child.lines {
-			if strings.Contains(line, "held up") {
-				t.Errorf("a second line: %q", line)
-			}
-		}
-	})
-	t.Run("control", func(t *testing.T) {
-		child := startStarved(t, "bare")
-		for _, conn := range child.crowd(t) {
-			defer conn.Close()
-		}
-		for range child.lines {
-			continue // until the process ends by itself
-		}
-		if err := child.command.Wait(); err == nil {
-			t.Error("the bare listener survived the shortage: this test proves nothing")
-		}
-	})
-}
-
-// starvedChild is the server process.
-type starvedChild struct {
-	command *exec.Cmd
-	input   io.Closer
-	address string
-	lines   chan string // what it writes after its address, until it ends
-}
-
-// startStarved starts the server process and reads its address.
-func startStarved(t *testing.T, listener string) *starvedChild {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStarvedServer$", "-test.v")
-	command.Env = append(os.Environ(), starvedVariable+"="+listener)
-	child := &starvedChild{command: command, input: must(command.StdinPipe()), lines: make(chan string, 1000)}
-	output := must(command.StderrPipe())
-	ok(t, command.Start())
-	go func() {
-		defer close(child.lines)
-		for scanner := bufio.NewScanner(output); scanner.Scan(); {
-			child.lines <- scanner.Text()
-		}
-	}()
-	address, found := strings.CutPrefix(<-child.lines, "serving ")
-	if !found {
-		t.Fatalf("the server process gave no address: %q", address)
-	}
-	child.address = address
-	return child
-}
-
-// crowd opens more connections than the process has descriptors. The kernel
-// takes them all, as long as the process lives.
-func (c *starvedChild) crowd(t *testing.T) []net.Conn {
-	t.Helper()
-	conns := make([]net.Conn, 0, starvedClients)
-	for range starvedClients {
-		conn, err := net.Dial("tcp", c.address)
-		if err != nil {
-			break
-		}
-		conns = append(conns, conn)
-	}
-	if len(conns) <= starvedFiles/2 {
-		t.Fatalf("only %d connections", len(conns))
-	}
-	return conns
-}
-
-// TestStarvedServer is no test: it is the server process of
-// TestO4_RealShortage, which ends when its input does.
-func TestStarvedServer(t *testing.T) {
-	listener := os.Getenv(starvedVariable)
-	if listener == "" {
-		t.Skip("only as the server process of TestO4_RealShortage")
-	}
-	ok(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: starvedFiles, Max: starvedFiles}))
-	ln := listen(t)
-	must(io.WriteString(os.Stderr, "serving "+ln.Addr().String()+"\n"))
-	if listener == "patient" {
-		ln = Patient(ln, Patience{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-	}
-	server := rawServer(guarded)
-	go func() {
-		_, err := io.Copy(io.Discard, os.Stdin)
-		if err = errors.Join(err, server.Shutdown()); err != nil {
-			t.Error(err)
-		}
-	}()
-	ok(t, server.Serve(ln))
 }

@@ -352,17 +352,3 @@ func TestTally_AllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", count)
 	}
 }
-
-// BenchmarkTally is what counting costs a request.
-func BenchmarkTally(b *testing.B) {
-	tally := newTally(time.Second)
-	b.RunParallel(func(p *testing.PB) {
-		var ctx fasthttp.RequestCtx
-		ctx.Request.Header.SetMethod("GET")
-		a := &asked{conn: &slottedTCP{shard: tally.shard()}, row: rowSite}
-		for p.Next() {
-			tally.count(&ctx, a)
-			a.conn.times.add(30 * time.Microsecond)
-		}
-	})
-}
