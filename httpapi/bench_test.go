@@ -135,16 +135,6 @@ func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
 	ok(t, ctx.Request.Header.Read(bufio.NewReader(bytes.NewReader(request))))
 }
 
-// newReusedContext is a context that a connection would use again and again.
-func newReusedContext(t testing.TB, target, lines string) *fasthttp.RequestCtx {
-	t.Helper()
-	ctx := new(fasthttp.RequestCtx)
-	// A connection's context keeps its buffer for bodies; one that was never on a connection would not.
-	ctx.Init2(&feedConn{}, nil, false)
-	readRequest(t, ctx, benchRequest(target, lines))
-	return ctx
-}
-
 // benchRequest is what a client library sends.
 func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
@@ -277,30 +267,6 @@ const admissionTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
 // admissionLines are what a client with a key sends through a proxy.
 func admissionLines() string {
 	return bearer(testKey(1)) + "\r\nX-Forwarded-For: 198.51.100.7, 127.0.0.3\r\n"
-}
-
-// TestF4_AdmissionAllocatesNothing: with a key, two windows, a proxy and an announcement a warm page still costs no allocation.
-func TestF4_AdmissionAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	announcing := newStillGate()
-	announcing.transition = announced(time.Hour)
-	for name, gate := range map[string]*stillGate{"gate": newStillGate(), "announcement": announcing} {
-		for _, lines := range []string{"", admissionLines(), "Authorization: Basic YTpi\r\n", admissionLines() + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n"} {
-			server := newGatedStillServer(t, gate)
-			ctx := new(fasthttp.RequestCtx)
-			ctx.Init2(newSteadyConn(nil, 0), nil, false)
-			readRequest(t, ctx, benchRequest(admissionTarget, lines))
-			allocations := testing.AllocsPerRun(300, func() {
-				ctx.Response.Reset()
-				server.Handler()(ctx)
-			})
-			if head := ctx.Response.Header.Header(); allocations > 0 || !bytes.Contains(head, []byte("\r\nRateLimit: ")) {
-				t.Errorf("%s, %q: %v allocations, %s", name, lines, allocations, head)
-			}
-		}
-	}
 }
 
 // BenchmarkAdmission measures the way with a key through a gate, that of a node for a key and for an address, and without a gate.

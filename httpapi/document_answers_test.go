@@ -1,12 +1,9 @@
 package httpapi
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,66 +13,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// kept is a golden answer as a client read it.
+// kept is the answer to a request of a golden file, which holds it byte for byte (TestGolden).
 type kept struct {
-	file, method, path string
+	name, method, path string
 	answer
 }
 
-// keptAnswers are all golden answers: those of this package, and those of the harness's seeds.
 func keptAnswers(t testing.TB) (all []kept) {
 	t.Helper()
-	for _, file := range goldenFiles(t, filepath.Join("testdata", "*", "*.http")) {
-		asked, text, _ := strings.Cut(readGolden(t, file), "\n")
-		begin := strings.Index(text, "HTTP/1.1 ") // behind what else was sent
-		if begin < 0 {
-			t.Fatalf("%s has no answer", file)
-		}
-		all = append(all, readKept(t, file, strings.TrimPrefix(asked, "# "), text[begin:]))
+	for _, c := range slices.Concat(goldenCases(), limitCases(), accountCases(), documentCases()) {
+		_, a := c.run(t)
+		path, _ := splitTarget([]byte(c.target))
+		all = append(all, kept{c.name, c.method, string(path), a})
 	}
-	for _, file := range goldenFiles(t, filepath.Join("apitest", "testdata", "*.golden")) {
-		for _, block := range strings.Split(readGolden(t, file), "\n\nGET ")[1:] {
-			asked, text, _ := strings.Cut(block, "\n")
-			all = append(all, readKept(t, file+" "+asked, "GET "+asked, text))
-		}
+	for name, a := range unreadAnswers(t) {
+		all = append(all, kept{"unread " + name, "GET", "/v1/rates", a})
 	}
 	return all
-}
-
-func goldenFiles(t testing.TB, pattern string) []string {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
-	}
-	return files
-}
-
-func readGolden(t testing.TB, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSuffix(string(text), "\n") // what ends the file
-}
-
-// readKept reads a head and a body.
-func readKept(t testing.TB, name, asked, text string) kept {
-	t.Helper()
-	method, target, named := strings.Cut(asked, " ")
-	head, body, found := strings.Cut(text, "\n\n")
-	if !found { // an answer without a body ends with its head
-		head = strings.TrimSuffix(text, "\n")
-	}
-	wire := strings.ReplaceAll(head, "\n", "\r\n") + "\r\n\r\n"
-	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(wire)), &http.Request{Method: http.MethodHead})
-	if err != nil || !named {
-		t.Fatalf("%s is no golden answer to %q: %v", name, asked, err)
-	}
-	_ = response.Body.Close() // of HEAD, empty
-	path, _ := splitTarget([]byte(target))
-	return kept{name, method, string(path), answer{response.StatusCode, response.Header, []byte(body), false}}
 }
 
 // outside says why an answer belongs to no operation of the document; "" when it should.
@@ -87,7 +41,7 @@ func outside(k *kept) string {
 		return "other methods are told in words (C2)"
 	case k.status == http.StatusNotFound && bytes.Contains(k.body, []byte(`"Nothing is at this path.`)):
 		return "no operation has this path"
-	case strings.HasPrefix(k.file, filepath.Join("testdata", "unread")) && k.status == http.StatusRequestEntityTooLarge:
+	case strings.HasPrefix(k.name, "unread") && k.status == http.StatusRequestEntityTooLarge:
 		return "no body belongs to this operation (C4)"
 	}
 	return ""
@@ -129,7 +83,7 @@ func newSurvey() *survey {
 }
 
 func (s *survey) report(k *kept, format string, args ...any) {
-	s.problems = append(s.problems, k.file+": "+fmt.Sprintf(format, args...))
+	s.problems = append(s.problems, k.name+": "+fmt.Sprintf(format, args...))
 }
 
 // judge holds a golden answer against the response that the document describes.
@@ -275,33 +229,5 @@ func TestDocument(t *testing.T) {
 	d := readDocument(t, published(t))
 	for _, problem := range slices.Concat(d.routeProblems(), d.parameterProblems(), d.bodyProblems(), d.wordProblems(engineCodes(t))) {
 		t.Error(problem)
-	}
-}
-
-// TestDocument_Control: breaches of the document, and answers that the program does not give, are told.
-func TestDocument_Control(t *testing.T) {
-	all := keptAnswers(t)
-	place := slices.IndexFunc(all, func(k kept) bool { return k.file == filepath.Join("testdata", "limits", "best-200.http") })
-	d := readDocument(t, published(t))
-	for name, breach := range map[string]func(*kept){
-		"a field more":     func(k *kept) { k.body = bytes.Replace(k.body, []byte(`{"data":[{`), []byte(`{"data":[{"x":1,`), 1) },
-		"a field less":     func(k *kept) { k.body = bytes.Replace(k.body, []byte(`"stale":false,`), nil, 1) },
-		"no request id":    func(k *kept) { k.header.Del("X-Request-Id") },
-		"a new header":     func(k *kept) { k.header.Set("X-Node", "a") },
-		"another status":   func(k *kept) { k.status = http.StatusTeapot },
-		"an unknown route": func(k *kept) { k.path = "/v1/rates/worst" },
-	} {
-		bad := all[place]
-		bad.header = bad.header.Clone()
-		breach(&bad)
-		s := newSurvey()
-		if d.judge(&bad, s); len(s.problems) == 0 {
-			t.Errorf("%s passes", name)
-		}
-	}
-	d = readDocument(t, published(t))
-	delete(d.root["paths"].(object), "/v1/convert")
-	if len(d.routeProblems()) == 0 {
-		t.Error("an operation that is missing passes")
 	}
 }

@@ -275,9 +275,10 @@ type tardy struct{ error }
 func (tardy) Timeout() bool   { return true }
 func (tardy) Temporary() bool { return true }
 
-// TestGolden_Unread: the answers to requests that can't be read to their end.
-func TestGolden_Unread(t *testing.T) {
-	files := map[string][]byte{}
+// unreadAnswers are those to requests that can't be read to their end.
+func unreadAnswers(t testing.TB) map[string]answer {
+	t.Helper()
+	answers := map[string]answer{}
 	for name, err := range map[string]error{
 		"400": errors.New("a line that is none"), "408": tardy{errors.New("a timeout")}, "413": fasthttp.ErrBodyTooLarge, "431": &fasthttp.ErrSmallBuffer{},
 	} {
@@ -285,7 +286,15 @@ func TestGolden_Unread(t *testing.T) {
 		ctx.Request.Header.SetMethod("GET")
 		ctx.Request.SetRequestURI("/v1/rates")
 		newGated(t, nil).server.refuseUnread(&ctx, err)
-		files[name] = goldenCase{exchange: exchange{method: "GET", target: "/v1/rates"}}.text(written(t, &ctx, "GET"))
+		answers[name] = written(t, &ctx, "GET")
+	}
+	return answers
+}
+
+func TestGolden_Unread(t *testing.T) {
+	files := map[string][]byte{}
+	for name, a := range unreadAnswers(t) {
+		files[name] = goldenCase{exchange: exchange{method: "GET", target: "/v1/rates"}}.text(a)
 	}
 	holdGolden(t, "unread", files)
 }

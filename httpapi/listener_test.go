@@ -1,23 +1,18 @@
 package httpapi
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // scriptedListener gives the errors of its script in turn, nil standing for a
@@ -187,96 +182,6 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 		ok(t, ln.Close())
 		synctest.Wait()
 	})
-}
-
-// TestO1_CapOverTCP: sixty clients through three places; all are served, never
-// more than three at a time. Control: with a place for each, all are in at once.
-func TestO1_CapOverTCP(t *testing.T) {
-	const clients, places = 60, 3
-	if most := mostOpen(t, places, clients); most > places {
-		t.Errorf("%d connections open at once, want at most %d", most, places)
-	}
-	if most := mostOpen(t, clients, clients); most != clients {
-		t.Errorf("control: only %d connections open at once", most)
-	}
-}
-
-// mostOpen serves so many clients at once and returns the largest number of
-// connections that were open together. A handler lingers until the house is
-// full, so that the number is reached and not left to luck.
-func mostOpen(t *testing.T, places, clients int) int64 {
-	t.Helper()
-	var open, most atomic.Int64
-	full := make(chan struct{})
-	server := &fasthttp.Server{
-		Handler: func(*fasthttp.RequestCtx) { <-full },
-		ConnState: func(_ net.Conn, state fasthttp.ConnState) {
-			if state != fasthttp.StateNew {
-				return
-			}
-			if n := open.Add(1); n > most.Load() {
-				most.Store(n) // ConnState(StateNew) comes from one goroutine
-				if n == int64(places) {
-					close(full)
-				}
-			}
-		},
-		CloseOnShutdown: true,
-	}
-	address := startRawServer(t, server, func(ln net.Listener) net.Listener {
-		return Patient(&countingListener{Listener: ln, open: &open}, Patience{MaxConns: places})
-	})
-	var group sync.WaitGroup
-	for range clients {
-		group.Go(func() {
-			if status, err := askOnce(address); status != http.StatusOK {
-				t.Errorf("got %d, %v", status, err)
-			}
-		})
-	}
-	group.Wait()
-	return most.Load()
-}
-
-// countingListener counts a connection down when it is closed, before its
-// place is free again.
-type countingListener struct {
-	net.Listener
-	open *atomic.Int64
-}
-
-func (l *countingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &countedConn{Conn: conn, open: l.open}, nil
-}
-
-type countedConn struct {
-	net.Conn
-	open *atomic.Int64
-	once sync.Once
-}
-
-func (c *countedConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
-	return c.Conn.Close()
-}
-
-// askOnce sends one request on a connection of its own.
-func askOnce(address string) (int, error) {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(soon())
-	if _, err := io.WriteString(conn, rawProbe); err != nil {
-		return 0, err
-	}
-	answer, err := readRawAnswer(bufio.NewReader(conn), false)
-	return answer.status, err
 }
 
 // TestPatientKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place back.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
@@ -84,14 +85,18 @@ func TestMemo_Concurrency(t *testing.T) {
 	group.Wait()
 }
 
-// TestF4_NoAllocations: a warm page costs no allocation.
+// TestF4_NoAllocations: a warm page costs no allocation, also with a key, two windows, a proxy and an announcement.
 func TestF4_NoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	server := newStillServer(t)
-	for target, most := range map[string]int{
-		"/v1/rates/best?currency=USD&operation=buy&limit=10":                     0,
+	announcing := newStillGate()
+	announcing.transition = announced(time.Hour)
+	servers := map[string]*Server{
+		"bare": newStillServer(t), "gate": newGatedStillServer(t, newStillGate()), "announcement": newGatedStillServer(t, announcing),
+	}
+	for target, most := range map[string]float64{
+		admissionTarget: 0,
 		"/v1/rates?currency=USD&institution=bhd&channel=branch&kind=commercial":  0,
 		"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21&limit=100": 0,
 		"/v1/currencies":           0,
@@ -99,17 +104,23 @@ func TestF4_NoAllocations(t *testing.T) {
 		"/v1/institutions/bhd":     0,
 		"/v1/convert?currency=USD&operation=buy&amount=12.50": 1, // the amount's text
 	} {
-		for _, coding := range []string{"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n"} {
-			ctx := newReusedContext(t, target, coding)
-			allocations := testing.AllocsPerRun(300, func() {
-				ctx.Response.Reset()
-				server.Handler()(ctx)
-			})
-			if int(allocations) > most {
-				t.Errorf("%s, %q: %v allocations, want at most %d", target, coding, allocations, most)
-			}
-			if status := ctx.Response.StatusCode(); status != 200 && status != 304 {
-				t.Errorf("%s: %d", target, status)
+		for _, lines := range []string{
+			"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n", "Authorization: Basic YTpi\r\n",
+			admissionLines() + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n",
+		} {
+			for name, server := range servers {
+				ctx := new(fasthttp.RequestCtx)
+				// A connection's context keeps its buffer for bodies; one that was never on a connection would not.
+				ctx.Init2(newSteadyConn(nil, 0), nil, false)
+				readRequest(t, ctx, benchRequest(target, lines))
+				allocations := testing.AllocsPerRun(100, func() {
+					ctx.Response.Reset()
+					server.Handler()(ctx)
+				})
+				limited := bytes.Contains(ctx.Response.Header.Header(), []byte("\r\nRateLimit: "))
+				if status := ctx.Response.StatusCode(); allocations > most || status != 200 && status != 304 || limited != (name != "bare") {
+					t.Errorf("%s, %s, %q: %d, %v allocations, want at most %v", name, target, lines, status, allocations, most)
+				}
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,18 +246,6 @@ func TestQ14_Q15_CORS(t *testing.T) {
 		allowed := f.do(t, http.MethodOptions, "/v1/rates").header.Get("Access-Control-Allow-Headers")
 		if strings.Contains(allowed, "Authorization") != withAuth {
 			t.Errorf("with the switch %v the allowed headers are %q", withAuth, allowed)
-		}
-	}
-}
-
-// TestS9_Echo: amount and side come back verbatim.
-func TestS9_Echo(t *testing.T) {
-	f := newFixture(t, nil)
-	for amount, product := range map[string]string{"0": "0.00", "0.00": "0.00", "007.5": "444.75", "1.10": "65.23", "2.05": "121.57", "999999999999.99": "59299999999999.41"} {
-		list := f.get(t, "/v1/convert?currency=USD&operation=buy&amount="+url.QueryEscape(amount)).list(t)
-		item := list.Data[1]
-		if item["foreignAmount"] != amount || item["rate"] != "59.30" || item["operation"] != "buy" || item["amountDop"] != product {
-			t.Errorf("amount %s: %v", amount, item)
 		}
 	}
 }
