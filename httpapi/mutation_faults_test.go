@@ -31,12 +31,9 @@ const (
 // mutationSeed is printed; TASARD_SEED repeats a run.
 func mutationSeed(t *testing.T) uint64 {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // each run looks at other cases
+	seed := uint64(bubbleNow().UnixNano())
 	if text := os.Getenv("TASARD_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+		seed = must(strconv.ParseUint(text, 10, 64))
 	}
 	t.Logf("seed %d; TASARD_SEED=%d repeats it", seed, seed)
 	return seed
@@ -123,10 +120,10 @@ type mutationRun struct {
 	patience    time.Duration
 	player      func() player
 
-	next, played, answers, pieces atomic.Uint64
-	mu                            sync.Mutex
-	found                         *finding
-	took                          time.Duration
+	next, played, answers atomic.Uint64
+	mu                    sync.Mutex
+	found                 *finding
+	took                  time.Duration
 }
 
 // finding is the first case that failed.
@@ -158,13 +155,13 @@ func (r *mutationRun) play(t *testing.T) {
 	}
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
-	left, nextProgress := len(workers), 10*time.Second
+	left := len(workers)
 	for left > 0 {
 		select {
 		case <-ended:
 			left--
 		case <-ticks.C:
-			now := time.Since(began) //nolint:forbidigo // a test of real time
+			now := bubbleNow().Sub(began)
 			for _, w := range workers {
 				if since := w.since.Load(); since > 0 && now-time.Duration(since) > r.patience {
 					number := w.number.Load()
@@ -174,13 +171,9 @@ func (r *mutationRun) play(t *testing.T) {
 					return
 				}
 			}
-			if now > nextProgress {
-				t.Logf("PROGRESS %d of %d mutations, %d answers", r.played.Load(), r.count, r.answers.Load())
-				nextProgress += 10 * time.Second
-			}
 		}
 	}
-	r.took = time.Since(began) //nolint:forbidigo // a test of real time
+	r.took = bubbleNow().Sub(began)
 	if f := r.found; f != nil {
 		f.least = shrink(f.m, func(m mutant) bool {
 			problem, _ := guardedPlay(r.player(), m)
@@ -211,7 +204,7 @@ func (r *mutationRun) work(w *worker, began time.Time) {
 		}
 		m := newMutant(r.seed, number, bases, words)
 		w.number.Store(number)
-		w.since.Store(int64(time.Since(began))) //nolint:forbidigo // a test of real time
+		w.since.Store(int64(bubbleNow().Sub(began)))
 		problem, answers := guardedPlay(p, m)
 		w.since.Store(0)
 		if problem != "" {
@@ -220,7 +213,6 @@ func (r *mutationRun) work(w *worker, began time.Time) {
 		}
 		r.played.Add(1)
 		r.answers.Add(uint64(answers))
-		r.pieces.Add(uint64(1 + len(m.cuts)))
 	}
 }
 
@@ -237,8 +229,8 @@ func guardedPlay(p player, m mutant) (problem string, answers int) {
 // report fails with the case, shrunk, or prints the figure.
 func (r *mutationRun) report(t *testing.T, where string) {
 	t.Helper()
-	t.Logf("FIGURE %s: %d mutations of %d good requests in %d pieces, %d answers read, %.0f s; seed %d",
-		where, r.played.Load(), len(mutationBases()), r.pieces.Load(), r.answers.Load(), r.took.Seconds(), r.seed)
+	t.Logf("FIGURE %s: %d mutations of %d good requests, %d answers read, %.0f s; seed %d",
+		where, r.played.Load(), len(mutationBases()), r.answers.Load(), r.took.Seconds(), r.seed)
 	if f := r.found; f != nil {
 		t.Fatalf("seed %d, case %d: %s\nwhole, %d bytes, cut at %v:\n%q\nshrunk, %d bytes:\n%q", r.seed, f.number, f.problem, len(f.m.request),
 			f.m.cuts, f.m.request, len(f.least.request), f.least.request)
@@ -327,7 +319,7 @@ func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
 	}
 	conn := dialed.(*net.TCPConn)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(mutationPatience)) //nolint:forbidigo // a network deadline is real time
+	_ = conn.SetDeadline(after(mutationPatience))
 	at := 0
 	for _, cut := range append(m.cuts, len(m.request)) {
 		if _, err := conn.Write(m.request[at:cut]); err != nil {
