@@ -104,9 +104,6 @@ func TestK1_MediaType(t *testing.T) {
 			}
 		}
 	}
-	if a := newGated(t, nil).send(t, exchange{method: "POST", target: codesPath, body: anaBody}); a.status != 415 {
-		t.Errorf("no type: %d", a.status)
-	}
 }
 
 // TestK1_Credentials: a session opens account operations only, a key usage only; nothing of it is charged.

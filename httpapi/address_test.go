@@ -81,8 +81,7 @@ func addressTable() []addressRow {
 	}
 }
 
-// TestS8_ClientAddress proves L8 as well: the gate and the accounts count the address that this finds. Without configured proxies no
-// header counts.
+// TestS8_ClientAddress: the gate and the accounts count the address that this finds (L8); without configured proxies no header counts.
 func TestS8_ClientAddress(t *testing.T) {
 	trusting, trustless := newGated(t, func(c *Config) { c.Proxies = testProxies() }), newGated(t, nil)
 	for _, row := range addressTable() {

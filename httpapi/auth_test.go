@@ -102,8 +102,7 @@ func TestK6_AnonymousBefore_RefusedAfter(t *testing.T) {
 	}
 }
 
-// TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. That each 401 has a challenge, and no other
-// answer, is TestS10_Contract's.
+// TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. Where one is due, TestS10_Contract says.
 func TestE3_Challenge(t *testing.T) {
 	for realm, want := range map[string]string{
 		"": `Bearer realm="tasard"`, "Tasas RD": `Bearer realm="Tasas RD"`, `a"b\c`: `Bearer realm="a\"b\\c"`,

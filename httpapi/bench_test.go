@@ -195,8 +195,7 @@ func (b *letterBox) Send(l engine.Letter) error {
 	return nil
 }
 
-// newBenchGate is a real node with one account and its key. Its clock goes on by ten milliseconds with each look at it, so that no
-// window fills up, and its leases are so long that the log is hardly written.
+// newBenchGate is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
 func newBenchGate(t testing.TB) (gate engine.Gate, key string) {
 	t.Helper()
 	var looks atomic.Int64

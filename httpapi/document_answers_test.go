@@ -131,8 +131,7 @@ func (d *openAPI) judgeBody(k *kept, pointer string, s *survey) any {
 	return value
 }
 
-// judgeHeaders holds the headers of an answer against those of the response: what is required is there, what is there is listed and of
-// its form.
+// judgeHeaders wants the required headers, and of each that is there that it is listed and of its form.
 func (d *openAPI) judgeHeaders(k *kept, response object, s *survey) {
 	fields, _ := response["headers"].(object)
 	listed := map[string]bool{}
@@ -165,8 +164,7 @@ func unseen(status string) string {
 	return ""
 }
 
-// goldenProblems holds the document against the golden answers, both ways: each answer is described, each response was seen, each example
-// is an answer.
+// goldenProblems: each answer is described, each response was seen, each example is an answer.
 func (d *openAPI) goldenProblems(all []kept) []string {
 	s := newSurvey()
 	for i := range all {

@@ -184,8 +184,7 @@ func (d *openAPI) routeProblems() (problems []string) {
 	return problems
 }
 
-// parameterProblems holds the query parameters of the data operations against the table: names, what is required, defaults, and of each
-// grammar which values it takes.
+// parameterProblems holds the query parameters against the table: names, what is required, defaults, and the values that each takes.
 func (d *openAPI) parameterProblems() (problems []string) {
 	table, tables := parameters(), routedOperations()
 	for name, o := range d.operations() {
@@ -384,8 +383,7 @@ func words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// openObjects finds objects that take fields which are not listed, or have a field that may be missing though the program always sends
-// it (K8; interface §2: all fields are always there).
+// openObjects finds objects that take fields which are not listed, or have one that may be missing though it is always sent (K8).
 func (d *openAPI) openObjects() (problems []string) {
 	optional := map[string][]string{"ErrorBody": {"requestId", "details"}, "KeyRequest": {"name"}} // interface §7; K1
 	schemas, _ := at(d.root, "components", "schemas").(object)

@@ -115,8 +115,7 @@ func (e *elsewhere) problems(t *testing.T, row elsewhereRow, secret string) (pro
 	return problems
 }
 
-// TestS6_SecretElsewhere: a key or a session in any place but the Authorization header is refused or ignored. It never authenticates, is
-// never logged and never sent back, but as the name of a parameter that its sender made up (Q1).
+// TestS6_SecretElsewhere: outside the Authorization header a key or a session never authenticates, is never logged and never sent back.
 func TestS6_SecretElsewhere(t *testing.T) {
 	for _, secret := range []string{testKey(1), testSession(100)} {
 		for _, server := range []*elsewhere{newElsewhere(t, false), newElsewhere(t, true)} {
@@ -147,8 +146,7 @@ type crossSite struct {
 	foreign bool
 }
 
-// TestS11_Matrix: each operation that changes something, with each origin, each Sec-Fetch-Site and each content type: exactly those that
-// no page of another site can send are carried out. Sec-Fetch-Site, which no page can set, decides; Origin where it is absent.
+// TestS11_Matrix: of each operation with each origin, Sec-Fetch-Site and type, exactly what no page of another site can send is done.
 func TestS11_Matrix(t *testing.T) {
 	origins := []crossSite{
 		{"", false}, {"https://api.example.do", false}, {"https://API.EXAMPLE.DO", false}, {"https://evil.example", true}, {"null", true},

@@ -31,8 +31,7 @@ func everyFault() map[string]struct {
 	}
 }
 
-// TestQ16_E1_EveryAnswer walks over routes, methods and faults: every answer has its id and the headers of reliability goal
-// S10, every error is the error object with that id, and a fault has its status.
+// TestQ16_E1_EveryAnswer: every answer has its id and the headers of S10, every error is the error object, a fault has its status.
 func TestQ16_E1_EveryAnswer(t *testing.T) {
 	targets := []string{"/", "/v1/nothing", "/v1/rates?limit=0&x=y", "/v1/institutions/no-such", "/v1/institutions/%zz"}
 	for _, target := range goldenTargets() {

@@ -389,8 +389,7 @@ func announced(away time.Duration) engine.Transition {
 // goodCode is the code that the fake accounts expect in the email to ana@example.do.
 const goodCode = "00712345"
 
-// fakeAccounts has one account, ana@example.do, with session 100, key 1 in use and key 8 revoked. It remembers nothing of what
-// is done.
+// fakeAccounts has one account, ana@example.do, with session 100, key 1 in use and key 8 revoked. It remembers nothing.
 type fakeAccounts struct {
 	clock func() time.Time
 	fault error  // what every question gets

@@ -84,8 +84,7 @@ func askAll(fatal func(...any), address, text string, cuts []int, methods []stri
 	return answers
 }
 
-// TestP5_GatheredAnswersStayInOrder: whatever is asked, one behind the other and cut into whatever pieces, the answers are those that each
-// request gets alone, in order, byte for byte.
+// TestP5_GatheredAnswersStayInOrder: however requests come behind each other, each gets the answer that it gets alone, in order.
 func TestP5_GatheredAnswersStayInOrder(t *testing.T) {
 	for name, sleeps := range map[string]bool{"awake": false, "asleep": true} {
 		t.Run(name, func(t *testing.T) {

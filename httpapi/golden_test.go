@@ -90,8 +90,7 @@ func goldenCases() []goldenCase {
 	return cases
 }
 
-// limitCases is each data operation with each status that a gate makes possible, before, while and after the end of anonymous
-// access is announced.
+// limitCases is each data operation with each status that a gate makes possible, before, while and after keys are announced.
 func limitCases() []goldenCase {
 	var cases []goldenCase
 	add := func(name, target string, arrange func(*fixture), lines ...string) {

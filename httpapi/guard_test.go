@@ -60,8 +60,7 @@ func TestE1_GuardReasons(t *testing.T) {
 	}
 }
 
-// TestE1_GuardWithoutLibrary: what the library refuses today the guard refuses
-// by itself where it sees it.
+// TestE1_GuardWithoutLibrary: what the library refuses today the guard refuses by itself where it sees it.
 func TestE1_GuardWithoutLibrary(t *testing.T) {
 	tests := []struct{ raw, want string }{
 		{"Host: a\r\nHost: a\r\n\r\n", refusedRepeated},
@@ -172,8 +171,7 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// differenceToNetHTTP reads the same bytes with the standard library until one of the two refuses something, and returns the first
-// difference.
+// differenceToNetHTTP is the first difference to what the standard library reads, until one of the two refuses something.
 func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 	br := bufio.NewReader(bytes.NewReader(request))
 	for i, v := range seen {
@@ -192,8 +190,7 @@ func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 	return ""
 }
 
-// recordingServer notes in its rawConn what the handler sees. It panics when
-// the guard contradicts itself.
+// recordingServer notes in its rawConn what the handler sees. It panics when the guard contradicts itself.
 func recordingServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
 	server := rawServer(guard)
 	handler := server.Handler

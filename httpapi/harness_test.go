@@ -27,8 +27,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain wants every goroutine ended but two of the library: one keeps the Date header, one looks after idle workers and sees only
-// every ten seconds that its server has ended.
+// TestMain wants every goroutine ended but two of the library: the Date header's, and one that sees the end after ten seconds.
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()

@@ -17,8 +17,7 @@ func limitHeaders() []string {
 	return []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"}
 }
 
-// TestL3_TighterWindow: X-RateLimit is the window with the smaller remaining, on a tie the one that resets later; on a 429 it is the one
-// that refuses, with its code and its wait.
+// TestL3_TighterWindow: X-RateLimit is the smaller remaining, on a tie the later reset, on a 429 the window that refuses.
 func TestL3_TighterWindow(t *testing.T) {
 	midnight := strconv.FormatInt(engine.NextMidnight(fakeNow()).Unix(), 10)
 	in := func(seconds int64) string { return strconv.FormatInt(fakeNow().Unix()+seconds, 10) }
@@ -72,7 +71,8 @@ func TestL5_RetryAfter(t *testing.T) {
 	for ago, want := range map[time.Duration]string{
 		0: "60", time.Nanosecond: "60", time.Second: "59", 59 * time.Second: "1", time.Minute - 1: "1", 1500 * time.Millisecond: "59",
 	} {
-		g := newGated(t, spendAll(ago))
+		g := newGated(t, nil)
+		spent(peerDefault, 60, ago)(g)
 		if a := g.get(t, bestTarget); a.status != 429 || a.header.Get("Retry-After") != want {
 			t.Errorf("%v ago: %d, Retry-After %q, want %s", ago, a.status, a.header.Get("Retry-After"), want)
 		}
@@ -83,11 +83,6 @@ func TestL5_RetryAfter(t *testing.T) {
 	if a := g.get(t, bestTarget); a.header.Get("Retry-After") != "60" || a.code(t) != "429 rate_limited" {
 		t.Errorf("both, ten seconds before midnight: %s: %s", a.header.Get("Retry-After"), a.body)
 	}
-}
-
-// spendAll uses up the minute of the default peer.
-func spendAll(ago time.Duration) func(*Config) {
-	return func(c *Config) { c.Gate.(*fakeGate).spend(peerDefault, 60, fakeNow().Add(-ago)) }
 }
 
 // TestL6_Charges: what costs one in each window, and what costs nothing and gives nothing back.
@@ -145,8 +140,7 @@ func TestL6_GateFaults(t *testing.T) {
 	}
 }
 
-// TestL7_Order: of everything that is wrong with a request, the first of route, method, authentication, readiness, limits and
-// parameters is what it is told.
+// TestL7_Order: a wrong request is told the first of route, method, authentication, readiness, limits and parameters.
 func TestL7_Order(t *testing.T) {
 	g := newGated(t, nil)
 	g.gate.transition = announced(-time.Second)
@@ -178,8 +172,7 @@ func TestL7_Order(t *testing.T) {
 	step(200, "GET", "/v1/rates?limit=1", key)
 }
 
-// TestL9_EveryAnswerWithAnIdentity walks operations, statuses and callers: limit headers are on exactly those answers whose
-// caller was identified, one of each, and well-formed.
+// TestL9_EveryAnswerWithAnIdentity: limit headers are on exactly those answers whose caller was identified, one of each, well-formed.
 func TestL9_EveryAnswerWithAnIdentity(t *testing.T) {
 	state := regexp.MustCompile(`^"day";r=[0-9]+;t=[0-9]+, "minute";r=[0-9]+;t=[0-9]+$`)
 	const policy = `"day";q=1000;w=86400, "minute";q=60;w=60`
@@ -195,8 +188,7 @@ func TestL9_EveryAnswerWithAnIdentity(t *testing.T) {
 	}
 }
 
-// TestL10_Off: without enforcement the gate is not asked and no header sent, until keys are required; then only 401s. Without a gate it
-// is the server that it was.
+// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there is nothing of it.
 func TestL10_Off(t *testing.T) {
 	g := newGated(t, nil)
 	g.gate.off = true

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// scriptedListener gives the errors of its script in turn, nil standing for a
-// connection, then connections for ever; after Close only net.ErrClosed.
+// scriptedListener gives the errors of its script in turn, nil for a connection, then connections; after Close net.ErrClosed.
 type scriptedListener struct {
 	mu     sync.Mutex
 	script []error
@@ -60,8 +59,7 @@ func (p *pauses) after(d time.Duration) <-chan time.Time {
 	return over
 }
 
-// TestO4_AcceptRetries: n errors, then a connection. The control is the bare listener, whose first Accept fails. Other errors end it, and
-// keep no place under the cap.
+// TestO4_AcceptRetries: n errors, then a connection; other errors end it and keep no place. Control: the bare listener fails.
 func TestO4_AcceptRetries(t *testing.T) {
 	const ms = time.Millisecond
 	doubling := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
@@ -146,8 +144,7 @@ func TestO4_CloseEndsAccept(t *testing.T) {
 	}
 }
 
-// TestO1_CapHoldsAcceptBack: at the cap the listener below is not asked; one
-// Close lets one in, a second Close of the same connection nobody.
+// TestO1_CapHoldsAcceptBack: at the cap the listener below is not asked; one Close lets one in, a second Close none.
 func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &scriptedListener{}

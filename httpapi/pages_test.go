@@ -57,8 +57,7 @@ func TestMemo_FormsOfOnePage(t *testing.T) {
 	}
 }
 
-// TestMemo_Concurrency: many connections ask for one page while the second turns; each answer is whole, of one second, and
-// equal in both codings.
+// TestMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both codings.
 func TestMemo_Concurrency(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

@@ -21,8 +21,7 @@ import (
 // plantHeader says where in a handler a panic is planted: before it, or behind it, when the answer is made and perhaps sent aside.
 const plantHeader = "X-Plant"
 
-// plantPanics puts handlers in the place of all that the router knows, which panic when they are asked to. reached has the patterns of
-// those that did.
+// plantPanics puts handlers that panic when asked to in the place of all that the router knows. reached has their patterns.
 func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
 	real, planted := s.router, router.New()
 	reached = &sync.Map{}

@@ -27,8 +27,7 @@ func seated(t testing.TB, s *seats, count int, since time.Time) (held []*slotted
 	return held
 }
 
-// TestO5_Shares: an address has its number of connections, at most a fifth of the cap; an IPv6 network of 64 bits is one address; who is
-// exempt has any number, and what is given back may be taken again.
+// TestO5_Shares: an address, or an IPv6 network of 64 bits, has its number of connections, at most a fifth; a proxy has any number.
 func TestO5_Shares(t *testing.T) {
 	proxy := netip.MustParseAddr("192.0.2.9")
 	for name, one := range map[string]struct {
@@ -166,8 +165,7 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	}
 }
 
-// TestO3_WhoMetAPauseIsServedLate: when half of the seats stand empty again, who has lost patience a moment ago is served and not refused;
-// while all are used, nobody of them is served.
+// TestO3_WhoMetAPauseIsServedLate: late requests are served when half of the seats stand empty again, and wait while all are used.
 func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 	const waits = "waits"
 	for name, one := range map[string]struct {
@@ -244,8 +242,7 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 	}
 }
 
-// TestO1_ASeatIsOneConnections: whoever comes, asks again for something else, rests, waits or goes, in whatever order, each seat has one
-// connection, each connection at most one seat, and both know it.
+// TestO1_ASeatIsOneConnections: whatever happens, each seat has one connection, each connection at most one seat, and both know it.
 func TestO1_ASeatIsOneConnections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := fakeNow()

@@ -34,8 +34,7 @@ func openDoors(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
 	}
 }
 
-// heardAfter is how many turns the busy take, together, until a newcomer is heard for which the network has something; the best of a few
-// tries, as one of two processors may be busy with something else.
+// heardAfter is how many turns the busy take until a newcomer is heard; the best of a few tries, as a processor may be busy otherwise.
 func heardAfter(t *testing.T, giveWay func()) (best int64) {
 	t.Helper()
 	const busy, turnsMax, tries = 8, 100_000, 10
@@ -93,8 +92,7 @@ func TestO2_RoundsEnd(t *testing.T) {
 	}
 }
 
-// TestO2_RoundsHearAll: a newcomer that was there when a round began is heard before it ends, also when the network gives them in several
-// parts. Control: giving way once hears one part.
+// TestO2_RoundsHearAll: each newcomer that was there when a round began is heard before it ends. Control: giving way hears one part.
 func TestO2_RoundsHearAll(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const newcomers = 300
@@ -121,8 +119,7 @@ func TestO2_RoundsHearAll(t *testing.T) {
 	}
 }
 
-// TestO2_LongRoundsTakeSeats: after a round that took long there are fewer seats: a connection that has one too many gives it to none.
-// After short rounds all are there again, step by step.
+// TestO2_LongRoundsTakeSeats: after a long round there are fewer seats, after short ones all again, step by step.
 func TestO2_LongRoundsTakeSeats(t *testing.T) {
 	var now, took atomic.Int64
 	r := must(startRounds(func() time.Time { return fakeNow().Add(time.Duration(now.Add(took.Load()))) })) // it is read at both ends of a round
@@ -161,8 +158,7 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 	}
 }
 
-// TestO2_TooManySeats: a connection that has a seat and asks again keeps it, unless there are fewer seats now than are held, or it was
-// served often and another waits.
+// TestO2_TooManySeats: a connection that asks again keeps its seat, unless there are fewer now, or it was served often and another waits.
 func TestO2_TooManySeats(t *testing.T) {
 	r := &rounds{}
 	r.room.Store(seatsMax)
@@ -185,8 +181,7 @@ func TestO2_TooManySeats(t *testing.T) {
 	}
 }
 
-// TestO1_ReadsAhead: while seats are given out, a connection whose next request has come reads it and keeps its seat; one that has to wait
-// for it leaves its seat first.
+// TestO1_ReadsAhead: a connection whose next request has come reads it and keeps its seat; one that has to wait leaves it first.
 func TestO1_ReadsAhead(t *testing.T) {
 	l := listen(t)
 	defer l.Close()

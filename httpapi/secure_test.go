@@ -113,8 +113,7 @@ func TestTLS_SameAnswers(t *testing.T) {
 	}
 }
 
-// TestTLS_Refused: old versions and other protocols are refused by TLS, with its own words. A plain client gets an error that it can
-// read, and nothing else. A client that never shakes hands, or stops half-way, is let go when the time for a request is over.
+// TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients are let go.
 func TestTLS_Refused(t *testing.T) {
 	t.Parallel()
 	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })

@@ -60,22 +60,14 @@ func (g *gatedService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return g.fakeService.Currencies()
 }
 
-// serveBusy is a server with a request in flight.
-func serveBusy(t *testing.T) (s *serving, gate chan struct{}, wire *bufio.Reader) {
-	t.Helper()
-	gated := &gatedService{newFakeService(), make(chan struct{}), make(chan struct{})}
-	s = serve(t, func(c *Config) { c.Service = gated })
-	busy, wire := s.dial(t)
-	write(t, busy, request("/v1/currencies"))
-	<-gated.entered
-	return s, gated.gate, wire
-}
-
-// TestServer_Shutdown: a request in flight is answered, an idle connection is closed, a new one is not accepted. So it is again when
-// the first wait was given up.
+// TestServer_Shutdown: a request in flight is answered, an idle connection closed, a new one not accepted; also after a wait given up.
 func TestServer_Shutdown(t *testing.T) {
 	t.Parallel()
-	s, gate, busy := serveBusy(t)
+	gated := &gatedService{newFakeService(), make(chan struct{}), make(chan struct{})}
+	s := serve(t, func(c *Config) { c.Service = gated })
+	conn, busy := s.dial(t)
+	write(t, conn, request("/v1/currencies"))
+	<-gated.entered
 	idle, idleWire := s.dial(t)
 	askOn(t, idle, idleWire, "/v1/rates")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -92,7 +84,7 @@ func TestServer_Shutdown(t *testing.T) {
 		conn.Close()
 		t.Error("a new connection is accepted")
 	}
-	close(gate)
+	close(gated.gate)
 	if a := parseAnswer(t, busy, "GET"); a.status != 200 || !a.closes {
 		t.Errorf("the request in flight got %d, %v", a.status, a.header)
 	}
@@ -119,8 +111,7 @@ func TestNew_RefusesHalfAConfig(t *testing.T) {
 	New(Config{Clock: fakeNow})
 }
 
-// TestDrain_EveryAnswerEndsItsConnection: a client that goes on asking is sent to its next connection, while one that does not ask again
-// is not needed: whatever comes is still answered.
+// TestDrain_EveryAnswerEndsItsConnection: whatever comes is still answered, and its client sent to another connection.
 func TestDrain_EveryAnswerEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

@@ -73,12 +73,7 @@ func TestSite(t *testing.T) {
 			t.Errorf("%s: headers %v", c.target, a.header)
 		}
 	}
-}
-
-// TestSite_K7: pages say the end of anonymous access too.
-func TestSite_K7(t *testing.T) {
-	g := newGated(t, func(c *Config) { c.Site = &fakeSite{} })
-	pending := announced(5 * 24 * time.Hour)
+	pending := announced(5 * 24 * time.Hour) // pages say the end of anonymous access too (K7)
 	g.gate.transition = pending
 	for _, problem := range noticeProblems(g.get(t, "/"), &pending) {
 		t.Error(problem)

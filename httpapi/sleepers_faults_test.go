@@ -39,8 +39,7 @@ func TestFaultsO3_LargeBodiesAreNotKept(t *testing.T) {
 	}
 }
 
-// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more: the least of three tries,
-// as others of this process may hold more for a while.
+// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more; the least of three tries.
 func heldBy(t *testing.T, many int, said string, sleeps bool) int {
 	t.Helper()
 	least := 1 << 30

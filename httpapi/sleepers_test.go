@@ -84,8 +84,7 @@ const (
 	expecting   = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
 )
 
-// TestO3_SleepGivesNoTime: a request that is slept in has to be there as soon as any other, however often the server looks at it: a
-// client that pauses, or sends a byte now and then, is told so. Which of the deadlines it is, TestO3_BedtimesAndDeadlines says.
+// TestO3_SleepGivesNoTime: a request that is slept in has to be there as soon as any other, however often the server looks at it.
 func TestO3_SleepGivesNoTime(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	for name, said := range map[string]string{
@@ -198,8 +197,7 @@ func (c *timedConn) Read(b []byte) (int, error) {
 	return copy(b, said.text), nil
 }
 
-// TestO3_BedtimesAndDeadlines: a read falls asleep at its bedtime; a request has the time that it had at first, however often it is slept
-// in; and the time that a sleeper is waited for is no bedtime of what follows.
+// TestO3_BedtimesAndDeadlines: a read falls asleep at its bedtime, and a request has the time that it had at first.
 func TestO3_BedtimesAndDeadlines(t *testing.T) {
 	const within, idle, patience, calm = 250 * time.Millisecond, time.Second, 5 * time.Second, time.Minute
 	const line, head, body = "GET / HTTP/1.1\r\nHost", ": a\r\nContent-Length: 5\r\n\r\n", "hello"

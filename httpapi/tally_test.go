@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
@@ -103,8 +102,7 @@ func weathers() map[string]func(*fixture) {
 	}
 }
 
-// TestTally_Exact asks every route in every weather over TCP and wants the counts of the server to be those of the client, to the last
-// request, and each answer to be timed, errors and admissions to add up.
+// TestTally_Exact: the counts of the server are those of a client that asks every route in every weather, to the last request.
 func TestTally_Exact(t *testing.T) {
 	statuses := map[int]bool{}
 	for name, change := range weathers() {
@@ -312,23 +310,5 @@ func TestTally_Shed(t *testing.T) {
 	}
 	if stats.Connections.Spare != 1 || !slices.Contains(stats.Requests, RequestCount{"refused", "GET", 503, 1}) {
 		t.Errorf("%+v", stats)
-	}
-}
-
-// TestTally_AllocatesNothing: counting, and a log of accesses that is off, cost no allocation.
-func TestTally_AllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	tally := newTally(time.Second)
-	var ctx fasthttp.RequestCtx
-	a := &asked{conn: &slottedTCP{shard: tally.shard()}, row: rowSite}
-	count := testing.AllocsPerRun(100, func() {
-		tally.count(&ctx, a)
-		tally.countAdmission(a, true, "")
-		a.conn.times.add(time.Millisecond)
-	})
-	if count != 0 {
-		t.Errorf("%v allocations", count)
 	}
 }

@@ -27,8 +27,7 @@ const (
 	timingCrop = 0.8
 )
 
-// timingPair is two kinds of requests that nobody may be able to tell apart by the time of the answer. Both make requests of the
-// same length, each time another one.
+// timingPair is two kinds of requests, of the same length, that may not be told apart by the time of the answer.
 type timingPair struct {
 	name string
 	a, b func(i int) exchange
@@ -68,8 +67,7 @@ func knownKeys(i int) int { return int(mix(uint64(i)) % 1e18) }
 func nearKeys(i int) int  { return knownKeys(i)/10*10 + (knownKeys(i)+1)%10 }
 func farKeys(i int) int   { return knownKeys(i + timingKnown) }
 
-// evenSet finds a text among others with the same instructions whatever it is: a map takes some nanoseconds more or less with each, and
-// 100,000 samples show nanoseconds.
+// evenSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less with each.
 type evenSet [][]byte
 
 func newEvenSet(text func(i int) []byte) (s evenSet) {
@@ -215,8 +213,7 @@ func spin(d time.Duration) {
 	}
 }
 
-// playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to the limit with as
-// many. On a machine too noisy to see the difference at all there is nothing to say, and the test fails.
+// playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to the limit.
 func playTiming(t *testing.T, least, most int) {
 	t.Helper()
 	accounts := newEvenAccounts()
@@ -255,6 +252,5 @@ func playTiming(t *testing.T, least, most int) {
 	}
 }
 
-// TestFaultsS3_S4_Timing: what this package adds to an answer's time does not depend on whether an account or a key is there; with the
-// number of samples that reliability S3 asks for.
+// TestFaultsS3_S4_Timing: the time of an answer does not depend on whether an account or a key is there.
 func TestFaultsS3_S4_Timing(t *testing.T) { playTiming(t, 100_000, 400_000) }
