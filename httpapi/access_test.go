@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/printer"
@@ -13,61 +14,97 @@ import (
 
 // TestLog_EveryLineOfARequestHasItsID looks at every line that a server logs: it has the id of its request, or concerns none.
 func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
-	withoutRequest := map[string]string{
-		"http library": "what the library complains about has no id yet",
-		"newcomers may wait 20 ms for their turn while the node is busy": "it is about the server",
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for _, name := range files {
+	// What the library complains about has no id; the other line is about the server.
+	withoutRequest := []string{"http library", "newcomers may wait 20 ms for their turn while the node is busy"}
+	for _, name := range must(filepath.Glob("*.go")) {
 		if strings.HasSuffix(name, "_test.go") || name == "listener.go" { // a listener knows connections, and no request
 			continue
 		}
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok {
+		ast.Inspect(must(parser.ParseFile(set, name, nil, parser.SkipObjectResolution)), func(node ast.Node) bool {
+			call, isCall := node.(*ast.CallExpr)
+			if !isCall {
 				return true
 			}
 			var text bytes.Buffer
-			if err := printer.Fprint(&text, set, call); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, printer.Fprint(&text, set, call))
 			if to, _, _ := strings.Cut(text.String(), "("); !strings.Contains(to, ".log.") {
 				return true
 			}
-			lines++
-			for message := range withoutRequest {
-				if strings.Contains(text.String(), message) {
-					return true
-				}
+			known := strings.Contains(text.String(), `"requestId"`)
+			for _, message := range withoutRequest {
+				known = known || strings.Contains(text.String(), message)
 			}
-			if !strings.Contains(text.String(), `"requestId"`) {
+			if !known {
 				t.Errorf("%s: a line without the id of its request: %s", set.Position(call.Pos()), text.String())
 			}
 			return true
 		})
 	}
-	if lines < 5 {
-		t.Errorf("found only %d lines", lines)
+}
+
+// TestAccess tells of an answer its route, status and size, and nothing of the question or the client's address.
+func TestAccess(t *testing.T) {
+	var told []Access
+	g := newGated(t, func(c *Config) { c.Access, c.Site = func(a Access) { told = append(told, a) }, &fakeSite{} })
+	const four, six = "192.0.2.0/24", "2001:db8:1::/48"
+	for _, c := range []struct {
+		exchange
+		route, network string
+		keyed          bool
+	}{
+		{exchange{method: "GET", target: bestTarget + "&channel=branch", lines: []string{bearer(testKey(1))}}, "/v1/rates/best", four, true},
+		{exchange{method: "HEAD", target: goldenTargets()["institution"], peer: "2001:db8:1:2:3::4"}, "/v1/institutions/{id}", six, false},
+		{exchange{method: "GET", target: "/secret-path?key=secret"}, "none", four, false},
+		{exchange{method: "GET", target: goldenTargets()["rates"] + "&api_key=secret"}, "/v1/rates", four, false},
+		{exchange{method: "SECRET", target: "/odd"}, "site", four, false},
+		{exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"secret@example.do"}`}, codesPath, four, false},
+	} {
+		told = nil
+		a := g.send(t, c.exchange)
+		if len(told) != 1 {
+			t.Fatalf("%s %s: told %d times", c.method, c.target, len(told))
+		}
+		got := told[0]
+		if got.RequestID != a.header.Get(headerRequestID) || got.RequestID == "" || got.Status != a.status || got.Bytes != len(a.body) ||
+			got.Route != c.route || got.Network != c.network || got.Keyed != c.keyed {
+			t.Errorf("%s %s: %+v, the answer was %d with %d bytes", c.method, c.target, got, a.status, len(a.body))
+		}
+		text := strings.ToLower(fmt.Sprintf("%+v", got))
+		if strings.Contains(text, "secret") || strings.Contains(text, "branch") || strings.Contains(text, peerDefault) {
+			t.Errorf("%s tells too much", text)
+		}
 	}
 }
 
-// TestAccess_Panic: of a request that ended in a panic the log has the id that the caller got, also when an answer was made already, whose
-// head has another.
+// TestAccess_From keeps good answers out of a log of errors, and tells of a panic and of what could not be read.
+func TestAccess_From(t *testing.T) {
+	told := make(chan Access, 10)
+	s := serve(t, withGate(func(c *Config) { c.Access, c.AccessFrom = func(a Access) { told <- a }, 400 }))
+	conn, wire := s.dial(t)
+	askOn(t, conn, wire, "/livez")
+	askOn(t, conn, wire, "/"+strings.Repeat("a", 9000))
+	if a := <-told; a.Status != 431 || a.Route != "refused" || len(a.RequestID) != requestIDBytes || a.Duration < 0 {
+		t.Errorf("what could not be read: %+v", a)
+	}
+	s.service.panics = "planted"
+	conn, wire = s.dial(t)
+	askOn(t, conn, wire, bestTarget)
+	if a := <-told; a.Status != 500 || a.Route != "/v1/rates/best" || a.Network != "127.0.0.0/24" {
+		t.Errorf("a panic: %+v", a)
+	}
+	if len(told) > 0 {
+		t.Errorf("told of %+v", <-told)
+	}
+}
+
+// TestAccess_Panic: the log has the id that the caller of a panicking request got, also where an answer with another id was made already.
 func TestAccess_Panic(t *testing.T) {
 	var told []Access
 	g := newGated(t, func(c *Config) { c.Access = func(a Access) { told = append(told, a) } })
 	plantPanics(g.server)
 	for _, where := range []string{"before", "behind"} {
-		a := g.get(t, goldenTargets()["best"], plantHeader+": "+where)
+		a := g.get(t, bestTarget, plantHeader+": "+where)
 		if last := told[len(told)-1]; last.RequestID != a.header.Get(headerRequestID) || last.RequestID == "" || last.Status != 500 {
 			t.Errorf("a panic %s: the caller got the id %s, the log %+v", where, a.header.Get(headerRequestID), last)
 		}

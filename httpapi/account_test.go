@@ -2,62 +2,12 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 )
-
-// TestK1_Flow goes the whole way: code, session, key, a counted request, rotation, revocation, signing out.
-func TestK1_Flow(t *testing.T) {
-	g := newGated(t, nil)
-	read := func(a answer, status int) (body struct{ Data map[string]any }) {
-		t.Helper()
-		if a.status != status {
-			t.Fatalf("%d, want %d: %s", a.status, status, a.body)
-		}
-		if err := json.Unmarshal(a.body, &body); len(a.body) > 0 && err != nil {
-			t.Fatal(err)
-		}
-		return body
-	}
-	post := func(target, body string, lines ...string) answer {
-		return g.send(t, exchange{method: "POST", target: target, lines: append(lines, jsonLine), body: body})
-	}
-	read(post(codesPath, `{"email":"Luz@Example.do"}`), 202)
-	code := g.accounts.letters[email("luz@example.do")]
-	session := bearer(read(post(sessionsPath, `{"email":"luz@example.do","code":"`+code+`"}`), 200).Data["token"].(string))
-	created := post(keysPath, `{"name":"uno"}`, session)
-	key := read(created, 201).Data
-	if want := keysPath + "/" + key["id"].(string); created.header.Get("Location") != want {
-		t.Errorf("Location %s, want %s", created.header.Get("Location"), want)
-	}
-	secret := key["secret"].(string)
-	g.gate.accounts[digestOf(secret)] = 5
-	if a := g.ask(t, bestTarget, bearer(secret)); a.status != 200 || g.gate.charged("account 5") != 1 {
-		t.Errorf("the new key: %d, %d charged", a.status, g.gate.charged("account 5"))
-	}
-	if a := g.ask(t, keysPath, session); a.status != 200 || strings.Contains(string(a.body), secret) || !strings.Contains(string(a.body), secret[len(secret)-4:]) {
-		t.Errorf("the list tells the secret, or no hint: %s", a.body)
-	}
-	second := read(post(keysPath, `{}`, session), 201).Data
-	if a := post(keysPath, `{}`, session); a.status != 409 || a.fault(t).Error.Code != "key_limit_reached" {
-		t.Errorf("a third key: %d %s (K5)", a.status, a.body)
-	}
-	for range 2 {
-		read(g.send(t, exchange{method: "DELETE", target: keysPath + "/" + second["id"].(string), lines: []string{session}}), 204)
-	}
-	read(post(keysPath, `{}`, session), 201)
-	read(g.send(t, exchange{method: "DELETE", target: sessionsPath, lines: []string{session}}), 204)
-	if a := g.ask(t, keysPath, session); a.status != 401 || a.fault(t).Error.Code != "invalid_session" {
-		t.Errorf("after signing out: %d %s", a.status, a.body)
-	}
-	if got := g.gate.charged(anyone); got != 0 {
-		t.Errorf("account operations cost %d", got)
-	}
-}
 
 // TestK1_Bodies: what a body may be.
 func TestK1_Bodies(t *testing.T) {
@@ -105,7 +55,7 @@ func TestK1_Bodies(t *testing.T) {
 		a := g.send(t, exchange{method: "POST", target: keysPath, lines: []string{jsonLine, bearer(testSession(100))}, body: test.body})
 		got := ""
 		if a.status >= 400 {
-			got = problemPaths(t, a)
+			got = a.paths(t)
 		}
 		if a.status != test.status || got != test.want {
 			t.Errorf("%.60q: %d %s, want %d %s: %s", test.body, a.status, got, test.status, test.want, a.body)
@@ -116,39 +66,19 @@ func TestK1_Bodies(t *testing.T) {
 	}
 }
 
-// problemPaths is the paths of the problems, or the code where there are none.
-func problemPaths(t *testing.T, a answer) string {
-	t.Helper()
-	fault := a.fault(t)
-	if len(fault.Error.Details) == 0 {
-		return fault.Error.Code
-	}
-	paths, _ := strings.CutSuffix(strings.Join(a.problemNames(t), " "), " ")
-	return paths
-}
-
-func (a answer) problemNames(t *testing.T) (names []string) {
-	t.Helper()
-	for _, problem := range a.problems(t) {
-		name, _, _ := strings.Cut(problem, ": ")
-		names = append(names, name)
-	}
-	return names
-}
-
 // TestK1_AllProblemsAtOnce, of the URL, the path and the body (Q3).
 func TestK1_AllProblemsAtOnce(t *testing.T) {
 	g := newGated(t, nil)
 	a := g.send(t, exchange{method: "POST", target: sessionsPath + "?x=1&key=2", lines: []string{jsonLine}, body: `{"email":"x","code":"1234567","y":0}`})
-	if got := problemPaths(t, a); got != "[x] [key] [email] [code] [y]" {
+	if got := a.paths(t); got != "[x] [key] [email] [code] [y]" {
 		t.Errorf("%s: %s", got, a.body)
 	}
 	a = g.send(t, exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine}, body: `{}`})
-	if got := problemPaths(t, a); got != "[email] [code]" || !strings.Contains(string(a.body), "is required") {
+	if got := a.paths(t); got != "[email] [code]" || !strings.Contains(string(a.body), "is required") {
 		t.Errorf("%s: %s", got, a.body)
 	}
 	a = g.send(t, exchange{method: "DELETE", target: keysPath + "/%zz?limit=1", lines: []string{bearer(testSession(100))}})
-	if got := problemPaths(t, a); got != "[limit] [id]" {
+	if got := a.paths(t); got != "[limit] [id]" {
 		t.Errorf("%s: %s", got, a.body)
 	}
 	if g.accounts.asked != 1 { // whether the session is good
@@ -158,71 +88,48 @@ func TestK1_AllProblemsAtOnce(t *testing.T) {
 
 // TestK1_MediaType: JSON in UTF-8, with whatever parameters.
 func TestK1_MediaType(t *testing.T) {
-	for line, status := range map[string]int{
-		"Content-Type: application/json":                  202,
-		"content-type: Application/JSON; charset=utf-8":   202,
-		`Content-Type: application/json;charset="UTF-8"`:  202,
-		"Content-Type: application/json; profile=x":       202,
-		"Content-Type: application/json; charset=latin1":  415,
-		"Content-Type: application/json; charset":         415,
-		"Content-Type: application/json, text/plain":      415,
-		"Content-Type: application/jsonp":                 415,
-		"Content-Type: application/merge-patch+json":      415,
-		"Content-Type: text/json":                         415,
-		"Content-Type: text/plain":                        415,
-		"Content-Type: application/x-www-form-urlencoded": 415,
-		"Content-Type: multipart/form-data; boundary=x":   415,
-		"Content-Type:": 415,
-		"X-None: 1":     415,
-		"Content-Type: application/json\r\nContent-Encoding: gzip": 415,
+	for want, types := range map[string][]string{
+		"202": {"application/json", "Application/JSON; charset=utf-8", `application/json;charset="UTF-8"`, "application/json; profile=x"},
+		"415 unsupported_media_type": {
+			"application/json; charset=latin1", "application/json; charset", "application/json, text/plain", "application/jsonp", "text/json",
+			"application/merge-patch+json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
+			"application/json\r\nContent-Encoding: gzip",
+		},
 	} {
-		g := newGated(t, nil)
-		a := g.send(t, exchange{method: "POST", target: codesPath, lines: strings.Split(line, "\r\n"), body: anaBody})
-		if a.status != status {
-			t.Errorf("%q: %d, want %d: %s", line, a.status, status, a.body)
-		}
-		if status == 415 && (a.fault(t).Error.Code != "unsupported_media_type" || g.accounts.asked > 0) {
-			t.Errorf("%q: %s, %d asked", line, a.body, g.accounts.asked)
+		for _, kind := range types {
+			g := newGated(t, nil)
+			a := g.send(t, exchange{method: "POST", target: codesPath, lines: []string{"Content-Type: " + kind}, body: anaBody})
+			if a.code(t) != want || (g.accounts.asked > 0) != (a.status == 202) {
+				t.Errorf("%q: %d, want %s: %s", kind, a.status, want, a.body)
+			}
 		}
 	}
 }
 
-// TestK1_Credentials: a session opens account operations alone, a key usage alone; nothing of it is charged.
+// TestK1_Credentials: a session opens account operations only, a key usage only; nothing of it is charged.
 func TestK1_Credentials(t *testing.T) {
-	tests := []struct {
-		name, line string
-		keys       string // code of GET keys
-		usage      string // code of GET usage
-	}{
-		{"none", "X-None: 1", "invalid_session", "missing_key"},
-		{"session", bearer(testSession(100)), "", ""},
-		{"unknown session", bearer(testSession(7)), "invalid_session", "invalid_session"},
-		{"key", bearer(testKey(1)), "invalid_session", ""},
-		{"revoked key", bearer(testKey(8)), "invalid_session", "revoked_key"},
-		{"unknown key", bearer(testKey(3)), "invalid_session", "invalid_key"},
-		{"rubbish", bearer("x"), "invalid_session", "invalid_key"},
-		{"prefix alone", bearer(engine.SessionPrefix), "invalid_session", "invalid_key"},
-		{"another scheme", "Authorization: Basic " + testSession(100), "invalid_session", "invalid_key"},
-	}
-	for _, test := range tests {
-		g := newGated(t, nil)
-		for target, want := range map[string]string{keysPath: test.keys, usagePath: test.usage} {
-			a := g.ask(t, target, test.line)
-			switch {
-			case want == "" && a.status != 200:
-				t.Errorf("%s, %s: %d %s", test.name, target, a.status, a.body)
-			case want != "" && (a.status != 401 || a.fault(t).Error.Code != want):
-				t.Errorf("%s, %s: %d %s, want %s", test.name, target, a.status, a.body, want)
-			}
-		}
-		if len(g.gate.callers) > 0 {
-			t.Errorf("%s: the gate was asked", test.name)
-		}
-	}
 	g := newGated(t, nil)
+	for line, want := range map[string][2]string{ // what keys and usage answer
+		"X-None: 1":                                {"401 invalid_session", "401 missing_key"},
+		bearer(testSession(100)):                   {"200", "200"},
+		bearer(testSession(7)):                     {"401 invalid_session", "401 invalid_session"},
+		bearer(testKey(1)):                         {"401 invalid_session", "200"},
+		bearer(testKey(8)):                         {"401 invalid_session", "401 revoked_key"},
+		bearer(testKey(3)):                         {"401 invalid_session", "401 invalid_key"},
+		bearer("x"):                                {"401 invalid_session", "401 invalid_key"},
+		bearer(engine.SessionPrefix):               {"401 invalid_session", "401 invalid_key"},
+		"Authorization: Basic " + testSession(100): {"401 invalid_session", "401 invalid_key"},
+	} {
+		if keys, usage := g.get(t, keysPath, line).code(t), g.get(t, usagePath, line).code(t); keys != want[0] || usage != want[1] {
+			t.Errorf("%s: %s and %s, want %s", line, keys, usage, want)
+		}
+	}
+	if len(g.gate.callers) > 0 {
+		t.Errorf("the gate was asked: %v", g.gate.callers)
+	}
 	g.gate.transition = announced(0)
-	if a := g.ask(t, bestTarget, bearer(testSession(100))); a.status != 401 || a.fault(t).Error.Code != "invalid_key" {
-		t.Errorf("a session for rates: %d %s", a.status, a.body)
+	if got := g.get(t, bestTarget, bearer(testSession(100))).code(t); got != "401 invalid_key" {
+		t.Errorf("a session for rates: %s", got)
 	}
 }
 
@@ -250,74 +157,26 @@ func TestL7_AccountOrder(t *testing.T) {
 	}
 }
 
-// TestK2_ClientAddress: the brakes see the client behind the proxy.
-func TestK2_ClientAddress(t *testing.T) {
-	for _, name := range []string{"codes-post", "sessions-post"} {
-		g := newGated(t, func(c *Config) { c.Proxies = testProxies() })
-		e := accountGood()[name]
-		e.peer, e.lines = "10.0.0.1", append(e.lines, "X-Forwarded-For: 192.0.2.99, 192.0.2.1")
-		g.send(t, e)
-		if g.accounts.from != netip.MustParseAddr("192.0.2.1") {
-			t.Errorf("%s: %s", name, g.accounts.from)
-		}
-	}
-}
-
-// TestK3_SecondCode: within a minute 429 with the rest of it, for any address alike.
+// TestK3_SecondCode: the rest of the minute is told, and no limit. That it is the same for any address is TestS3_Node's.
 func TestK3_SecondCode(t *testing.T) {
 	g := newGated(t, nil)
-	for _, address := range []string{"ana@example.do", "nobody@example.do"} {
-		e := exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"` + address + `"}`}
-		if a := g.send(t, e); a.status != 202 {
-			t.Fatalf("%d", a.status)
-		}
-		g.clock.set(g.clock.now().Add(2500 * time.Millisecond))
-		a := g.send(t, e)
-		if a.status != 429 || a.header.Get("Retry-After") != "58" || a.fault(t).Error.Code != "code_requested_too_soon" || a.limits() != "" {
-			t.Errorf("%s: %d, Retry-After %s: %s", address, a.status, a.header.Get("Retry-After"), a.body)
-		}
+	g.accounts.fault = fault(engine.CodeRequestedTooSoon, "A code was sent less than a minute ago.", 57500*time.Millisecond)
+	a := g.send(t, accountGood()["codes-post"])
+	if a.code(t) != "429 code_requested_too_soon" || a.header.Get("Retry-After") != "58" || a.limits() != "" {
+		t.Errorf("%d, Retry-After %s: %s", a.status, a.header.Get("Retry-After"), a.body)
 	}
 }
 
-// TestS11_CrossSite: what a page of another site can make a browser send does nothing.
-func TestS11_CrossSite(t *testing.T) {
-	tests := []struct {
-		name   string
-		lines  []string
-		status int
-	}{
-		{"a program", []string{jsonLine}, 202},
-		{"own page", []string{jsonLine, "Origin: https://api.example.do", "Sec-Fetch-Site: same-origin"}, 202},
-		{"own page, old browser", []string{jsonLine, "Origin: https://API.example.do"}, 202},
-		{"typed by hand", []string{jsonLine, "Sec-Fetch-Site: none"}, 202},
-		{"foreign page", []string{jsonLine, "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"}, 400},
-		{"foreign page, old browser", []string{jsonLine, "Origin: https://evil.example"}, 400},
-		{"sister page", []string{jsonLine, "Origin: https://blog.example.do", "Sec-Fetch-Site: same-site"}, 400},
-		{"another port", []string{jsonLine, "Origin: https://api.example.do:8443"}, 400},
-		{"a name that begins alike", []string{jsonLine, "Origin: https://api.example.do.evil.example"}, 400},
-		{"sandboxed page", []string{jsonLine, "Origin: null"}, 400},
-		{"no origin at all", []string{jsonLine, "Origin: api.example.do"}, 400},
-		{"form", []string{"Content-Type: application/x-www-form-urlencoded"}, 415},
-		{"form as text", []string{"Content-Type: text/plain"}, 415},
-		{"form with a file", []string{"Content-Type: multipart/form-data; boundary=x"}, 415},
-		{"beacon", []string{"Content-Type: text/plain;charset=UTF-8", "Sec-Fetch-Site: cross-site"}, 400},
-		{"no type", nil, 415},
-	}
-	for _, test := range tests {
-		g := newGated(t, nil)
-		a := g.send(t, exchange{method: "POST", target: codesPath, lines: test.lines, body: anaBody})
-		if a.status != test.status || (a.status == 202) != (g.accounts.asked == 1) {
-			t.Errorf("%s: %d, want %d, %d asked: %s", test.name, a.status, test.status, g.accounts.asked, a.body)
-		}
-	}
+// TestS11_Methods: each path has its methods, and no other does anything.
+func TestS11_Methods(t *testing.T) {
+	g := newGated(t, nil)
 	for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "TRACE"} {
-		g := newGated(t, nil)
-		if a := g.send(t, exchange{method: method, target: codesPath}); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" || g.accounts.asked > 0 {
+		if a := g.do(t, method, codesPath); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" || g.accounts.asked > 0 {
 			t.Errorf("%s: %d, Allow %s", method, a.status, a.header.Get("Allow"))
 		}
 	}
 	for _, target := range []string{bestTarget, "/v1/currencies"} {
-		if a := newGated(t, nil).send(t, exchange{method: "POST", target: target, lines: []string{jsonLine}, body: "{}"}); a.status != 405 {
+		if a := g.send(t, exchange{method: "POST", target: target, lines: []string{jsonLine}, body: "{}"}); a.status != 405 {
 			t.Errorf("POST %s: %d", target, a.status)
 		}
 	}

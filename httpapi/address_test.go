@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -82,55 +81,28 @@ func addressTable() []addressRow {
 	}
 }
 
-// TestS8_ClientAddress proves L8 as well: the gate counts the address that this finds.
+// TestS8_ClientAddress: the gate and the accounts count the address that this finds (L8); without configured proxies no header counts.
 func TestS8_ClientAddress(t *testing.T) {
-	table := addressTable()
-	if len(table) < 40 {
-		t.Fatalf("%d rows, want at least 40", len(table))
-	}
-	for _, row := range table {
-		want := row.want
-		if want == "" {
-			want = netip.MustParseAddr(row.peer).Unmap().String()
-		}
-		g := newGated(t, func(c *Config) { c.Proxies = testProxies() })
-		g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
-		if got := g.gate.lastCaller(t).Address; got.String() != want {
-			t.Errorf("%s: %s, want %s", row.name, got, want)
-		}
-	}
-}
-
-// TestS8_NoProxies: without configured proxies no header counts; with a broken one in the list neither.
-func TestS8_NoProxies(t *testing.T) {
+	trusting, trustless := newGated(t, func(c *Config) { c.Proxies = testProxies() }), newGated(t, nil)
 	for _, row := range addressTable() {
-		g := newGated(t, nil)
-		g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
-		if got := g.gate.lastCaller(t).Address; got != netip.MustParseAddr(row.peer).Unmap() {
-			t.Errorf("%s: %s", row.name, got)
+		peer := netip.MustParseAddr(row.peer).Unmap()
+		want := peer
+		if row.want != "" {
+			want = netip.MustParseAddr(row.want)
 		}
-	}
-}
-
-// TestL8_AnonymousByAddress: two addresses have two quotas, whatever they claim; two addresses of one /64 have one.
-func TestL8_AnonymousByAddress(t *testing.T) {
-	g := newGated(t, nil)
-	from := func(peer string, lines ...string) int {
-		return g.send(t, exchange{method: "GET", target: bestTarget, lines: lines, peer: peer}).status
-	}
-	for i := range 60 {
-		if status := from("198.51.100.1", "X-Forwarded-For: 192.0.2."+strconv.Itoa(i)); status != 200 {
-			t.Fatalf("request %d: %d", i+1, status)
+		for g, want := range map[*fixture]netip.Addr{trusting: want, trustless: peer} {
+			g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
+			if got := g.gate.lastCaller(t).Address; got != want {
+				t.Errorf("%s: %s, want %s", row.name, got, want)
+			}
+			for _, name := range []string{"codes-post", "sessions-post"} {
+				e := accountGood()[name]
+				e.peer, e.lines = row.peer, append(row.lines, jsonLine)
+				if g.send(t, e); g.accounts.from != want {
+					t.Errorf("%s, %s: %s, want %s", row.name, name, g.accounts.from, want)
+				}
+			}
 		}
-	}
-	if from("198.51.100.1") != 429 || from("198.51.100.2") != 200 || from("198.51.100.1", bearer(testKey(1))) != 200 {
-		t.Error("the quota is not one of the address")
-	}
-	for i := range 60 {
-		from("2001:db8::" + strconv.Itoa(i+1))
-	}
-	if from("2001:db8::ffff") != 429 || from("2001:db8:0:1::1") != 200 {
-		t.Error("an IPv6 client is not its /64")
 	}
 }
 

@@ -1,43 +1,165 @@
 package httpapi
 
 import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
 )
+
+// feedConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
+type feedConn struct {
+	request []byte
+	count   int
+	written int
+}
+
+func (c *feedConn) Read(b []byte) (int, error) {
+	if c.count == 0 {
+		return 0, io.EOF
+	}
+	c.count--
+	return copy(b, c.request), nil
+}
+
+func (c *feedConn) Write(b []byte) (int, error) {
+	c.written += len(b)
+	return len(b), nil
+}
+
+func (c *feedConn) Close() error        { return nil }
+func (c *feedConn) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
+func (c *feedConn) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}
+}
+func (c *feedConn) SetDeadline(time.Time) error      { return nil }
+func (c *feedConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *feedConn) SetWriteDeadline(time.Time) error { return nil }
+
+// stillService gives the same pages for ever, at no cost: what is measured is httpapi.
+type stillService struct {
+	rates, ranking, full *engine.Page[*engine.Rate]
+	history              *engine.Page[engine.HistoryEntry]
+	currencies           *engine.Page[engine.CurrencyItem]
+	institutions         *engine.Page[engine.InstitutionItem]
+	detail               *engine.InstitutionDetail
+}
+
+// newStillService has a page of 45 rates in dollars, one of the first ten, and 100 rows of history.
+func newStillService(t testing.TB) *stillService {
+	t.Helper()
+	fake := newFakeService()
+	fake.catalogue = engine.DefaultCatalogue()
+	fake.published, fake.days = nil, nil
+	for _, institution := range fake.catalogue.Institutions() {
+		rate := fakeRate(institution, "USD", "58.75", "59.3125", engine.Branch, engine.Commercial)
+		fake.published = append(fake.published, rate)
+		for back := range 7 {
+			fake.days = append(fake.days, engine.HistoryEntry{
+				Date: engine.DateOf(fakeNow()).AddDays(-back), InstitutionID: institution.ID, Currency: "USD", Channel: rate.Channel,
+				Kind: rate.Kind, Buy: rate.Buy, Sell: rate.Sell, SourceID: rate.SourceID, DatePrecision: rate.DatePrecision,
+			})
+		}
+	}
+	fake.published = fake.published[:45]
+	still := new(stillService)
+	question := engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, Cut: engine.Cut{Limit: 100}}
+	still.full, _ = fake.Ranking(question)
+	question.Limit = 10
+	still.ranking, _ = fake.Ranking(question)
+	still.rates, _ = fake.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 100}})
+	still.history, _ = fake.History(engine.HistoryQuery{Cut: engine.Cut{Limit: 100}, To: engine.DateOf(fakeNow())})
+	still.currencies, _ = fake.Currencies()
+	still.institutions, _ = fake.Institutions(engine.InstitutionsQuery{Cut: engine.Cut{Limit: 100}})
+	still.detail, _ = fake.Institution("bhd")
+	return still
+}
+
+func (s *stillService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+	return s.currencies, nil
+}
+
+func (s *stillService) Institutions(engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
+	return s.institutions, nil
+}
+func (s *stillService) Institution(string) (*engine.InstitutionDetail, error) { return s.detail, nil }
+func (s *stillService) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+	return s.rates, nil
+}
+
+func (s *stillService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
+	if q.Limit == 10 {
+		return s.ranking, nil
+	}
+	return s.full, nil
+}
+
+func (s *stillService) History(engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
+	return s.history, nil
+}
+
+// newStillServer is a server over a still service, with ids as in production.
+func newStillServer(t testing.TB) *Server {
+	t.Helper()
+	return New(Config{
+		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1),
+	})
+}
+
+// bareHandler answers the bytes of a template and does nothing else: the yardstick.
+func bareHandler(answered *fasthttp.Response) fasthttp.RequestHandler {
+	header := new(fasthttp.ResponseHeader)
+	answered.Header.SetContentLength(len(answered.Body()))
+	if err := header.Read(bufio.NewReader(bytes.NewReader(answered.Header.Header()))); err != nil { // each of its lines a header of its own
+		panic(err)
+	}
+	body := bytes.Clone(answered.Body())
+	return func(ctx *fasthttp.RequestCtx) {
+		header.CopyTo(&ctx.Response.Header)
+		ctx.Response.SetBodyRaw(body)
+	}
+}
+
+// readRequest parses a request into a context.
+func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
+	t.Helper()
+	ok(t, ctx.Request.Header.Read(bufio.NewReader(bytes.NewReader(request))))
+}
 
 // benchRequest is what a client library sends.
 func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
 }
 
-const benchKey = "Authorization: Bearer trd_live_abcdefgh_0123456789abcdef0123456789abcdef\r\n"
-
-// benchPair measures an operation and, as "bare", a handler that answers the same bytes on the same server settings.
-func benchPair(b *testing.B, target, lines string) {
+// benchBeside measures a request on servers, and on one that answers the bytes of the first with the same settings and does nothing else.
+func benchBeside(b *testing.B, request []byte, servers map[string]*Server, first string) {
 	b.Helper()
-	server := newStillServer(b)
-	request := benchRequest(target, lines)
 	ctx := new(fasthttp.RequestCtx)
+	ctx.Init2(newSteadyConn(nil, 0), nil, false)
 	readRequest(b, ctx, request)
-	server.Handler()(ctx)
+	servers[first].Handler()(ctx)
 	if ctx.Response.StatusCode() != fasthttp.StatusOK {
 		b.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
 	size := len(ctx.Response.Body())
 	bare := newStillServer(b)
 	bare.http.Handler = bareHandler(&ctx.Response)
-	for _, run := range []struct {
-		name string
-		http *fasthttp.Server
-	}{{"ours", server.http}, {"bare", bare.http}} {
-		b.Run(run.name, func(b *testing.B) {
+	servers["bare"] = bare
+	for name, server := range servers {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
-			conn := &feedConn{request: request, count: b.N}
-			if err := run.http.ServeConn(conn); err != nil {
-				b.Fatal(err)
-			}
+			conn := newSteadyConn(request, b.N)
+			ok(b, server.http.ServeConn(conn))
 			if conn.written < b.N*size {
 				b.Fatalf("%d bytes written for %d answers of %d", conn.written, b.N, size)
 			}
@@ -45,33 +167,116 @@ func benchPair(b *testing.B, target, lines string) {
 	}
 }
 
-func BenchmarkBest(b *testing.B) {
-	benchPair(b, "/v1/rates/best?currency=USD&operation=buy&limit=10", benchKey)
+// BenchmarkAnswers measures each operation. An amount is never kept, so each convert is as one that was never seen before.
+func BenchmarkAnswers(b *testing.B) {
+	const key, packed = "Authorization: Bearer trd_live_abcdefgh_0123456789abcdef0123456789abcdef\r\n", "Accept-Encoding: gzip, deflate, br\r\n"
+	for name, c := range map[string][2]string{
+		"Best":         {admissionTarget, key},
+		"BestFull":     {gatherFull, key},
+		"BestFullGzip": {gatherFull, key + packed},
+		"Rates":        {"/v1/rates?currency=USD", key},
+		"History":      {"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21", key},
+		"Currencies":   {"/v1/currencies", key},
+		"Institution":  {"/v1/institutions/bhd", key},
+		"Convert":      {"/v1/convert?currency=USD&operation=buy&amount=1234.56", key},
+		"ConvertGzip":  {"/v1/convert?currency=USD&operation=buy&amount=1234.56", key + packed},
+	} {
+		b.Run(name, func(b *testing.B) {
+			benchBeside(b, benchRequest(c[0], c[1]), map[string]*Server{"ours": newStillServer(b)}, "ours")
+		})
+	}
 }
 
-func BenchmarkBestFull(b *testing.B) {
-	benchPair(b, "/v1/rates/best?currency=USD&operation=buy", benchKey)
+// letterBox is a mailer that keeps the newest email.
+type letterBox struct{ engine.Letter }
+
+func (b *letterBox) Send(l engine.Letter) error {
+	b.Letter = l
+	return nil
 }
 
-func BenchmarkBestFullGzip(b *testing.B) {
-	benchPair(b, "/v1/rates/best?currency=USD&operation=buy", benchKey+"Accept-Encoding: gzip, deflate, br\r\n")
+// newBenchGate is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
+func newBenchGate(t testing.TB) (gate engine.Gate, key string) {
+	t.Helper()
+	var looks atomic.Int64
+	steady := func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
+	box := new(letterBox)
+	system := must(actors.Open(actors.Config{
+		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
+		Log: actors.LogConfig{ReserveBytes: -1}, Terms: engine.Terms{Allowance: engine.Allowance{Day: 1e9, Minute: 100_000}, Lease: 100_000},
+	}))
+	t.Cleanup(func() {
+		if err := system.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	<-system.Ready()
+	luz, nowhere := email("luz@example.do"), engine.Caller{}.Address
+	ok(t, system.RequestCode(luz, nowhere))
+	token, _, err := system.OpenSession(luz, box.Code.Reveal(), nowhere)
+	ok(t, err)
+	_, secret, err := system.CreateKey(token.Digest(), "bench")
+	ok(t, err)
+	return system, secret.Reveal()
 }
 
-func BenchmarkRates(b *testing.B) { benchPair(b, "/v1/rates?currency=USD", benchKey) }
-
-func BenchmarkHistory(b *testing.B) {
-	benchPair(b, "/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21", benchKey)
+// stillGate admits everybody at no cost: what is measured is httpapi.
+type stillGate struct {
+	grant      engine.Grant
+	transition engine.Transition
 }
 
-func BenchmarkCurrencies(b *testing.B) { benchPair(b, "/v1/currencies", benchKey) }
-
-func BenchmarkInstitution(b *testing.B) { benchPair(b, "/v1/institutions/bhd", benchKey) }
-
-// An amount is never kept, so each request is as one that was never seen before.
-func BenchmarkConvert(b *testing.B) {
-	benchPair(b, "/v1/convert?currency=USD&operation=buy&amount=1234.56", benchKey)
+func newStillGate() *stillGate {
+	return &stillGate{grant: engine.Grant{Account: 1, Verdict: engine.Verdict{
+		Admitted: true,
+		Day:      engine.Window{Limit: 1000, Remaining: 734, Reset: engine.NextMidnight(fakeNow())},
+		Minute:   engine.Window{Limit: 60, Remaining: 31, Reset: fakeNow().Add(41 * time.Second)},
+	}}}
 }
 
-func BenchmarkConvertGzip(b *testing.B) {
-	benchPair(b, "/v1/convert?currency=USD&operation=buy&amount=1234.56", benchKey+"Accept-Encoding: gzip\r\n")
+func (g *stillGate) Admit(engine.Caller) (engine.Grant, error) { return g.grant, nil }
+func (g *stillGate) Refund(engine.Grant)                       {}
+func (g *stillGate) Enforced() bool                            { return true }
+func (g *stillGate) Transition() engine.Transition             { return g.transition }
+
+// newGatedStillServer is a still server with a gate, behind a proxy.
+func newGatedStillServer(t testing.TB, gate engine.Gate) *Server {
+	t.Helper()
+	return New(Config{
+		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Gate: gate,
+		Accounts: newFakeAccounts(fakeNow), Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		DeprecationLink: "https://tasard.example/keys",
+	})
+}
+
+// steadyConn is feedConn with an address of its own, as a connection has it.
+type steadyConn struct {
+	feedConn
+	remote net.Addr
+}
+
+func (c *steadyConn) RemoteAddr() net.Addr { return c.remote }
+
+func newSteadyConn(request []byte, count int) *steadyConn {
+	return &steadyConn{feedConn{request: request, count: count}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
+}
+
+const admissionTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
+
+// admissionLines are what a client with a key sends through a proxy.
+func admissionLines() string {
+	return bearer(testKey(1)) + "\r\nX-Forwarded-For: 198.51.100.7, 127.0.0.3\r\n"
+}
+
+// BenchmarkAdmission measures the way with a key through a gate, that of a node for a key and for an address, and without a gate.
+func BenchmarkAdmission(b *testing.B) {
+	benchBeside(b, benchRequest(admissionTarget, admissionLines()), map[string]*Server{
+		"gate": newGatedStillServer(b, newStillGate()), "nogate": newStillServer(b),
+	}, "gate")
+	gate, key := newBenchGate(b)
+	for name, lines := range map[string]string{"key": bearer(key) + "\r\n", "address": ""} {
+		b.Run(name, func(b *testing.B) {
+			benchBeside(b, benchRequest(admissionTarget, lines), map[string]*Server{"node": newGatedStillServer(b, gate)}, "node")
+		})
+	}
 }

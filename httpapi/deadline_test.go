@@ -26,60 +26,62 @@ func (c *armedConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// lazyPair is a connection under test and its other end.
-func lazyPair() (*lazyDeadlines, *armedConn, net.Conn) {
-	near, far := net.Pipe()
-	counted := &armedConn{Conn: near}
-	return &lazyDeadlines{Conn: counted}, counted, far
+// inBubble runs a test in a bubble of time, with a connection under test and its other end.
+func inBubble(t *testing.T, test func(t *testing.T, conn *lazyDeadlines, counted *armedConn, far net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		counted := &armedConn{Conn: near}
+		test(t, &lazyDeadlines{Conn: counted}, counted, far)
+		_, _ = near.Close(), far.Close()
+	})
 }
+
+// after is so far away.
+func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
 
 // A deadline ends a call at its moment and not before, whatever was armed.
 func TestO3_LazyReadDeadline(t *testing.T) {
-	tests := map[string]struct{ first, second time.Duration }{ // deadlines of two calls, the first of which is answered
+	for name, test := range map[string]struct{ first, second time.Duration }{ // deadlines of two calls, the first of which is answered
 		"the same":         {5 * time.Second, 5 * time.Second},
 		"later":            {5 * time.Second, time.Minute},
 		"sooner":           {time.Minute, 5 * time.Second},
 		"after none":       {0, 5 * time.Second},
 		"long ago":         {time.Nanosecond, 5 * time.Second},
 		"past when called": {5 * time.Second, -time.Second},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conn, _, far := lazyPair()
-				defer far.Close()
-				go func() { _, _ = far.Write([]byte("x")) }()
-				if test.first != 0 {
-					_ = conn.SetReadDeadline(bubbleNow().Add(test.first + time.Second))
-				}
+	} {
+		inBubble(t, func(t *testing.T, conn *lazyDeadlines, _ *armedConn, far net.Conn) {
+			reads := func() {
+				t.Helper()
 				if n, err := conn.Read(make([]byte, 1)); n != 1 || err != nil {
-					t.Fatal(n, err)
+					t.Fatal(name, n, err)
 				}
-				bubbleSleep(2 * time.Second)
-				from := bubbleNow()
-				_ = conn.SetReadDeadline(from.Add(test.second))
-				_, err := conn.Read(make([]byte, 1))
-				if took := bubbleNow().Sub(from); !errors.Is(err, os.ErrDeadlineExceeded) || took != max(0, test.second) {
-					t.Fatalf("ended after %s with %v, want %s", took, err, test.second)
-				}
-				_ = conn.SetReadDeadline(time.Time{})
-				go func() {
-					bubbleSleep(time.Hour)
-					_, _ = far.Write([]byte("x"))
-				}()
-				if n, err := conn.Read(make([]byte, 1)); n != 1 || err != nil {
-					t.Fatal("without a deadline:", n, err)
-				}
-			})
+			}
+			go func() { _, _ = far.Write([]byte("x")) }()
+			if test.first != 0 {
+				_ = conn.SetReadDeadline(after(test.first + time.Second))
+			}
+			reads()
+			bubbleSleep(2 * time.Second)
+			from := bubbleNow()
+			_ = conn.SetReadDeadline(from.Add(test.second))
+			_, err := conn.Read(make([]byte, 1))
+			if took := bubbleNow().Sub(from); !errors.Is(err, os.ErrDeadlineExceeded) || took != max(0, test.second) {
+				t.Fatalf("%s: ended after %s with %v, want %s", name, took, err, test.second)
+			}
+			_ = conn.SetReadDeadline(time.Time{})
+			go func() {
+				bubbleSleep(time.Hour)
+				_, _ = far.Write([]byte("x"))
+			}()
+			reads()
 		})
 	}
 }
 
 // A write that an old deadline interrupts goes on where it was.
 func TestO3_LazyWriteDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn, _, far := lazyPair()
-		defer far.Close()
+	inBubble(t, func(t *testing.T, conn *lazyDeadlines, _ *armedConn, far net.Conn) {
 		read := make(chan []byte)
 		go func() {
 			got := make([]byte, 4)
@@ -88,11 +90,11 @@ func TestO3_LazyWriteDeadline(t *testing.T) {
 			_, _ = io.ReadFull(far, got[2:])
 			read <- got
 		}()
-		_ = conn.SetWriteDeadline(bubbleNow().Add(5 * time.Second))
+		_ = conn.SetWriteDeadline(after(5 * time.Second))
 		if n, err := conn.Write([]byte("a")); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		_ = conn.SetWriteDeadline(bubbleNow().Add(10 * time.Second))
+		_ = conn.SetWriteDeadline(after(10 * time.Second))
 		if n, err := conn.Write([]byte("bcd")); n != 3 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -103,16 +105,14 @@ func TestO3_LazyWriteDeadline(t *testing.T) {
 		_ = conn.SetWriteDeadline(from.Add(3 * time.Second))
 		n, err := conn.Write([]byte("e"))
 		if took := bubbleNow().Sub(from); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took != 3*time.Second {
-			t.Fatalf("%d bytes, %v after %s: nobody reads", n, err, took)
+			t.Fatalf("%d bytes, %v after %s: the other end does not read", n, err, took)
 		}
 	})
 }
 
 // TestF1_DeadlinesAreRarelyArmed: a busy connection arms one a minute, not three for each request.
 func TestF1_DeadlinesAreRarelyArmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn, counted, far := lazyPair()
-		defer far.Close()
+	inBubble(t, func(t *testing.T, conn *lazyDeadlines, counted *armedConn, far net.Conn) {
 		go func() {
 			buffer := make([]byte, 1)
 			for {
@@ -126,25 +126,15 @@ func TestF1_DeadlinesAreRarelyArmed(t *testing.T) {
 		}()
 		const requests = 1000
 		for range requests {
-			_ = conn.SetReadDeadline(bubbleNow().Add(time.Minute))
-			if _, err := conn.Read(make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
-			_ = conn.SetReadDeadline(bubbleNow().Add(5 * time.Second))
-			_ = conn.SetWriteDeadline(bubbleNow().Add(10 * time.Second))
-			if _, err := conn.Write([]byte("a")); err != nil {
-				t.Fatal(err)
-			}
+			_ = conn.SetReadDeadline(after(time.Minute))
+			must(conn.Read(make([]byte, 1)))
+			_ = conn.SetReadDeadline(after(5 * time.Second))
+			_ = conn.SetWriteDeadline(after(10 * time.Second))
+			must(conn.Write([]byte("a")))
 			bubbleSleep(60 * time.Millisecond)
 		}
 		if counted.reads > 3 || counted.writes > 8 {
 			t.Errorf("%d and %d deadlines armed for %d requests in a minute", counted.reads, counted.writes, requests)
 		}
-		_ = conn.Conn.Close()
 	})
 }
-
-// bubbleNow and bubbleSleep are the doors of these tests to the time of their bubble, which costs none.
-func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
-
-func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }

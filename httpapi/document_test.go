@@ -7,8 +7,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,16 +49,11 @@ func published(t testing.TB) []byte {
 
 func readDocument(t testing.TB, text []byte) *openAPI {
 	t.Helper()
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 	d := &openAPI{root: value.(object), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
-	d.options = readOptions{catalogue: newFakeService().catalogue, today: engine.DateOf(fakeNow())}
+	d.options = readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
 	d.compiler.AssertFormat()
-	if err := d.compiler.AddResource("openapi.json", d.root); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, d.compiler.AddResource("openapi.json", d.root))
 	return d
 }
 
@@ -187,8 +184,7 @@ func (d *openAPI) routeProblems() (problems []string) {
 	return problems
 }
 
-// parameterProblems holds the query parameters of the data operations against the table: names, what is required, defaults, and of each
-// grammar which values it takes.
+// parameterProblems holds the query parameters against the table: names, what is required, defaults, and the values that each takes.
 func (d *openAPI) parameterProblems() (problems []string) {
 	table, tables := parameters(), routedOperations()
 	for name, o := range d.operations() {
@@ -283,7 +279,7 @@ func (d *openAPI) bodyProblems() (problems []string) {
 			}
 		}
 		properties, _ := schema["properties"].(object)
-		if got := sortedKeys(properties); !slices.Equal(got, slices.Sorted(slices.Values(known))) || !slices.Equal(texts(schema["required"]), needed) {
+		if got := slices.Sorted(maps.Keys(properties)); !slices.Equal(got, slices.Sorted(slices.Values(known))) || !slices.Equal(texts(schema["required"]), needed) {
 			problems = append(problems, fmt.Sprintf("%s: the document has the fields %v and requires %v, want %v and %v", name, got, schema["required"], known, needed))
 		}
 		for _, field := range row.account.fields {
@@ -315,15 +311,6 @@ func (d *openAPI) bodyProblems() (problems []string) {
 	return problems
 }
 
-func sortedKeys(fields object) []string {
-	var names []string
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // texts is a list of texts.
 func texts(value any) (all []string) {
 	list, _ := value.([]any)
@@ -336,22 +323,17 @@ func texts(value any) (all []string) {
 // engineCodes are the codes that the rules have: the constants of the engine (E1).
 func engineCodes(t testing.TB) (codes []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../engine/service.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(parser.ParseFile(token.NewFileSet(), filepath.Join("..", "engine", "service.go"), nil, parser.SkipObjectResolution))
 	ast.Inspect(file, func(node ast.Node) bool {
-		if spec, ok := node.(*ast.ValueSpec); ok {
-			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Code" {
-				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				codes = append(codes, text)
-			}
+		spec, isValue := node.(*ast.ValueSpec)
+		if isValue && len(spec.Values) == 1 && strings.HasPrefix(spec.Names[0].Name, "Code") {
+			codes = append(codes, must(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)))
 		}
 		return true
 	})
+	if len(codes) < 20 {
+		t.Fatalf("found only the codes %q", codes)
+	}
 	return codes
 }
 
@@ -401,8 +383,7 @@ func words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// openObjects finds objects that take fields which are not listed, or have a field that may be missing though the program always sends
-// it (K8; interface §2: all fields are always there).
+// openObjects finds objects that take fields which are not listed, or have one that may be missing though it is always sent (K8).
 func (d *openAPI) openObjects() (problems []string) {
 	optional := map[string][]string{"ErrorBody": {"requestId", "details"}, "KeyRequest": {"name"}} // interface §7; K1
 	schemas, _ := at(d.root, "components", "schemas").(object)
@@ -411,7 +392,7 @@ func (d *openAPI) openObjects() (problems []string) {
 			continue
 		}
 		properties, _ := at(value, "properties").(object)
-		want := slices.DeleteFunc(sortedKeys(properties), func(field string) bool { return slices.Contains(optional[name], field) })
+		want := slices.DeleteFunc(slices.Sorted(maps.Keys(properties)), func(field string) bool { return slices.Contains(optional[name], field) })
 		if got := slices.Sorted(slices.Values(texts(at(value, "required")))); !slices.Equal(got, want) {
 			problems = append(problems, fmt.Sprintf("%s requires %v, want %v", name, got, want))
 		}

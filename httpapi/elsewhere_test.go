@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -64,15 +63,15 @@ func elsewhereRows(secret string) []elsewhereRow {
 
 // elsewhere is a server before, or after, keys are required, with its log.
 type elsewhere struct {
-	*gated
+	*fixture
 	required bool
 	log      bytes.Buffer
 }
 
 func newElsewhere(t *testing.T, required bool) *elsewhere {
 	e := &elsewhere{required: required}
-	e.gated = newGated(t, func(c *Config) {
-		c.Logger = slog.New(slog.NewJSONHandler(&e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	e.fixture = newGated(t, func(c *Config) {
+		c.Logger = logTo(&e.log)
 	})
 	e.gate.allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
 	if required {
@@ -84,9 +83,7 @@ func newElsewhere(t *testing.T, required bool) *elsewhere {
 // problems sends a row and says what went wrong.
 func (e *elsewhere) problems(t *testing.T, row elsewhereRow, secret string) (problems []string) {
 	account := strings.HasPrefix(row.target, accountPrefix)
-	ana := email("ana@example.do")
-	keys := len(e.accounts.keys[ana])
-	e.gate.callers = nil
+	e.gate.callers, e.accounts.done = nil, 0
 	e.log.Reset()
 	a := e.send(t, row.exchange)
 	wrong := func(format string, args ...any) {
@@ -97,7 +94,7 @@ func (e *elsewhere) problems(t *testing.T, row elsewhereRow, secret string) (pro
 			wrong("the gate was handed a key")
 		}
 	}
-	if e.gate.charged(account1) != 0 || len(e.accounts.keys[ana]) != keys {
+	if e.gate.charged(account1)+e.accounts.done != 0 {
 		wrong("something was done in the name of the account")
 	}
 	switch {
@@ -118,23 +115,16 @@ func (e *elsewhere) problems(t *testing.T, row elsewhereRow, secret string) (pro
 	return problems
 }
 
-// TestS6_SecretElsewhere: a key or a session in any place but the Authorization header is refused or ignored. It never authenticates, is
-// never logged and never sent back, but as the name of a parameter that its sender made up (Q1).
+// TestS6_SecretElsewhere: outside the Authorization header a key or a session never authenticates, is never logged and never sent back.
 func TestS6_SecretElsewhere(t *testing.T) {
-	played := 0
 	for _, secret := range []string{testKey(1), testSession(100)} {
 		for _, server := range []*elsewhere{newElsewhere(t, false), newElsewhere(t, true)} {
 			for _, row := range elsewhereRows(secret) {
 				for _, problem := range server.problems(t, row, secret) {
 					t.Errorf("%s, %s %s: %s", row.name, row.method, row.target, problem)
 				}
-				played++
 			}
 		}
-	}
-	t.Logf("%d requests with a secret elsewhere", played)
-	if played < 200 {
-		t.Errorf("only %d were played", played)
 	}
 }
 
@@ -156,12 +146,12 @@ type crossSite struct {
 	foreign bool
 }
 
-// TestS11_Matrix: each operation that changes something, with each origin, each Sec-Fetch-Site and each content type: exactly those that
-// no page of another site can send are carried out. Sec-Fetch-Site, which no page can set, has the word; Origin where it is absent.
+// TestS11_Matrix: of each operation with each origin, Sec-Fetch-Site and type, exactly what no page of another site can send is done.
 func TestS11_Matrix(t *testing.T) {
 	origins := []crossSite{
 		{"", false}, {"https://api.example.do", false}, {"https://API.EXAMPLE.DO", false}, {"https://evil.example", true}, {"null", true},
 		{"https://api.example.do.evil.example", true}, {"https://api.example.do:8443", true}, {"https://api.example.do@evil.example", true},
+		{"api.example.do", true},
 	}
 	sites := []crossSite{
 		{"", false}, {"same-origin", false}, {"none", false}, {"cross-site", true}, {"same-site", true}, {"same-origin, cross-site", true},
@@ -170,40 +160,36 @@ func TestS11_Matrix(t *testing.T) {
 		"": false, "application/json": true, "application/json; charset=utf-8": true, "text/plain": false, "text/plain;charset=UTF-8": false,
 		"application/x-www-form-urlencoded": false, "multipart/form-data; boundary=x": false, "text/plain; x=application/json": false,
 	}
-	played, done := 0, 0
+	step, played, carried := sweep(7, 1), 0, 0
 	g := newGated(t, nil)
-	restore(g)
-	for name, good := range accountGood() {
-		if good.method == http.MethodGet {
-			continue
-		}
+	good := accountGood()
+	for _, name := range []string{"codes-post", "sessions-post", "sessions-delete", "keys-post", "key-delete"} {
 		for _, origin := range origins {
 			for _, site := range sites {
 				for _, kind := range slices.Sorted(maps.Keys(types)) {
-					e := good
-					e.lines = crossLines(good, origin.line, site.line, kind)
-					foreign := site.foreign || site.line == "" && origin.foreign
-					wanted := !foreign && (types[kind] || good.body == "")
-					a := g.send(t, e)
-					carried := a.status < 300
-					if carried != wanted {
-						t.Errorf("%s, Origin %q, Sec-Fetch-Site %q, %q: %d, want it done: %v", name, origin.line, site.line, kind, a.status, wanted)
+					if played++; played%step != 0 && kind != "application/json" {
+						continue
 					}
-					if carried {
-						done++
-						restore(g)
+					e := good[name]
+					e.lines = crossLines(e, origin.line, site.line, kind)
+					foreign := site.foreign || site.line == "" && origin.foreign
+					wanted := !foreign && (types[kind] || e.body == "")
+					g.accounts.done = 0
+					a := g.send(t, e)
+					if done := a.status < 300; done != wanted || g.accounts.done > 0 != done {
+						t.Errorf("%s, Origin %q, Sec-Fetch-Site %q, %q: %d, want it done: %v", name, origin.line, site.line, kind, a.status, wanted)
+					} else if done {
+						carried++
 					}
 					if a.header.Get("Access-Control-Allow-Origin") != "" {
 						t.Errorf("%s: a page of another site may read the answer", name)
 					}
-					played++
 				}
 			}
 		}
 	}
-	t.Logf("%d requests, %d carried out", played, done)
-	if played < 1500 || done == 0 {
-		t.Errorf("only %d were played, %d carried out", played, done)
+	if carried == 0 {
+		t.Error("none was carried out")
 	}
 }
 
@@ -222,28 +208,21 @@ func crossLines(good exchange, origin, site, kind string) (lines []string) {
 	return lines
 }
 
-// restore undoes what an account operation has done, and puts a code on its way.
-func restore(g *gated) {
-	fresh := newFakeAccounts(g.clock.now)
-	g.accounts.sessions, g.accounts.keys, g.accounts.issued = fresh.sessions, fresh.keys, fresh.issued
-	sendLetter(g)
-}
-
 // TestS10_EveryRoute: each pattern of the router, with each method and in each state of the server, carries the whole header set.
 func TestS10_EveryRoute(t *testing.T) {
 	patterns := newGated(t, nil).server.router.List()[fasthttp.MethodGet]
-	arrangements := map[string]func(*gated){
+	arrangements := map[string]func(*fixture){
 		"plain":    nil,
-		"required": func(g *gated) { g.gate.transition = announced(-time.Hour) },
-		"fault": func(g *gated) {
+		"required": func(g *fixture) { g.gate.transition = announced(-time.Hour) },
+		"fault": func(g *fixture) {
 			g.service.fault, g.accounts.fault = everyFault()["internal"].err, everyFault()["internal"].err
 		},
-		"empty": func(g *gated) { g.service.fault = everyFault()["unavailable"].err },
-		"spent": func(g *gated) { g.gate.spend(anyone, 60, fakeNow()) },
-		"panic": func(g *gated) { plantPanics(g.server) },
+		"empty": fails(everyFault()["unavailable"].err),
+		"spent": spent(peerDefault, 60, 0),
+		"panic": func(g *fixture) { plantPanics(g.server) },
 	}
 	statuses := map[int]int{}
-	walked := 0
+	walked, step := 0, sweep(3, 1)
 	for name, arrange := range arrangements {
 		g := newGated(t, nil)
 		if arrange != nil {
@@ -253,6 +232,9 @@ func TestS10_EveryRoute(t *testing.T) {
 			target := strings.NewReplacer("{id:*}", "bhd", "{id}", "k1").Replace(pattern)
 			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PROPFIND"} {
 				for _, suffix := range []string{"?x=1", "?currency=USD&operation=buy&amount=1"} {
+					if walked++; walked%step != 0 {
+						continue
+					}
 					lines := []string{jsonLine, bearer(testSession(100))}
 					if name == "panic" {
 						lines = append(lines, plantHeader+": before")
@@ -262,12 +244,10 @@ func TestS10_EveryRoute(t *testing.T) {
 						t.Errorf("%s: %s %s%s: %d: %s", name, method, target, suffix, a.status, problem)
 					}
 					statuses[a.status]++
-					walked++
 				}
 			}
 		}
 	}
-	t.Logf("%d answers of %d patterns: %v", walked, len(patterns), statuses)
 	if len(patterns) < 12 || walked < 2000 || len(statuses) < 9 {
 		t.Errorf("%d patterns, %d answers, statuses %v", len(patterns), walked, statuses)
 	}

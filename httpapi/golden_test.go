@@ -1,28 +1,24 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
-	"flag"
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/tasard/tasard/engine"
 )
 
-// goldenCase is one file of testdata/golden: an operation and a status.
-type goldenCase struct {
-	name, method, target string
-	lines                []string
-	fault                error // what the service answers
-	panics               bool
-}
+const (
+	bestTarget = "/v1/rates/best?currency=USD&operation=buy&limit=2"
+	jsonLine   = "Content-Type: application/json"
+	anaBody    = `{"email":"ana@example.do"}`
+	anaSession = `{"email":"ana@example.do","code":"` + goodCode + `"}`
+)
 
 // goldenTargets is a good request for each operation.
 func goldenTargets() map[string]string {
@@ -31,15 +27,32 @@ func goldenTargets() map[string]string {
 		"institutions": "/v1/institutions?currency=USD&limit=2",
 		"institution":  "/v1/institutions/bhd",
 		"rates":        "/v1/rates?limit=6",
-		"best":         "/v1/rates/best?currency=USD&operation=buy&limit=2",
+		"best":         bestTarget,
 		"history":      "/v1/rates/history?currency=USD&institution=bhd&limit=3",
 		"convert":      "/v1/convert?currency=USD&operation=sell&amount=250.50&limit=2",
 	}
 }
 
-// goldenCases is each operation with each status that the handler can give it.
+// fails makes every question for rates fail, and panics every question.
+func fails(err error) func(*fixture)      { return func(f *fixture) { f.service.fault = err } }
+func panics(cause any) func(*fixture)     { return func(f *fixture) { f.service.panics = cause } }
+func gateFails(e error) func(*fixture)    { return func(f *fixture) { f.gate.fault = e } }
+func accountsFail(e error) func(*fixture) { return func(f *fixture) { f.accounts.fault = e } }
+
+func spent(who string, count int, ago time.Duration) func(*fixture) {
+	return func(f *fixture) { f.gate.spend(who, count, fakeNow().Add(-ago)) }
+}
+
+func fault(code engine.Code, message string, retry time.Duration) error {
+	return &engine.Error{Code: code, Message: message, RetryAfter: retry}
+}
+
+func getCase(name, target string, arrange func(*fixture), lines ...string) goldenCase {
+	return goldenCase{name: name, exchange: exchange{method: "GET", target: target, lines: lines}, arrange: arrange}
+}
+
+// goldenCases is each data operation with each status that a server without a gate can give it.
 func goldenCases() []goldenCase {
-	const get = http.MethodGet
 	var cases []goldenCase
 	for operation, target := range goldenTargets() {
 		with := "&"
@@ -47,109 +60,272 @@ func goldenCases() []goldenCase {
 			with = "?"
 		}
 		cases = append(cases,
-			goldenCase{name: operation + "-200", method: get, target: target},
-			goldenCase{name: operation + "-200-head", method: http.MethodHead, target: target},
-			goldenCase{name: operation + "-204", method: http.MethodOptions, target: target},
-			goldenCase{name: operation + "-304", method: get, target: target, lines: []string{"If-None-Match: *"}},
-			goldenCase{name: operation + "-400", method: get, target: target + with + "limit=0&colour=red&token=x"},
-			goldenCase{name: operation + "-405", method: http.MethodDelete, target: target},
-			goldenCase{name: operation + "-500", method: get, target: target, panics: true},
+			getCase(operation+"-200", target, nil),
+			getCase(operation+"-304", target, nil, "If-None-Match: *"),
+			getCase(operation+"-400", target+with+"limit=0&colour=red&token=x", nil),
+			getCase(operation+"-500", target, panics("a planted panic")),
 		)
+		for name, method := range map[string]string{"-200-head": "HEAD", "-204": "OPTIONS", "-405": "DELETE"} {
+			cases = append(cases, goldenCase{name: operation + name, exchange: exchange{method: method, target: target}})
+		}
 		if operation != "currencies" && operation != "institutions" && operation != "institution" {
-			cases = append(cases, goldenFaults(operation, target)...)
+			cases = append(cases,
+				getCase(operation+"-500-error", target, fails(errors.New("a cause that nobody may see"))),
+				getCase(operation+"-503", target, fails(fault(engine.CodeDataUnavailable, "No rates are loaded yet.", 1500*time.Millisecond))),
+				getCase(operation+"-503-overloaded", target, fails(fault(engine.CodeOverloaded, "Too many requests are waiting.", 0))))
 		}
 	}
-	return append(cases,
-		goldenCase{name: "institution-404", method: get, target: "/v1/institutions/progreso"},
-		goldenCase{name: "institution-400-id", method: get, target: "/v1/institutions/%zz"},
-		goldenCase{name: "best-400-missing", method: get, target: "/v1/rates/best"},
-		goldenCase{name: "best-200-empty", method: get, target: "/v1/rates/best?currency=USD&operation=sell&kind=reference"},
-		goldenCase{name: "history-400-range", method: get, target: "/v1/rates/history?from=2024-01-01&to=2025-11-21"},
-		goldenCase{name: "unknown-404", method: get, target: "/v1/rate"},
-		goldenCase{name: "unknown-404-post", method: http.MethodPost, target: "/"},
+	cases = append(cases,
+		getCase("institution-404", "/v1/institutions/progreso", nil),
+		getCase("institution-400-id", "/v1/institutions/%zz", nil),
+		getCase("best-400-missing", "/v1/rates/best", nil),
+		getCase("best-200-empty", "/v1/rates/best?currency=USD&operation=sell&kind=reference", nil),
+		getCase("history-400-range", "/v1/rates/history?from=2024-01-01&to=2025-11-21", nil),
+		getCase("unknown-404", "/v1/rate", nil),
+		goldenCase{name: "unknown-404-post", exchange: exchange{method: "POST", target: "/"}},
 	)
+	for i := range cases {
+		cases[i].bare = true
+	}
+	return cases
 }
 
-func goldenFaults(operation, target string) []goldenCase {
+// limitCases is each data operation with each status that a gate makes possible, before, while and after keys are announced.
+func limitCases() []goldenCase {
+	var cases []goldenCase
+	add := func(name, target string, arrange func(*fixture), lines ...string) {
+		cases = append(cases, getCase(name, target, arrange, lines...))
+	}
+	key := bearer(testKey(1))
+	for operation, target := range goldenTargets() {
+		add(operation+"-200", target, nil, key)
+		add(operation+"-304", target, nil, key, "If-None-Match: *")
+		add(operation+"-400", target+"?limit=0&x=1", nil, key)
+		add(operation+"-429-minute", target, spent(account1, 60, 1500*time.Millisecond), key)
+		add(operation+"-429-day", target, spent(peerDefault, 1000, time.Hour))
+		for name, lines := range map[string][]string{
+			"missing": nil, "invalid": {bearer(testKey(3))}, "malformed": {"Authorization: Basic YTpi"},
+			"revoked": {bearer(testKey(8))}, "suspended": {bearer(testKey(9))},
+		} {
+			add(operation+"-401-"+name, target, func(f *fixture) { f.gate.transition = announced(0) }, lines...)
+		}
+		add(operation+"-500", target, panics("a planted panic"), key)
+	}
+	add("institution-404", "/v1/institutions/no-such", nil, key)
+	add("best-500-error", bestTarget, fails(errors.New("a cause")), key)
+	add("best-503", bestTarget, fails(fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", time.Minute)), key)
+	add("best-503-gate", bestTarget, gateFails(fault(engine.CodeReadOnly, "The log can't be written.", 0)), key)
+	return append(cases, pendingCases()...)
+}
+
+// pendingCases has each status once while the end of anonymous access is announced (K7).
+func pendingCases() []goldenCase {
+	cases := []goldenCase{
+		getCase("200", bestTarget, nil), getCase("304", bestTarget, nil, "If-None-Match: *"), getCase("400", "/v1/rates?limit=0", nil),
+		getCase("404", "/v1/institutions/no-such", nil), getCase("404-path", "/v1/nothing", nil),
+		getCase("429", bestTarget, spent(peerDefault, 60, 0)),
+		getCase("500", bestTarget, panics("a planted panic")),
+		getCase("503", bestTarget, fails(fault(engine.CodeOverloaded, "Too many requests are waiting.", 0))),
+		getCase("400-malformed", bestTarget, nil, bearer(testKey(1)), bearer(testKey(2))),
+		{name: "204", exchange: exchange{method: "OPTIONS", target: bestTarget}},
+		{name: "405", exchange: exchange{method: "DELETE", target: bestTarget}},
+		{name: "200-head", exchange: exchange{method: "HEAD", target: bestTarget}},
+	}
+	for i, c := range cases {
+		cases[i].name = "pending-" + c.name
+		cases[i].arrange = func(f *fixture) {
+			f.gate.transition = announced(6*24*time.Hour + 1)
+			f.gate.transition.RequiredAt = f.gate.transition.RequiredAt.Truncate(time.Second)
+			if c.arrange != nil {
+				c.arrange(f)
+			}
+		}
+	}
+	return cases
+}
+
+// accountGood is a good request for each account operation, by method and path pattern.
+func accountGood() map[string]exchange {
+	session := bearer(testSession(100))
+	return map[string]exchange{
+		"codes-post":      {method: "POST", target: codesPath, lines: []string{jsonLine}, body: anaBody},
+		"sessions-post":   {method: "POST", target: sessionsPath, lines: []string{jsonLine}, body: anaSession},
+		"sessions-delete": {method: "DELETE", target: sessionsPath, lines: []string{session}},
+		"keys-get":        {method: "GET", target: keysPath, lines: []string{session}},
+		"keys-post":       {method: "POST", target: keysPath, lines: []string{jsonLine, session}, body: `{"name":"servidor nuevo"}`},
+		"key-delete":      {method: "DELETE", target: keysPath + "/k1", lines: []string{session}},
+		"usage-get":       {method: "GET", target: usagePath, lines: []string{session}},
+	}
+}
+
+// accountCases is each account operation with each status.
+func accountCases() []goldenCase {
+	var cases []goldenCase
+	for name, good := range accountGood() {
+		add := func(status string, change func(*exchange), arrange func(*fixture)) {
+			e := good
+			e.lines = slices.Clone(good.lines)
+			if change != nil {
+				change(&e)
+			}
+			cases = append(cases, goldenCase{name: name + "-" + status, exchange: e, arrange: arrange})
+		}
+		add("ok", nil, nil)
+		add("400-query", func(e *exchange) { e.target += "?x=1&token=a" }, nil)
+		add("405", func(e *exchange) { e.method = "PATCH" }, nil)
+		add("204-options", func(e *exchange) { e.method, e.body = "OPTIONS", "" }, nil)
+		add("500", nil, accountsFail(errors.New("a cause that nobody may see")))
+		add("503", nil, accountsFail(fault(engine.CodeReadOnly, "The log can't be written.", 1500*time.Millisecond)))
+		add("pending", nil, func(f *fixture) { f.gate.transition = announced(time.Hour) })
+		if good.body != "" {
+			add("400-malformed", func(e *exchange) { e.body += "," }, nil)
+			add("400-unknown", func(e *exchange) { e.body = `{"nombre":"x","name":1,"token":"t","email":1,"code":1}` }, nil)
+			add("413", func(e *exchange) { e.body = `{"name":"` + strings.Repeat("n", accountBodyMax) + `"}` }, nil)
+			add("415", func(e *exchange) { e.lines[0] = "Content-Type: text/plain" }, nil)
+		}
+		if good.method != "GET" {
+			add("400-origin", func(e *exchange) { e.lines = append(e.lines, "Origin: https://evil.example") }, nil)
+		}
+		if last := len(good.lines) - 1; strings.Contains(good.lines[last], "Bearer") {
+			add("401-none", func(e *exchange) { e.lines = e.lines[:last] }, nil)
+			add("401-unknown", func(e *exchange) { e.lines[last] = bearer(testSession(9)) }, nil)
+			add("401-malformed", func(e *exchange) { e.lines[last] = bearer("x") }, nil)
+			add("401-key", func(e *exchange) { e.lines[last] = bearer(testKey(8)) }, nil)
+		}
+	}
+	return append(cases, accountSpecialCases()...)
+}
+
+// accountSpecialCases are the statuses that one operation alone has.
+func accountSpecialCases() []goldenCase {
+	good := accountGood()
+	of := func(name, operation string, arrange func(*fixture)) goldenCase {
+		return goldenCase{name: name, exchange: good[operation], arrange: arrange}
+	}
+	with := func(name, operation, body string) goldenCase {
+		c := of(name, operation, nil)
+		c.body = body
+		return c
+	}
+	at := func(name, operation, method, target string) goldenCase {
+		c := of(name, operation, nil)
+		c.method, c.target = method, target
+		return c
+	}
+	usageByKey := of("usage-get-ok-key", "usage-get", nil)
+	usageByKey.lines = []string{bearer(testKey(1))}
 	return []goldenCase{
-		{name: operation + "-500-error", method: http.MethodGet, target: target, fault: errors.New("a cause that nobody may see")},
-		{name: operation + "-503", method: http.MethodGet, target: target, fault: &engine.Error{
-			Code: engine.CodeDataUnavailable, Message: "No rates are loaded yet.", RetryAfter: 1500 * time.Millisecond,
-		}},
-		{name: operation + "-503-overloaded", method: http.MethodGet, target: target, fault: &engine.Error{
-			Code: engine.CodeOverloaded, Message: "Too many requests are waiting.",
-		}},
+		of("codes-post-429", "codes-post", accountsFail(fault(engine.CodeRequestedTooSoon, "A code was sent less than a minute ago.", 58500*time.Millisecond))),
+		of("codes-post-429-client", "codes-post", accountsFail(fault(engine.CodeRateLimited, "Too many attempts; try again later.", time.Hour))),
+		with("codes-post-ok-unknown", "codes-post", `{"email":"nobody@example.do"}`),
+		with("codes-post-400-email", "codes-post", `{"email":"Ana <ana@example.do>"}`),
+		with("sessions-post-401-code", "sessions-post", `{"email":"ana@example.do","code":"00712346"}`),
+		with("sessions-post-400-code", "sessions-post", `{"email":"ana@example.do","code":"123"}`),
+		of("keys-post-409", "keys-post", accountsFail(fault(engine.CodeKeyLimitReached, "The account has two active keys; revoke one first.", 0))),
+		with("keys-post-ok-nameless", "keys-post", `{}`),
+		at("key-delete-404", "key-delete", "DELETE", keysPath+"/k77"),
+		at("key-delete-again", "key-delete", "DELETE", keysPath+"/k8"),
+		at("key-delete-400-id", "key-delete", "DELETE", keysPath+"/%zz"),
+		with("key-delete-400-body", "key-delete", `{}`),
+		usageByKey,
+		at("usage-get-ok-head", "usage-get", "HEAD", usagePath),
+		at("account-404", "usage-get", "GET", "/v1/account/nothing"),
 	}
 }
 
-// run sends the case to a server of its own.
-func (c goldenCase) run(t testing.TB) answer {
-	f := newFixture(t, nil)
-	f.service.fault = c.fault
-	if c.panics {
-		f.service.panics = "a planted panic"
+// documentCases are answers that the OpenAPI document shows or names, and that no other golden file has.
+func documentCases() []goldenCase {
+	told := func(conditions ...engine.Condition) func(*fixture) {
+		return func(f *fixture) { f.server.health = toldHealth(conditions) }
 	}
-	return f.do(t, c.method, c.target, c.lines...)
+	late := engine.Condition{Name: "snapshot", State: "late", Since: fakeNow().Add(-time.Hour), Detail: "The newest snapshot is old; a start takes longer."}
+	empty := engine.Condition{Name: "data", State: "empty", Down: true, Since: fakeNow().Add(-time.Minute), Detail: "Nothing was ever published."}
+	overloaded := gateFails(fault(engine.CodeOverloaded, "too many requests at the moment", time.Second))
+	return []goldenCase{
+		getCase("currencies-503", "/v1/currencies", overloaded),
+		getCase("institutions-503", "/v1/institutions", overloaded),
+		getCase("institution-503", "/v1/institutions/bhd", overloaded),
+		getCase("rates-200", "/v1/rates?currency=USD&institution=bhd&channel=digital", nil),
+		getCase("convert-200", "/v1/convert?currency=USD&operation=buy&amount=250.50&limit=1", nil),
+		getCase("history-200", "/v1/rates/history?currency=USD&institution=bhd&channel=digital&limit=2", nil),
+		getCase("best-200", "/v1/rates/best?currency=USD&operation=buy&limit=1", nil),
+		getCase("institution-200", "/v1/institutions/banreservas", nil),
+		getCase("livez-200", livePath, nil),
+		getCase("healthz-200", liveOtherPath, nil),
+		getCase("readyz-200", readyPath, told(engine.Well("log"))),
+		getCase("readyz-200-degraded", readyPath, told(late)),
+		getCase("readyz-503", readyPath, told(empty)),
+		{name: "sessions-post-429", exchange: accountGood()["sessions-post"], arrange: accountsFail(fault(engine.CodeRateLimited, "Too many attempts; try again later.", time.Hour))},
+	}
 }
 
-// text is the file: request, status line, headers by name, body.
-func (c goldenCase) text(a answer) []byte {
-	var file bytes.Buffer
-	fmt.Fprintf(&file, "# %s %s\n", c.method, c.target)
-	for _, line := range c.lines {
-		fmt.Fprintf(&file, "# %s\n", line)
+// TestGolden holds the answers, byte for byte, against the files of testdata.
+func TestGolden(t *testing.T) {
+	for folder, cases := range map[string][]goldenCase{
+		"golden": goldenCases(), "limits": limitCases(), "accounts": accountCases(), "document": documentCases(),
+	} {
+		playGolden(t, folder, cases)
 	}
-	fmt.Fprintf(&file, "HTTP/1.1 %d %s\n", a.status, http.StatusText(a.status))
-	var lines []string
-	for name, values := range a.header {
-		for _, value := range values {
-			if name != "Date" {
-				lines = append(lines, name+": "+value+"\n")
-			}
+}
+
+// tardy is what the library gives when a request does not arrive in time.
+type tardy struct{ error }
+
+func (tardy) Timeout() bool   { return true }
+func (tardy) Temporary() bool { return true }
+
+// unreadAnswers are those to requests that can't be read to their end.
+func unreadAnswers(t testing.TB) map[string]answer {
+	t.Helper()
+	answers := map[string]answer{}
+	for name, err := range map[string]error{
+		"400": errors.New("a line that is none"), "408": tardy{errors.New("a timeout")}, "413": fasthttp.ErrBodyTooLarge, "431": &fasthttp.ErrSmallBuffer{},
+	} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.Header.SetMethod("GET")
+		ctx.Request.SetRequestURI("/v1/rates")
+		newGated(t, nil).server.refuseUnread(&ctx, err)
+		answers[name] = written(t, &ctx, "GET")
+	}
+	return answers
+}
+
+func TestGolden_Unread(t *testing.T) {
+	files := map[string][]byte{}
+	for name, a := range unreadAnswers(t) {
+		files[name] = goldenCase{exchange: exchange{method: "GET", target: "/v1/rates"}}.text(a)
+	}
+	holdGolden(t, "unread", files)
+}
+
+// everyStatus is a request for each status that a server with a gate can give, with what brings it about.
+func everyStatus() []goldenCase { return append(limitCases(), accountCases()...) }
+
+// played is a case and its answer.
+type played struct {
+	goldenCase
+	answer
+	identified bool // the gate knew the caller
+}
+
+// everyAnswer are the answers to everyStatus.
+func everyAnswer(t testing.TB) (all []played) {
+	t.Helper()
+	for _, c := range everyStatus() {
+		f, a := c.run(t)
+		all = append(all, played{c, a, f.gate.granted > 0})
+	}
+	return all
+}
+
+// TestE2_DetailsOnlyOn400: they come with 400 only, and there unless the request can't be read or is of another site.
+func TestE2_DetailsOnlyOn400(t *testing.T) {
+	for _, c := range everyAnswer(t) {
+		if c.status < 400 || c.method == http.MethodHead {
+			continue
+		}
+		if body := c.fault(t).Error; len(body.Details) > 0 != (body.Code == "invalid_parameters") {
+			t.Errorf("%s: %s", c.name, c.answer.body)
 		}
 	}
-	slices.Sort(lines)
-	fmt.Fprintf(&file, "%s\n%s\n", strings.Join(lines, ""), a.body)
-	return file.Bytes()
-}
-
-func TestGolden_Answers(t *testing.T) {
-	update := flag.Lookup("update").Value.String() == "true"
-	cases := goldenCases()
-	var names []string
-	for _, c := range cases {
-		path := filepath.Join("testdata", "golden", c.name+".http")
-		names = append(names, path)
-		t.Run(c.name, func(t *testing.T) {
-			got := c.text(c.run(t))
-			if update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; run with -update to write it", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
-	found, err := filepath.Glob(filepath.Join("testdata", "golden", "*.http"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range found {
-		if !slices.Contains(names, path) {
-			t.Errorf("%s belongs to no case", path)
-		}
-	}
-}
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "rewrite the golden files")
-	flag.Parse()
-	os.Exit(m.Run())
 }

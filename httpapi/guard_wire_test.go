@@ -59,8 +59,7 @@ func TestO6_Wire(t *testing.T) {
 	}
 }
 
-// wireVerdicts hands reads over, step bytes at a time (0: whole), and asks as often as the library was done. A read that is alone is one
-// whole request as the gatherer knows it.
+// wireVerdicts hands reads over, step bytes at a time (0: whole), and asks as often as the library was done.
 func wireVerdicts(reads []wireRead, step int) (verdicts []string) {
 	var w wire
 	for _, read := range reads {

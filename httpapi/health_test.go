@@ -26,29 +26,17 @@ type readiness struct {
 	}
 }
 
-func (f *fixture) readiness(t *testing.T) (answer, readiness) {
+func (f *fixture) readiness(t *testing.T) (got answer, body readiness) {
 	t.Helper()
-	got := f.get(t, readyPath)
-	var body readiness
-	if err := json.Unmarshal(got.plain(t), &body); err != nil {
-		t.Fatalf("%v: %s", err, got.body)
-	}
+	got = f.get(t, readyPath)
+	ok(t, json.Unmarshal(got.plain(t), &body))
 	return got, body
 }
 
-func (r *readiness) state(name string) string {
-	for _, c := range r.Conditions {
-		if c.Name == name {
-			return c.State
-		}
-	}
-	return ""
-}
-
+// TestS15_Readiness tells the worst condition first. What is alive says so whatever fails.
 func TestS15_Readiness(t *testing.T) {
-	since := fakeNow()
 	well := engine.Well("log")
-	slow := engine.Condition{Name: "disk", State: "slow", Since: since, Detail: `say "why"`}
+	slow := engine.Condition{Name: "disk", State: "slow", Since: fakeNow(), Detail: `say "why"`}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true}
 	for _, test := range []struct {
 		told   toldHealth
@@ -61,30 +49,28 @@ func TestS15_Readiness(t *testing.T) {
 	} {
 		f := newFixture(t, func(c *Config) { c.Health = test.told })
 		got, body := f.readiness(t)
-		if got.status != test.status || body.Status != test.want || body.Conditions[0].Name != test.first {
+		if got.status != test.status || body.Status != test.want || body.Conditions[0].Name != test.first || len(body.Conditions) != len(test.told)+3 {
 			t.Errorf("%d, %+v", got.status, body)
 		}
 		if retry := got.header.Get("Retry-After"); (retry == readyRetry) != (test.status == 503) {
 			t.Errorf("%s: Retry-After %q", test.want, retry)
 		}
-		if len(body.Conditions) != len(test.told)+3 {
-			t.Errorf("%d conditions", len(body.Conditions))
+		f.service.panics = "planted"
+		for _, path := range []string{livePath, liveOtherPath} {
+			if got := f.get(t, path); got.status != 200 || string(got.body) != liveBody {
+				t.Errorf("%s: %d %s", path, got.status, got.body)
+			}
 		}
 	}
 }
 
 func TestS15_HeadersMethodsAndQueries(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.Gate = newFakeGate(c.Clock) })
+	f := newGated(t, nil)
 	for _, path := range []string{livePath, liveOtherPath, readyPath} {
 		for _, target := range []string{path, path + "?verbose=1&api_key=x"} {
 			get, head := f.get(t, target), f.do(t, http.MethodHead, target)
-			if get.status != 200 || head.status != 200 || len(head.body) != 0 {
-				t.Errorf("%s: %d, HEAD %d with %d bytes", target, get.status, head.status, len(head.body))
-			}
-			for name := range get.header {
-				if strings.Contains(name, "Ratelimit") || strings.Contains(name, "RateLimit") {
-					t.Errorf("%s says %s", target, name)
-				}
+			if get.status != 200 || head.status != 200 || len(head.body) != 0 || get.limits() != "" {
+				t.Errorf("%s: %d %s, HEAD %d with %d bytes", target, get.status, get.limits(), head.status, len(head.body))
 			}
 			for name, want := range map[string]string{
 				"Cache-Control": noStore, "Content-Type": contentTypeJSON, "X-Content-Type-Options": "nosniff",
@@ -95,9 +81,8 @@ func TestS15_HeadersMethodsAndQueries(t *testing.T) {
 				}
 			}
 		}
-		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodPatch} {
-			got := f.do(t, method, path)
-			if got.status != 405 || got.header.Get("Allow") != methodsHealth || got.fault(t).Error.Code != string(engine.CodeMethodNotAllowed) {
+		for _, method := range strings.Fields("POST PUT DELETE OPTIONS PATCH") {
+			if got := f.do(t, method, path); got.code(t) != "405 method_not_allowed" || got.header.Get("Allow") != methodsHealth {
 				t.Errorf("%s %s: %d, Allow %q", method, path, got.status, got.header.Get("Allow"))
 			}
 		}
@@ -107,39 +92,19 @@ func TestS15_HeadersMethodsAndQueries(t *testing.T) {
 	}
 }
 
-func TestS15_LiveWhateverFails(t *testing.T) {
-	f := newFixture(t, func(c *Config) {
-		c.Health = toldHealth{{Name: "log", State: "failed", Down: true}}
-	})
-	f.service.panics = "planted"
-	for _, path := range []string{livePath, liveOtherPath} {
-		if got := f.get(t, path); got.status != 200 || string(got.body) != liveBody {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
-		}
-	}
-}
-
-// Requests that are refused for load show at once, and stay for long enough not to flap.
-func TestS15_Overloaded(t *testing.T) {
+// TestS15_Load: refusals for load show at once, and stay for long enough not to flap; so does the end of a node.
+func TestS15_Load(t *testing.T) {
 	f := newFixture(t, nil)
-	began := f.clock.now()
-	f.service.fault = &engine.Error{Code: engine.CodeOverloaded, Message: "planted"}
+	f.service.fault = fault(engine.CodeOverloaded, "planted", 0)
 	if got := f.get(t, "/v1/rates"); got.status != 503 {
 		t.Fatalf("status %d", got.status)
 	}
-	for _, test := range []struct {
-		after time.Duration
-		want  string
-	}{{0, "overloaded"}, {2 * time.Second, "overloaded"}, {4 * time.Second, "ok"}} {
-		f.clock.set(began.Add(test.after))
-		if _, body := f.readiness(t); body.state("load") != test.want {
-			t.Errorf("after %s: %q", test.after, body.state("load"))
+	for after, want := range map[time.Duration]string{0: "overloaded", 2 * time.Second: "overloaded", 4 * time.Second: "ok"} {
+		f.clock.set(fakeNow().Add(after))
+		if got, _ := f.readiness(t); !strings.Contains(string(got.body), `"name":"load","state":"`+want+`"`) {
+			t.Errorf("after %s: %s", after, got.body)
 		}
 	}
-}
-
-func TestS15_Draining(t *testing.T) {
-	f := newFixture(t, nil)
 	f.server.Drain()
 	f.server.Drain()
 	got, body := f.readiness(t)
@@ -151,31 +116,16 @@ func TestS15_Draining(t *testing.T) {
 	}
 }
 
-// A shortage of descriptors shows when it is met, and lasts until one is to be had.
+// TestS15_Short: a shortage of descriptors shows when it is met, and lasts until one is to be had.
 func TestS15_Short(t *testing.T) {
 	now := fakeNow()
 	s := &strain{clock: func() time.Time { return now }}
-	l := Patient(&scriptedListener{script: []error{syscall.EMFILE}}, Patience{strain: s, After: func(time.Duration) <-chan time.Time {
-		fire := make(chan time.Time, 1)
-		fire <- now
-		return fire
-	}})
-	if _, err := l.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	must(Patient(&scriptedListener{script: []error{syscall.EMFILE}}, Patience{strain: s, After: new(pauses).after}).Accept())
 	if got := s.connections().State; got != "short" {
 		t.Errorf("%q", got)
 	}
 	now = now.Add(4 * time.Second)
 	if got := s.connections().State; got != "ok" {
 		t.Errorf("after four seconds with descriptors to be had: %q", got)
-	}
-}
-
-func BenchmarkReadyz(b *testing.B) {
-	f := newFixture(b, func(c *Config) { c.Health = toldHealth{engine.Well("log"), engine.Well("disk"), engine.Well("clock")} })
-	b.ReportAllocs()
-	for b.Loop() {
-		f.get(b, readyPath)
 	}
 }

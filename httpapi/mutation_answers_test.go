@@ -3,41 +3,41 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
+	"net/http"
 )
 
-// framingProblem reads what a server wrote, byte by byte, more strictly than any client: answers and nothing else, each of the length that
-// it announces, none behind one that ends the connection, none of the server's own faults. methods are those of the requests that were
-// answered, as far as they are known. It returns "" or what is wrong.
+// framingProblem reads what a server wrote more strictly than any client: answers and nothing else, each of the length that it announces,
+// none behind one that ends the connection, none of the server's own faults. methods are those of the requests that were answered, as
+// far as they are known. It returns "" or what is wrong.
 func framingProblem(out []byte, methods []string) string {
-	answers := 0
-	for len(out) > 0 {
-		head, rest, whole := bytes.Cut(out, []byte("\r\n\r\n"))
-		if !whole {
-			return fmt.Sprintf("a head that does not end: %.60q", out)
+	answers, closes := 0, false
+	for wire := bufio.NewReader(bytes.NewReader(out)); ; {
+		if _, err := wire.Peek(1); err != nil {
+			break
 		}
-		if string(head) == "HTTP/1.1 100 Continue" {
-			out = rest
-			continue
+		if closes {
+			return fmt.Sprintf("more behind answer %d, which ends the connection", answers)
 		}
 		method := ""
 		if answers < len(methods) {
 			method = methods[answers]
 		}
-		used, closes, problem := oneAnswer(head, rest, method)
-		if problem != "" {
+		head, _ := wire.Peek(len("HTTP/1.1 100 Continue\r\n\r\n"))
+		if string(head) == "HTTP/1.1 100 Continue\r\n\r\n" {
+			_, _ = wire.Discard(len(head))
+			continue
+		}
+		problem := ""
+		if closes, problem = oneAnswer(wire, method); problem != "" {
 			return fmt.Sprintf("answer %d: %s", answers+1, problem)
 		}
 		answers++
-		if out = rest[used:]; closes && len(out) > 0 {
-			return fmt.Sprintf("behind answer %d, which ends the connection: %.60q", answers, out)
-		}
 	}
 	if len(methods) > 0 && (answers < len(methods) || answers > len(methods)+1) {
 		return fmt.Sprintf("%d answers to %d requests", answers, len(methods))
@@ -46,50 +46,30 @@ func framingProblem(out []byte, methods []string) string {
 }
 
 // oneAnswer judges one answer. An unknown method is one that the server could not read.
-func oneAnswer(head, rest []byte, method string) (used int, closes bool, problem string) {
-	lines := strings.Split(string(head), "\r\n")
-	status := 0
-	if n, err := fmt.Sscanf(lines[0], "HTTP/1.1 %3d ", &status); n != 1 || err != nil {
-		return 0, false, fmt.Sprintf("status line %q", lines[0])
+func oneAnswer(wire *bufio.Reader, method string) (closes bool, problem string) {
+	response, err := http.ReadResponse(wire, &http.Request{Method: method})
+	if err != nil {
+		return false, err.Error()
 	}
-	if status >= 500 || status < 200 {
-		return 0, false, fmt.Sprintf("%q: %.300q", lines[0], rest)
-	}
-	length, packed, ids := -1, false, 0
-	for _, line := range lines[1:] {
-		name, value, found := strings.Cut(line, ": ")
-		if !found || strings.ContainsAny(line, "\r\n\x00") {
-			return 0, false, fmt.Sprintf("header line %q", line)
-		}
-		switch name {
-		case "Content-Length":
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 0 || length >= 0 {
-				return 0, false, fmt.Sprintf("length %q", value)
-			}
-			length = n
-		case "Transfer-Encoding":
-			return 0, false, "it is chunked"
-		case "Connection":
-			closes = value == "close"
-		case "Content-Encoding":
-			packed = true
-		case headerRequestID:
-			ids++
-		}
-	}
-	if ids != 1 {
-		return 0, false, fmt.Sprintf("%d request ids", ids)
-	}
+	defer response.Body.Close()
 	switch {
-	case status == 204 || status == 304 || method == "HEAD":
-		return 0, closes, ""
-	case method == "" && closes && len(rest) == 0:
-		return 0, closes, "" // to a HEAD that could not be read
-	case length < 0 || length > len(rest):
-		return 0, false, fmt.Sprintf("%d: length %d, %d bytes are there", status, length, len(rest))
+	case response.Proto != "HTTP/1.1" || response.StatusCode >= 500 || response.StatusCode < 200:
+		return false, response.Status
+	case len(response.TransferEncoding) > 0 || len(response.Header.Values("Content-Length")) > 1:
+		return false, "it is chunked, or has two lengths"
+	case len(response.Header.Values(headerRequestID)) != 1:
+		return false, fmt.Sprintf("%d request ids", len(response.Header.Values(headerRequestID)))
+	case response.StatusCode == 204 || response.StatusCode == 304 || method == "HEAD":
+		return response.Close, ""
 	}
-	return length, closes, bodyProblem(status, rest[:length], packed)
+	body, err := io.ReadAll(response.Body)
+	switch {
+	case method == "" && response.Close && len(body) == 0:
+		return true, "" // to a HEAD that could not be read
+	case err != nil || response.ContentLength < 0:
+		return false, fmt.Sprintf("%d: length %d, %d bytes are there: %v", response.StatusCode, response.ContentLength, len(body), err)
+	}
+	return response.Close, bodyProblem(response.StatusCode, body, response.Header.Get("Content-Encoding") == "gzip")
 }
 
 // bodyProblem: each body is one JSON value, that of a refusal the error object.

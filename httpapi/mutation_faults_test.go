@@ -31,19 +31,15 @@ const (
 // mutationSeed is printed; TASARD_SEED repeats a run.
 func mutationSeed(t *testing.T) uint64 {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // each run looks at other cases
+	seed := uint64(bubbleNow().UnixNano())
 	if text := os.Getenv("TASARD_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+		seed = must(strconv.ParseUint(text, 10, 64))
 	}
 	t.Logf("seed %d; TASARD_SEED=%d repeats it", seed, seed)
 	return seed
 }
 
-// TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and holds every byte of the answers against what
-// answers must be.
+// TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and judges every byte of the answers.
 func TestFaultsO7_MutationsInMemory(t *testing.T) {
 	seed := mutationSeed(t)
 	run := &mutationRun{seed: seed, count: mutationsInMemory, patience: mutationPatience, player: func() player { return newMemoryPlayer(t, nil) }}
@@ -58,7 +54,6 @@ func TestFaultsO7_MutationsOverTCP(t *testing.T) {
 		c.Limits = Limits{ReadTimeout: 2 * mutationPatience}
 		c.Accounts = newFakeAccounts(c.Clock)
 	})
-	defer s.stop(t)
 	var source atomic.Uint32
 	run := &mutationRun{seed: seed, count: mutationsOverTCP, patience: 2 * mutationPatience, player: func() player {
 		return &tcpPlayer{address: s.address, worker: byte(1 + source.Add(1))}
@@ -89,16 +84,6 @@ func TestFaultsO7_Control(t *testing.T) {
 		"5xx":   plant(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusBadGateway) }),
 		"body":  plant(func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString("oops") }),
 		"no id": plant(func(ctx *fasthttp.RequestCtx) { ctx.Response.Header.Del(headerRequestID) }),
-		"a byte more": func(t testing.TB) player {
-			p := newMemoryPlayer(t, nil)
-			p.spoil = func(out []byte) []byte { return append(out, 'x') }
-			return p
-		},
-		"an answer twice": func(t testing.TB) player {
-			p := newMemoryPlayer(t, nil)
-			p.spoil = func(out []byte) []byte { return append(out, out...) }
-			return p
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := &mutationRun{seed: 1, count: 4000, patience: 200 * time.Millisecond, player: func() player { return planted(t) }}
@@ -124,10 +109,10 @@ type mutationRun struct {
 	patience    time.Duration
 	player      func() player
 
-	next, played, answers, pieces atomic.Uint64
-	mu                            sync.Mutex
-	found                         *finding
-	took                          time.Duration
+	next, played, answers atomic.Uint64
+	mu                    sync.Mutex
+	found                 *finding
+	took                  time.Duration
 }
 
 // finding is the first case that failed.
@@ -147,7 +132,7 @@ type worker struct {
 // play ends with the last case, the first failure, or a case that outlasts the patience. The worker of that one is left behind.
 func (r *mutationRun) play(t *testing.T) {
 	t.Helper()
-	began := time.Now() //nolint:forbidigo // a test of real time
+	began := bubbleNow()
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
 	ended := make(chan struct{}, len(workers))
 	for i := range workers {
@@ -159,13 +144,13 @@ func (r *mutationRun) play(t *testing.T) {
 	}
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
-	left, nextProgress := len(workers), 10*time.Second
+	left := len(workers)
 	for left > 0 {
 		select {
 		case <-ended:
 			left--
 		case <-ticks.C:
-			now := time.Since(began) //nolint:forbidigo // a test of real time
+			now := bubbleNow().Sub(began)
 			for _, w := range workers {
 				if since := w.since.Load(); since > 0 && now-time.Duration(since) > r.patience {
 					number := w.number.Load()
@@ -175,13 +160,9 @@ func (r *mutationRun) play(t *testing.T) {
 					return
 				}
 			}
-			if now > nextProgress {
-				t.Logf("PROGRESS %d of %d mutations, %d answers", r.played.Load(), r.count, r.answers.Load())
-				nextProgress += 10 * time.Second
-			}
 		}
 	}
-	r.took = time.Since(began) //nolint:forbidigo // a test of real time
+	r.took = bubbleNow().Sub(began)
 	if f := r.found; f != nil {
 		f.least = shrink(f.m, func(m mutant) bool {
 			problem, _ := guardedPlay(r.player(), m)
@@ -212,7 +193,7 @@ func (r *mutationRun) work(w *worker, began time.Time) {
 		}
 		m := newMutant(r.seed, number, bases, words)
 		w.number.Store(number)
-		w.since.Store(int64(time.Since(began))) //nolint:forbidigo // a test of real time
+		w.since.Store(int64(bubbleNow().Sub(began)))
 		problem, answers := guardedPlay(p, m)
 		w.since.Store(0)
 		if problem != "" {
@@ -221,7 +202,6 @@ func (r *mutationRun) work(w *worker, began time.Time) {
 		}
 		r.played.Add(1)
 		r.answers.Add(uint64(answers))
-		r.pieces.Add(uint64(1 + len(m.cuts)))
 	}
 }
 
@@ -238,8 +218,8 @@ func guardedPlay(p player, m mutant) (problem string, answers int) {
 // report fails with the case, shrunk, or prints the figure.
 func (r *mutationRun) report(t *testing.T, where string) {
 	t.Helper()
-	t.Logf("FIGURE %s: %d mutations of %d good requests in %d pieces, %d answers read, %.0f s; seed %d",
-		where, r.played.Load(), len(mutationBases()), r.pieces.Load(), r.answers.Load(), r.took.Seconds(), r.seed)
+	t.Logf("FIGURE %s: %d mutations of %d good requests, %d answers read, %.0f s; seed %d",
+		where, r.played.Load(), len(mutationBases()), r.answers.Load(), r.took.Seconds(), r.seed)
 	if f := r.found; f != nil {
 		t.Fatalf("seed %d, case %d: %s\nwhole, %d bytes, cut at %v:\n%q\nshrunk, %d bytes:\n%q", r.seed, f.number, f.problem, len(f.m.request),
 			f.m.cuts, f.m.request, len(f.least.request), f.least.request)
@@ -251,10 +231,9 @@ func (r *mutationRun) report(t *testing.T, where string) {
 
 // memoryPlayer serves a connection in memory.
 type memoryPlayer struct {
-	t     testing.TB
-	wrap  func(fasthttp.RequestHandler) fasthttp.RequestHandler
-	spoil func([]byte) []byte // the control's: what becomes of the answers on the way
-	http  *fasthttp.Server
+	t    testing.TB
+	wrap func(fasthttp.RequestHandler) fasthttp.RequestHandler
+	http *fasthttp.Server
 }
 
 func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.RequestHandler) *memoryPlayer {
@@ -272,18 +251,13 @@ func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.R
 }
 
 func (p *memoryPlayer) fresh() player {
-	next := newMemoryPlayer(p.t, p.wrap)
-	next.spoil = p.spoil
-	return next
+	return newMemoryPlayer(p.t, p.wrap)
 }
 
 func (p *memoryPlayer) play(m mutant) (problem string, answers int) {
 	conn := &cutConn{rawConn: rawConn{in: m.request, step: rawBufferBytes}, cuts: m.cuts}
 	_ = p.http.ServeConn(watched(conn)) // how a connection ends is no matter; what was written is
 	out := conn.out.Bytes()
-	if p.spoil != nil && len(out) > 0 {
-		out = p.spoil(out)
-	}
 	return framingProblem(out, conn.methods), bytes.Count(out, []byte("\r\n"+headerRequestID+": "))
 }
 
@@ -328,7 +302,7 @@ func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
 	}
 	conn := dialed.(*net.TCPConn)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(mutationPatience)) //nolint:forbidigo // a network deadline is real time
+	_ = conn.SetDeadline(after(mutationPatience))
 	at := 0
 	for _, cut := range append(m.cuts, len(m.request)) {
 		if _, err := conn.Write(m.request[at:cut]); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,8 +21,7 @@ import (
 // plantHeader says where in a handler a panic is planted: before it, or behind it, when the answer is made and perhaps sent aside.
 const plantHeader = "X-Plant"
 
-// plantPanics puts handlers in the place of all that the router knows, which panic when they are asked to. reached has the patterns of
-// those that did.
+// plantPanics puts handlers that panic when asked to in the place of all that the router knows. reached has their patterns.
 func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
 	real, planted := s.router, router.New()
 	reached = &sync.Map{}
@@ -70,29 +70,24 @@ func anew(target string, count int) string {
 }
 
 // TestO9_PanicInAnyHandler: a panic in any handler of the router, before it has begun or when its answer is made, is a 500 with the id of
-// its line in the log; its connection and everybody else's go on, and nothing is charged for it (L6).
+// its line in the log; its own connection and all others go on, and nothing is charged for it (L6).
 func TestO9_PanicInAnyHandler(t *testing.T) {
 	var log lockedBuffer
-	var gate *fakeGate
-	s := serve(t, func(c *Config) {
-		gate = newFakeGate(c.Clock)
-		gate.allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
-		c.Gate, c.Accounts = gate, newFakeAccounts(c.Clock)
+	s := serve(t, withGate(func(c *Config) {
+		c.Gate.(*fakeGate).allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
 		c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
-	})
+	}))
 	patterns, reached := plantPanics(s.server)
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	var asked [3]int
 	for i := range asked {
-		others.Go(func() { asked[i] = askOthers(t, s, stop) })
+		conn, wire := s.dial(t)
+		others.Go(func() { asked[i] = askOthers(t, conn, wire, stop) })
 	}
-	conn := s.dial(t)
-	wire := bufio.NewReader(conn)
+	conn, wire := s.dial(t)
 	ask := func(e exchange) answer {
-		if _, err := conn.Write(e.bytes()); err != nil {
-			t.Error(err)
-		}
+		write(t, conn, string(e.bytes()))
 		return parseAnswer(t, wire, e.method)
 	}
 	fired, answered := 0, 0 // answered: and charged, before the panic behind it
@@ -115,32 +110,27 @@ func TestO9_PanicInAnyHandler(t *testing.T) {
 	}
 	close(stop)
 	others.Wait()
-	_ = conn.Close()
 	s.stop(t)
 	toOthers := asked[0] + asked[1] + asked[2]
-	if got := gate.charged("127.0.0.1/32"); got != fired+answered+toOthers {
+	if got := s.gate.charged("127.0.0.1"); got != fired+answered+toOthers {
 		t.Errorf("%d charged for %d good answers", got, fired+answered+toOthers)
 	}
 	for _, pattern := range patterns {
-		if _, ok := reached.Load(pattern); !ok {
+		if _, known := reached.Load(pattern); !known {
 			t.Errorf("nothing panicked in %s", pattern)
 		}
 	}
 	if lines := strings.Count(log.text(), "a request ended in a panic"); lines != fired || len(patterns) < 12 || asked[0] == 0 {
 		t.Errorf("%d panics, %d lines, %d patterns, %d others", fired, lines, len(patterns), asked[0])
 	}
-	t.Logf("%d panics in %d handlers, %d answers to others", fired, len(patterns), toOthers)
 }
 
 // askOthers asks on a connection of its own until it is told to stop, and wants every answer to be the first one again.
-func askOthers(t *testing.T, s *serving, stop <-chan struct{}) (count int) {
-	conn := s.dial(t)
-	defer conn.Close()
-	wire := bufio.NewReader(conn)
+func askOthers(t *testing.T, conn net.Conn, wire *bufio.Reader, stop <-chan struct{}) (count int) {
 	first := map[string][]byte{}
 	for {
 		for _, target := range goldenTargets() {
-			if _, err := io.WriteString(conn, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn, request(target)); err != nil {
 				t.Error(err)
 				return count
 			}
@@ -179,7 +169,7 @@ func panicProblems(method string, a answer, log string) (problems []string) {
 	return problems
 }
 
-// TestO9_Control: without the net under the handlers the same panic ends the process; an answer without what the test wants is seen.
+// TestO9_Control: without the net under the handlers the same panic ends the process, and an answer without what the test wants is seen.
 func TestO9_Control(t *testing.T) {
 	g := newGated(t, nil)
 	plantPanics(g.server)
@@ -192,40 +182,7 @@ func TestO9_Control(t *testing.T) {
 	if fell() == nil {
 		t.Error("a panic without a net goes unnoticed")
 	}
-	good := answer{status: 500, header: http.Header{"X-Request-Id": {"0000000000000001"}},
-		body: []byte(`{"error":{"code":"internal_error","message":"` + internalMessage + `","requestId":"0000000000000001"}}`)}
-	const line = `{"msg":"a request ended in a panic","requestId":"0000000000000001"}`
-	if problems := panicProblems("GET", good, line); len(problems) > 0 {
-		t.Error(problems)
+	if len(panicProblems("GET", answer{status: 200, header: http.Header{}, body: []byte("planted"), closes: true}, "")) != 4 {
+		t.Error("a wrong answer passes")
 	}
-	for _, bad := range []answer{
-		{status: 200, header: good.header, body: good.body}, {status: 500, header: http.Header{}, body: good.body},
-		{status: 500, header: good.header}, {status: 500, header: good.header, body: append(slices.Clone(good.body), "planted"...)},
-		{status: 500, header: good.header, body: good.body, closes: true},
-	} {
-		if len(panicProblems("GET", bad, line)) == 0 {
-			t.Errorf("%+v passes", bad)
-		}
-	}
-	if len(panicProblems("GET", good, "")) == 0 {
-		t.Error("a panic without a line in the log passes")
-	}
-}
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	kept bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.kept.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.kept.String()
 }

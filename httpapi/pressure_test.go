@@ -6,10 +6,28 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
-// TestO5_Shares: an address has its number of connections, at most a fifth of the cap; an IPv6 network of 64 bits is one address; who is
-// exempt has any number, and what is given back may be taken again.
+// newWaiter is a request that waits since then.
+func newWaiter(l lane, since time.Time) *waiter {
+	return &waiter{conn: &slottedTCP{}, lane: l, since: since, turn: make(chan bool, 1)}
+}
+
+// seated are connections that have a seat each.
+func seated(t testing.TB, s *seats, count int, since time.Time) (held []*slottedTCP) {
+	t.Helper()
+	for range count {
+		c := &slottedTCP{}
+		if held = append(held, c); !s.take(c, laneAnonymous, since) {
+			t.Fatal("a free seat can't be taken")
+		}
+	}
+	return held
+}
+
+// TestO5_Shares: an address, or an IPv6 network of 64 bits, has its number of connections, at most a fifth; a proxy has any number.
 func TestO5_Shares(t *testing.T) {
 	proxy := netip.MustParseAddr("192.0.2.9")
 	for name, one := range map[string]struct {
@@ -105,7 +123,7 @@ func TestO2_SeatsByLane(t *testing.T) {
 	now := fakeNow()
 	var w waiting
 	add := func(l lane, age time.Duration) *waiter {
-		one := &waiter{lane: l, since: now.Add(-age), turn: make(chan bool, 1)}
+		one := newWaiter(l, now.Add(-age))
 		w.add(one)
 		return one
 	}
@@ -127,13 +145,7 @@ func TestO2_SeatsByLane(t *testing.T) {
 func TestO1_SeatsAreBounded(t *testing.T) {
 	now := fakeNow()
 	var s seats
-	var held []*slottedTCP
-	for range seatsMax {
-		held = append(held, &slottedTCP{})
-		if !s.take(held[len(held)-1], laneAnonymous, now) {
-			t.Fatal("a free seat can't be taken")
-		}
-	}
+	seated(t, &s, seatsMax, now)
 	if s.take(&slottedTCP{}, laneAnonymous, now) {
 		t.Error("more seats than there may be")
 	}
@@ -153,8 +165,7 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	}
 }
 
-// TestO3_WhoMetAPauseIsServedLate: when half of the seats stand empty again, who has lost patience a moment ago is served and not refused;
-// while all are used, nobody of them is served.
+// TestO3_WhoMetAPauseIsServedLate: late requests are served when half of the seats stand empty again, and wait while all are used.
 func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 	const waits = "waits"
 	for name, one := range map[string]struct {
@@ -166,14 +177,13 @@ func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 	} {
 		now := fakeNow()
 		w := newWatch(nil, time.Second)
-		for range seatsMax {
-			w.seats.take(&slottedTCP{}, laneAnonymous, now.Add(-one.since))
-		}
+		seated(t, &w.seats, seatsMax, now.Add(-one.since))
 		patience := laneAnonymous.patience()
 		var places []*waiter
 		for _, age := range []time.Duration{patience + idleGrace, patience + idleGrace - 1, patience} { // the oldest came first
-			places = append(places, &waiter{conn: &slottedTCP{}, lane: laneAnonymous, since: now.Add(-age), turn: make(chan bool, 1)})
-			w.waiting.add(places[len(places)-1])
+			place := newWaiter(laneAnonymous, now.Add(-age))
+			places = append(places, place)
+			w.waiting.add(place)
 		}
 		w.judgeSeats(now)
 		slices.Reverse(places)
@@ -195,32 +205,25 @@ func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 func TestO1_EndsInOrder(t *testing.T) {
 	w := newWatch(fakeNow, time.Second)
 	w.seating.Store(true)
-	conns := make([]*slottedTCP, seatsMax+1)
-	for i := range conns {
-		conns[i] = &slottedTCP{}
-		w.seats.take(conns[i], laneAnonymous, fakeNow())
-	}
+	held, other := seated(t, &w.seats, seatsMax, fakeNow()), &slottedTCP{}
 	w.end()
-	if !w.admit(conns[0], laneAnonymous) {
-		t.Error("who has a seat is refused")
-	}
-	if w.admit(conns[seatsMax], laneAnonymous) {
-		t.Error("who has none is served")
+	if !w.admit(held[0], laneAnonymous) || w.admit(other, laneAnonymous) {
+		t.Error("a connection with a seat is refused, or one without is served")
 	}
 	w.seating.Store(false)
-	if !w.admitSeated(conns[seatsMax], laneAnonymous) {
-		t.Error("when the overload has just ended, somebody is refused")
+	if !w.admitSeated(other, laneAnonymous) {
+		t.Error("a request is refused when the overload has just ended")
 	}
 }
 
-// TestO1_NobodyWaitsForEver: when the overload ends while nobody asks, whoever waits is refused after a look; a shutdown ends it at once.
+// TestO1_NobodyWaitsForEver: when the overload ends while nothing is asked, what waits is refused after a look; a shutdown ends it at once.
 func TestO1_NobodyWaitsForEver(t *testing.T) {
 	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatch(bubbleNow, time.Second)
 			w.seating.Store(true)
 			w.opened = bubbleNow()
-			began, place := bubbleNow(), &waiter{lane: laneAnonymous, turn: make(chan bool, 1)}
+			began, place := bubbleNow(), newWaiter(laneAnonymous, time.Time{})
 			w.mu.Lock()
 			w.lineUp(place)
 			w.mu.Unlock()
@@ -237,4 +240,74 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestO1_ASeatIsOneConnections: whatever happens, each seat has one connection, each connection at most one seat, and both know it.
+func TestO1_ASeatIsOneConnections(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := fakeNow()
+		w := newWatch(nil, time.Second)
+		conns := make([]*slottedTCP, seatsMax+8)
+		waits := map[*slottedTCP]*waiter{}
+		for i := range conns {
+			conns[i] = &slottedTCP{}
+			if i >= len(conns)-seatsMax {
+				w.seats.take(conns[i], laneAnonymous, now)
+			}
+		}
+		leave := func(c *slottedTCP) {
+			if c.seat.held {
+				w.seats.leave(c)
+				w.seatNext(now)
+			}
+		}
+		for range 150 {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, seatSlow + 1}).Draw(t, "pause"))
+			c := rapid.SampledFrom(conns[:16]).Draw(t, "connection")
+			if place, l := waits[c], lane(rapid.IntRange(int(laneKeyed), int(lanes)-1).Draw(t, "lane")); place != nil {
+				if len(place.turn) == 0 {
+					w.waiting.remove(place)
+				}
+				delete(waits, c)
+			} else if rapid.Bool().Draw(t, "asks") {
+				if !w.keeps(c, l, now) {
+					waits[c] = newWaiter(l, now)
+					waits[c].conn = c
+					w.waiting.add(waits[c])
+					leave(c)
+				}
+			} else if leave(c); rapid.Bool().Draw(t, "fill") {
+				w.fill(now, 0)
+			}
+			held, waiting := 0, 0
+			for _, place := range waits {
+				if len(place.turn) == 0 {
+					waiting++
+				}
+			}
+			for l := range lanes {
+				for place := w.waiting[l].oldest; place != nil; place = place.newer {
+					if waiting--; waits[place.conn] != place || place.newer == nil && w.waiting[l].newest != place {
+						t.Fatal("somebody waits who does not, or a queue has no end")
+					}
+				}
+			}
+			if waiting != 0 {
+				t.Fatalf("%d who wait are nowhere", waiting)
+			}
+			for i, one := range w.seats.held {
+				if !one.seat.held || one.seat.at != i {
+					t.Fatalf("seat %d belongs to a connection with %+v", i, one.seat)
+				}
+			}
+			for _, one := range conns {
+				if one.seat.held {
+					held++
+				}
+			}
+			if held != len(w.seats.held) || held > seatsMax {
+				t.Fatalf("%d connections have %d seats", held, len(w.seats.held))
+			}
+		}
+	})
 }

@@ -111,48 +111,34 @@ func startProxy(t *testing.T, kind proxyKind, back string) *proxy {
 	if _, err := exec.LookPath(kind.program); err != nil {
 		t.Skipf("NEEDS %s: apt-get install nginx-light haproxy", kind.program)
 	}
-	dir, err := os.MkdirTemp("", "front") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "front")) // the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &proxy{kind, filepath.Join(dir, "front.sock"), filepath.Join(dir, "log")}
-	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(kind.config(dir, p.socket, back)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(filepath.Join(dir, "config"), []byte(kind.config(dir, p.socket, back)), 0o600))
+	log := must(os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))
 	t.Cleanup(func() { _ = log.Close() })
 	var complaints bytes.Buffer
 	command := exec.Command(kind.program, kind.args(dir)...)
 	command.Stdout, command.Stderr = log, &complaints
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		timer := time.AfterFunc(proxyPatience, func() { _ = command.Process.Kill() })
 		defer timer.Stop()
 		_ = command.Wait()
 	})
-	for deadline := time.Now().Add(proxyPatience); ; { //nolint:forbidigo // another process is waited for
+	for deadline := after(proxyPatience); ; bubbleSleep(time.Millisecond) {
 		if conn, err := net.Dial("unix", p.socket); err == nil {
 			_ = conn.Close()
 			return p
 		}
-		if time.Now().After(deadline) { //nolint:forbidigo // another process is waited for
+		if bubbleNow().After(deadline) {
 			errors, _ := os.ReadFile(filepath.Join(dir, "errors"))
 			t.Fatalf("%s does not start: %s%s", kind.name, complaints.String(), errors)
 		}
-		pauseFor(time.Millisecond)
 	}
 }
-
-// pauseFor waits for another process, which has no clock of ours.
-func pauseFor(d time.Duration) { <-time.NewTimer(d).C }
 
 // sent is what a proxy says that it has sent to the back: the methods of requests that were answered, and of those that broke off.
 type sent struct{ whole, broken []string }
@@ -165,10 +151,7 @@ func (s sent) since(before sent) sent {
 // seen reads the log; logged counts every request in it, also those that went nowhere.
 func (p *proxy) seen(t *testing.T) (all sent, logged int) {
 	t.Helper()
-	file, err := os.Open(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.Open(p.log))
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -185,8 +168,6 @@ func (p *proxy) seen(t *testing.T) (all sent, logged int) {
 			all.whole = append(all.whole, method)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, lines.Err())
 	return all, logged
 }

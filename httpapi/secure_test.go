@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // authority makes certificates for loopback.
@@ -46,28 +44,17 @@ func (a *authority) certify(t testing.TB, number int64) *tls.Certificate {
 // signed completes a certificate, which signs itself without an authority.
 func signed(t testing.TB, c *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	if c.SerialNumber == nil {
 		c.SerialNumber = big.NewInt(1)
 	}
-	now := time.Now() //nolint:forbidigo // certificates are of real time
-	c.NotBefore, c.NotAfter = now.Add(-time.Hour), now.Add(time.Hour)
+	c.NotBefore, c.NotAfter = bubbleNow().Add(-time.Hour), bubbleNow().Add(time.Hour)
 	parent, signer := c, key
 	if by != nil {
 		parent, signer = by.certificate, by.key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made, key
+	raw := must(x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer))
+	return must(x509.ParseCertificate(raw)), key
 }
 
 // always gives one certificate.
@@ -96,204 +83,116 @@ func (a *authority) dial(address string, change func(*tls.Config)) (*tls.Conn, e
 	return tls.DialWithDialer(&net.Dialer{Timeout: rawPatience}, "tcp", address, config)
 }
 
-// TestTLS_RawCorpus: the guard sees under TLS what it sees without: the whole corpus, smuggled requests included.
-func TestTLS_RawCorpus(t *testing.T) {
-	a, server := newAuthority(t), rawServer(guarded)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	config := secureConfig(always(a.certify(t, 2)), time.Now) //nolint:forbidigo // certificates are of real time
-	go func() { served <- server.Serve(Patient(ln, Patience{TLS: config})) }()
-	for _, c := range readRawCorpus(t) {
-		t.Run(c.name, func(t *testing.T) {
-			conn, err := a.dial(ln.Addr().String(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answers, err := exchangeOver(conn, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, problem := range c.problems(answers) {
-				t.Errorf("RFC %s: %s", c.paragraph, problem)
-			}
-		})
-	}
-	if err := errors.Join(server.Shutdown(), <-served); err != nil {
-		t.Error(err)
-	}
+// dialed is a client of TLS, with a reader for its answers.
+func (s *serving) dialed(t *testing.T, a *authority, change func(*tls.Config)) (*tls.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := a.dial(s.address, change)
+	ok(t, err)
+	t.Cleanup(func() { conn.Close() })
+	ok(t, conn.SetDeadline(soon()))
+	return conn, bufio.NewReader(conn)
 }
 
 // TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either version.
 func TestTLS_SameAnswers(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	s, a := secureServing(t, nil)
-	defer s.stop(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, MaxVersion: version}, MaxConnsPerHost: 1}
-		client := &http.Client{Transport: transport}
+		conn, wire := s.dialed(t, a, func(c *tls.Config) { c.MaxVersion = version })
 		for operation, target := range goldenTargets() {
 			for range 3 { // kept, and gathered aside without TLS
-				res, err := client.Get("https://" + s.address + target)
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, err := io.ReadAll(res.Body)
-				res.Body.Close()
-				if want := s.get(t, target); err != nil || res.StatusCode != want.status || string(body) != string(want.body) {
-					t.Errorf("%s: %d, %v, %d bytes; want %d, %d bytes", operation, res.StatusCode, err, len(body), want.status, len(want.body))
-				}
-				if res.TLS.Version != version || res.TLS.NegotiatedProtocol == "h2" {
-					t.Errorf("%s: version %x, protocol %q", operation, res.TLS.Version, res.TLS.NegotiatedProtocol)
+				got, want := askOn(t, conn, wire, target), s.get(t, target)
+				if got.status != want.status || string(got.body) != string(want.body) {
+					t.Errorf("%s: %d, %d bytes; want %d, %d bytes", operation, got.status, len(got.body), want.status, len(want.body))
 				}
 			}
 		}
-		transport.CloseIdleConnections()
+		if state := conn.ConnectionState(); state.Version != version || state.NegotiatedProtocol == "h2" {
+			t.Errorf("version %x, protocol %q", state.Version, state.NegotiatedProtocol)
+		}
 	}
 }
 
-// TestTLS_Refused: old versions and other protocols are refused by TLS, with its own words.
+// TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients are let go.
 func TestTLS_Refused(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	s, a := secureServing(t, nil)
-	defer s.stop(t)
+	t.Parallel()
+	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
 	for want, change := range map[string]func(*tls.Config){
 		"protocol version":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 },
 		"no application protocol": func(c *tls.Config) { c.NextProtos = []string{"h2"} },
 	} {
-		conn, err := a.dial(s.address, change)
-		if err == nil {
-			conn.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := a.dial(s.address, change); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if s.secureStatus(t, a) != http.StatusOK {
-		t.Error("a good client is not served afterwards")
-	}
-}
-
-// secureStatus is that of one request on a connection of its own.
-func (s *serving) secureStatus(t *testing.T, a *authority) int {
-	t.Helper()
-	conn, err := a.dial(s.address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return request(t, conn, bufio.NewReader(conn))
-}
-
-// request asks once on a connection, which it leaves open.
-func request(t *testing.T, conn net.Conn, wire *bufio.Reader) int {
-	t.Helper()
-	t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	return parseAnswer(t, wire, "GET").status
-}
-
-// TestTLS_PlainClient: who speaks plain HTTP gets an error that it can read, and nothing else.
-func TestTLS_PlainClient(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	s, _ := secureServing(t, nil)
-	defer s.stop(t)
-	conn := s.dial(t)
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	wire := bufio.NewReader(conn)
-	got := parseAnswer(t, wire, "GET")
-	if got.status != 400 || got.fault(t).Error.Code != "malformed_request" || !got.closes || strings.Contains(string(got.body), "USD") {
+	conn, wire := s.dial(t)
+	got := askOn(t, conn, wire, "/v1/currencies")
+	if got.code(t) != "400 malformed_request" || !got.closes || strings.Contains(string(got.body), "USD") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if rest, _ := io.ReadAll(wire); len(rest) > 0 {
 		t.Errorf("more: %q", rest)
 	}
-}
-
-// TestTLS_SilentClients: one that never shakes hands, or stops half-way, is let go when the time for a request is over.
-func TestTLS_SilentClients(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
-	defer s.stop(t)
+	var silent []net.Conn
 	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "\x16\x03\x01\x00\x04\x01\x00\x00"} {
-		conn := s.dial(t)
-		if _, err := io.WriteString(conn, said); err != nil {
-			t.Fatal(err)
-		}
-		if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(rest), "HTTP") {
-			t.Errorf("%q: %q, %v", said, rest, err)
-		}
-		conn.Close()
+		conn, _ := s.dial(t)
+		write(t, conn, said)
+		silent = append(silent, conn)
 	}
-	if s.secureStatus(t, a) != http.StatusOK {
-		t.Error("a good client is not served afterwards")
+	for _, conn := range silent {
+		if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(rest), "HTTP") {
+			t.Errorf("%q, %v", rest, err)
+		}
+	}
+	good, wire := s.dialed(t, a, nil)
+	if a := askOn(t, good, wire, "/v1/currencies"); a.status != http.StatusOK {
+		t.Errorf("a good client is answered %d afterwards", a.status)
 	}
 }
 
 // TestTLS_AnswersBehindADeadline: the deadline of an answer that was written long ago ends no later one half-way.
 func TestTLS_AnswersBehindADeadline(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{WriteTimeout: 100 * time.Millisecond} })
-	defer s.stop(t)
-	conn, err := a.dial(s.address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := bufio.NewReader(conn)
+	conn, wire := s.dialed(t, a, nil)
 	for range 3 {
-		if status := request(t, conn, wire); status != http.StatusOK {
-			t.Fatalf("status %d", status)
+		if a := askOn(t, conn, wire, "/v1/currencies"); a.status != http.StatusOK {
+			t.Fatalf("status %d", a.status)
 		}
-		pause := time.NewTimer(150 * time.Millisecond) // the deadline is one of the kernel's sockets: real time
-		<-pause.C
+		bubbleSleep(150 * time.Millisecond) // the deadline is one of the kernel's sockets: real time
 	}
 }
 
 // TestTLS_NewCertificate: a certificate that changes is that of the next connection; one that is open goes on.
 func TestTLS_NewCertificate(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	var present atomic.Pointer[tls.Certificate]
 	s, a := secureServing(t, func(c *Config) {
 		c.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return present.Load(), nil }
 	})
-	defer s.stop(t)
-	var first *tls.Conn
-	var wire *bufio.Reader
-	for _, number := range []int64{7, 8} {
-		present.Store(a.certify(t, number))
-		conn, err := a.dial(s.address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+	present.Store(a.certify(t, 7))
+	first, wire := s.dialed(t, a, nil)
+	present.Store(a.certify(t, 8))
+	second, _ := s.dialed(t, a, nil)
+	for number, conn := range map[int64]*tls.Conn{7: first, 8: second} {
 		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != number {
 			t.Errorf("certificate %d, want %d", got, number)
 		}
-		if first == nil {
-			first, wire = conn, bufio.NewReader(conn)
-		}
-		if status := request(t, first, wire); status != http.StatusOK {
-			t.Errorf("status %d on the first connection", status)
-		}
+	}
+	if a := askOn(t, first, wire, "/v1/currencies"); a.status != http.StatusOK {
+		t.Errorf("status %d on the first connection", a.status)
 	}
 }
 
-// TestTLS_ShutdownSaysGoodbye: an idle connection ends with the word of TLS for it, so that its client knows that nothing is missing.
+// TestTLS_ShutdownSaysGoodbye: an idle connection ends with TLS's alert for it, so that its client knows that nothing is missing.
 func TestTLS_ShutdownSaysGoodbye(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	s, a := secureServing(t, nil)
-	below := &countedReads{Conn: s.dial(t)}
+	plain, _ := s.dial(t)
+	below := &countedReads{Conn: plain}
 	conn := tls.Client(below, &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
 	wire := bufio.NewReader(conn)
-	if status := request(t, conn, wire); status != http.StatusOK {
-		t.Fatal(status)
-	}
+	askOn(t, conn, wire, "/v1/currencies")
 	before := below.bytes
 	s.stop(t)
 	if rest, err := io.ReadAll(wire); err != nil || len(rest) > 0 || below.bytes == before {
@@ -315,22 +214,11 @@ func (c *countedReads) Read(b []byte) (int, error) {
 
 // TestTLS_LeavesAtOnce: a client that takes nothing does not hold up the end.
 func TestTLS_LeavesAtOnce(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := listen(t)
 	defer ln.Close()
-	far, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	accepted, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer accepted.Close()
-	near, full := accepted.(*net.TCPConn), make([]byte, 1<<20)
+	dial(t, ln.Addr().String())
+	near, full := must(ln.Accept()).(*net.TCPConn), make([]byte, 1<<20)
+	defer near.Close()
 	b := &beneath{lazyDeadlines: &lazyDeadlines{Conn: near}, tcp: near}
 	b.leaving.Store(true)
 	for {

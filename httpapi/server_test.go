@@ -10,135 +10,41 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
 )
 
-// leakOptions are goroutines of the library that nobody can wait for: one keeps the Date header for as long as the process
-// lives, one looks after idle workers and sees only every ten seconds that its server has ended.
-func leakOptions() []goleak.Option {
-	return []goleak.Option{
-		goleak.IgnoreCurrent(),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-	}
-}
-
-// serving is a fixture that listens on loopback.
-type serving struct {
-	*fixture
-	address string
-	served  chan error
-}
-
-func serve(t *testing.T, change func(*Config)) *serving {
-	t.Helper()
-	return serveAsleep(t, false, change)
-}
-
-// serveAsleep is serve where each connection sleeps as often as it can.
-func serveAsleep(t *testing.T, sleeps bool, change func(*Config)) *serving {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &serving{newFixture(t, change), ln.Addr().String(), make(chan error, 1)}
-	if sleeps {
-		sleepAtOnce(s.server)
-	}
-	go func() { s.served <- s.server.Serve(ln) }()
-	return s
-}
-
-// stop shuts down and waits for Serve.
-func (s *serving) stop(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := s.server.Shutdown(ctx); err != nil {
-		t.Errorf("shutdown: %v", err)
-	}
-	if err := <-s.served; err != nil {
-		t.Errorf("serve: %v", err)
-	}
-}
-
-func (s *serving) dial(t *testing.T) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil { //nolint:forbidigo // a network deadline is real time
-		t.Fatal(err)
-	}
-	return conn
-}
-
 // TestE1_Unread: what never reaches the handler is answered with the error object too, and the connection ends.
 func TestE1_Unread(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	s := serve(t, func(c *Config) {
 		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048, BodyBytesMax: 100}
 	})
-	defer s.stop(t)
-	const host = "Host: api.example.do\r\n"
-	tests := []struct {
-		name, request string
-		status        int
-		code          engine.Code
-	}{
-		{"malformed", "GET /v1/rates HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc", 400, engine.CodeMalformedRequest},
-		{"no request", "nonsense\r\n\r\n", 400, engine.CodeMalformedRequest},
-		{"no host", "GET /v1/rates HTTP/1.1\r\n\r\n", 400, engine.CodeMalformedRequest},
-		{"too slow", "GET /v1/rates HTTP/1.1\r\nHost: a", 408, engine.CodeRequestTimeout},
-		{"slow body", "POST /v1/rates HTTP/1.1\r\n" + host + "Content-Length: 50\r\n\r\nabc", 408, engine.CodeRequestTimeout},
-		{"headers too long", "GET /v1/rates HTTP/1.1\r\n" + host + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n", 431, engine.CodeHeadersTooLarge},
-		{"target too long", "GET /" + strings.Repeat("a", 4000) + " HTTP/1.1\r\n" + host + "\r\n", 431, engine.CodeHeadersTooLarge},
-		{"body too long", "POST /v1/rates HTTP/1.1\r\n" + host + "Content-Length: 101\r\n\r\n" + strings.Repeat("a", 101), 413, engine.CodePayloadTooLarge},
-	}
-	for _, test := range tests {
+	const get, post = "GET /v1/rates HTTP/1.1\r\nHost: a\r\n", "POST /v1/rates HTTP/1.1\r\nHost: a\r\n"
+	for _, test := range []struct{ name, request, want string }{
+		{"malformed", get + "Content-Length: 3\r\n\r\nabc", "400 malformed_request"},
+		{"no request", "nonsense\r\n\r\n", "400 malformed_request"},
+		{"no host", "GET /v1/rates HTTP/1.1\r\n\r\n", "400 malformed_request"},
+		{"too slow", "GET /v1/rates HTTP/1.1\r\nHost: a", "408 request_timeout"},
+		{"slow body", post + "Content-Length: 50\r\n\r\nabc", "408 request_timeout"},
+		{"headers too long", get + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n", "431 headers_too_large"},
+		{"target too long", "GET /" + strings.Repeat("a", 4000) + " HTTP/1.1\r\n\r\n", "431 headers_too_large"},
+		{"body too long", post + "Content-Length: 101\r\n\r\n" + strings.Repeat("a", 101), "413 payload_too_large"},
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			conn := s.dial(t)
-			defer conn.Close()
-			if _, err := io.WriteString(conn, test.request); err != nil {
-				t.Fatal(err)
-			}
-			wire := bufio.NewReader(conn)
+			t.Parallel()
+			conn, wire := s.dial(t)
+			write(t, conn, test.request)
 			a := parseAnswer(t, wire, "GET")
 			checkAnswer(t, test.name, "GET", a)
-			if a.status != test.status || engine.Code(a.fault(t).Error.Code) != test.code {
-				t.Errorf("%d %s, want %d %s", a.status, a.body, test.status, test.code)
+			if got := a.code(t); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
 			}
 			if rest, _ := io.ReadAll(wire); len(rest) > 0 || !a.closes {
 				t.Errorf("the connection goes on: %v, %q", a.header, rest)
 			}
 		})
-	}
-}
-
-func TestServer_KeepAliveAndClient(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	s := serve(t, nil)
-	defer s.stop(t)
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
-	for operation, target := range goldenTargets() {
-		response, err := client.Get("http://" + s.address + target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if err := shapes()[operation](body); err != nil {
-			t.Errorf("%s: %v", operation, err)
-		}
 	}
 }
 
@@ -154,24 +60,21 @@ func (g *gatedService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return g.fakeService.Currencies()
 }
 
-// TestServer_Shutdown: a request in flight is answered, an idle connection is closed, a new one is not accepted.
+// TestServer_Shutdown: a request in flight is answered, an idle connection closed, a new one not accepted; also after a wait given up.
 func TestServer_Shutdown(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
+	t.Parallel()
 	gated := &gatedService{newFakeService(), make(chan struct{}), make(chan struct{})}
 	s := serve(t, func(c *Config) { c.Service = gated })
-	idle := s.dial(t)
-	defer idle.Close()
-	if _, err := io.WriteString(idle, "GET /v1/rates HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	idleWire := bufio.NewReader(idle)
-	parseAnswer(t, idleWire, "GET")
-	busy := s.dial(t)
-	defer busy.Close()
-	if _, err := io.WriteString(busy, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	conn, busy := s.dial(t)
+	write(t, conn, request("/v1/currencies"))
 	<-gated.entered
+	idle, idleWire := s.dial(t)
+	askOn(t, idle, idleWire, "/v1/rates")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.server.Shutdown(ctx); err == nil {
+		t.Error("shutdown says that it is done")
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.server.Shutdown(context.Background()) }()
 	if _, err := idleWire.ReadByte(); err == nil {
@@ -182,51 +85,17 @@ func TestServer_Shutdown(t *testing.T) {
 		t.Error("a new connection is accepted")
 	}
 	close(gated.gate)
-	a := parseAnswer(t, bufio.NewReader(busy), "GET")
-	if a.status != 200 || !a.closes {
+	if a := parseAnswer(t, busy, "GET"); a.status != 200 || !a.closes {
 		t.Errorf("the request in flight got %d, %v", a.status, a.header)
 	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
-	if err := <-s.served; err != nil {
-		t.Error(err)
-	}
-}
-
-// TestServer_ShutdownGivesUp: the context bounds the wait.
-func TestServer_ShutdownGivesUp(t *testing.T) {
-	gated := &gatedService{newFakeService(), make(chan struct{}), make(chan struct{})}
-	s := serve(t, func(c *Config) { c.Service = gated })
-	busy := s.dial(t)
-	defer busy.Close()
-	if _, err := io.WriteString(busy, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	<-gated.entered
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := s.server.Shutdown(ctx); err == nil {
-		t.Error("shutdown says that it is done")
-	}
-	close(gated.gate)
-	if err := <-s.served; err != nil {
-		t.Error(err)
-	}
+	ok(t, <-stopped)
 }
 
 func TestServer_ServeAfterShutdown(t *testing.T) {
 	f := newFixture(t, nil)
-	if err := f.server.Shutdown(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.server.Serve(ln); err != nil {
-		t.Error(err)
-	}
+	ok(t, f.server.Shutdown(context.Background()))
+	ln := listen(t)
+	ok(t, f.server.Serve(ln))
 	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		conn.Close()
 		t.Error("the listener is open")
@@ -240,4 +109,72 @@ func TestNew_RefusesHalfAConfig(t *testing.T) {
 		}
 	}()
 	New(Config{Clock: fakeNow})
+}
+
+// TestDrain_EveryAnswerEndsItsConnection: whatever comes is still answered, and its client sent to another connection.
+func TestDrain_EveryAnswerEndsItsConnection(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	conn, wire := s.dial(t)
+	askOn(t, conn, wire, "/v1/rates")
+	s.server.Drain()
+	for _, target := range []string{"/v1/rates", "/readyz", "/v1/no-such", "/v1/rates?limit=x"} {
+		if a := askOn(t, conn, wire, target); !a.closes {
+			t.Errorf("%s: the connection goes on: %v", target, a.header)
+		}
+		if _, err := wire.ReadByte(); err == nil {
+			t.Errorf("%s: more came", target)
+		}
+		conn, wire = s.dial(t)
+	}
+}
+
+// TestDrain_LastCall: a request that comes on a kept connection just when accepting has ended gets its whole answer.
+func TestDrain_LastCall(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	kept, wire := s.dial(t)
+	askOn(t, kept, wire, "/v1/rates")
+	ended := make(chan error, 1)
+	go func() { ended <- s.server.Shutdown(context.Background()) }()
+	eventually(t, func() bool { return s.server.strain.draining.Load() != nil })
+	if a := askOn(t, kept, wire, "/v1/rates"); a.status != http.StatusOK || !a.closes {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	ok(t, <-ended)
+}
+
+// TestHarness: the Date header is the clock's, faults are planted behind the route, and go around what was read.
+func TestHarness(t *testing.T) {
+	plant, around := (*engine.Error)(nil), 0
+	g := newGated(t, func(c *Config) {
+		c.Harness = &Harness{Around: func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+			return func(ctx *fasthttp.RequestCtx) {
+				around++
+				if plant != nil {
+					Plant(ctx, plant)
+				}
+				next(ctx)
+			}
+		}}
+	})
+	for i, c := range []struct {
+		target string
+		plant  engine.Code
+		status int
+	}{
+		{"/v1/rates", "", 200}, {"/v1/nothing", engine.CodeOverloaded, 404}, {"/v1/rates", engine.CodeOverloaded, 503},
+		{"/v1/rates", engine.CodeInternalError, 500}, {"/v1/rates", engine.CodeRateLimited, 429}, {"/v1/rates", engine.CodeQuotaExceeded, 429},
+		{"/v1/account/keys", "", 401},
+	} {
+		if plant = nil; c.plant != "" {
+			plant = &engine.Error{Code: c.plant}
+		}
+		conn := &rawConn{in: []byte("GET " + c.target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"), step: rawBufferBytes}
+		ok(t, g.server.ServeConn(conn))
+		a := parseAnswer(t, bufio.NewReader(&conn.out), "GET")
+		if dates := a.header.Values("Date"); a.status != c.status || len(dates) != 1 || dates[0] != fakeNow().UTC().Format(http.TimeFormat) || around != i+1 {
+			t.Errorf("%s: %d, want %d; Date %q; around %d", c.target, a.status, c.status, dates, around)
+		}
+	}
 }

@@ -1,19 +1,15 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"runtime"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"go.uber.org/goleak"
 )
 
 // sleepAtOnce has each read fall asleep, whatever has come: none is done by the library unless it is the last of a request.
@@ -21,32 +17,28 @@ func sleepAtOnce(server *Server) {
 	server.sleepers.idle, server.sleepers.within = server.limits.IdleTimeout, server.limits.ReadTimeout
 }
 
-// sleepNever has a server as it would be without sleepers.
-func sleepNever(server *Server) { server.sleepers = nil }
-
-func awakeAndAsleep(t *testing.T) map[string]*Server {
+// untilAsleep waits until so many sleep.
+func untilAsleep(t testing.TB, s *sleepers, many int) {
 	t.Helper()
-	asleep := newStillServer(t)
-	sleepAtOnce(asleep)
-	return map[string]*Server{"awake": newStillServer(t), "asleep": asleep}
+	eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.asleep) == many
+	})
 }
 
-// untilAsleep waits until so many sleep.
-func untilAsleep(s *sleepers, many int) {
-	for {
-		s.mu.Lock()
-		sleeping := len(s.asleep)
-		s.mu.Unlock()
-		if sleeping == many {
-			return
-		}
-		runtime.Gosched()
-	}
+// serveAsleep is serve where each connection sleeps as often as it can.
+func serveAsleep(t *testing.T, change func(*Config)) *serving {
+	t.Helper()
+	f := newFixture(t, change)
+	sleepAtOnce(f.server)
+	return serveFixture(t, f)
 }
 
 // TestO3_SleptInOnce: whatever a client says before it pauses, it gets one answer to each request, and what pauses is asleep.
 func TestO3_SleptInOnce(t *testing.T) {
-	const get, post = "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+	get := request("/v1/currencies")
+	const post = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
 	for name, one := range map[string]struct {
 		before, behind    string
 		answers, statuses string // before the pause, and all of them
@@ -65,18 +57,16 @@ func TestO3_SleptInOnce(t *testing.T) {
 		"when it was told to continue": {expecting[:len(expecting)-2], expecting[len(expecting)-2:], "100", "100 405", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveAsleep(t, true, nil)
-			defer s.stop(t)
-			conn := s.dial(t)
-			defer conn.Close()
+			t.Parallel()
+			s := serveAsleep(t, nil)
+			conn, wire := s.dial(t)
 			write(t, conn, one.before)
-			wire := bufio.NewReader(conn)
 			var told []string
 			for range strings.Fields(one.answers) {
 				told = append(told, fmt.Sprint(parseAnswer(t, wire, "GET").status))
 			}
 			if !one.awake {
-				untilAsleep(s.server.sleepers, 1)
+				untilAsleep(t, s.server.sleepers, 1)
 			}
 			write(t, conn, one.behind)
 			for range len(strings.Fields(one.statuses)) - len(told) {
@@ -94,150 +84,52 @@ const (
 	expecting   = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
 )
 
-// refusedAfter is how long a client that says this, and then a byte now and then, is waited for. It is asleep between them.
-func refusedAfter(t *testing.T, said string, patience time.Duration) time.Duration {
-	t.Helper()
-	s := serveAsleep(t, true, func(c *Config) { c.Limits.ReadTimeout = patience })
-	defer s.stop(t)
-	began := time.Now() //nolint:forbidigo // a network deadline is real time
-	conn := s.dial(t)
-	defer conn.Close()
-	write(t, conn, said)
-	untilAsleep(s.server.sleepers, 1)
-	dripped := make(chan struct{})
-	go func() {
-		defer close(dripped)
-		for beat := time.NewTicker(patience / 30); said != ""; <-beat.C {
-			if _, err := conn.Write([]byte("x")); err != nil {
-				return
-			}
-		}
-	}()
-	if a := parseAnswer(t, bufio.NewReader(conn), "GET"); a.status != http.StatusRequestTimeout || !a.closes {
-		t.Errorf("told %d, and closes %t; want 408", a.status, a.closes)
-	}
-	took := time.Since(began) //nolint:forbidigo // the same
-	conn.Close()
-	<-dripped
-	return took
-}
-
 // TestO3_SleepGivesNoTime: a request that is slept in has to be there as soon as any other, however often the server looks at it.
 func TestO3_SleepGivesNoTime(t *testing.T) {
 	const patience = 300 * time.Millisecond
-	const tries = 5 // where others want the processors too, one may take its time
 	for name, said := range map[string]string{
 		"nothing": "", "a line": "GET /v1/currencies HTTP/1.1\r\nX-", "a body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			took := refusedAfter(t, said, patience)
-			for try := 1; try < tries && took > 5*patience; try++ {
-				took = refusedAfter(t, said, patience)
+			t.Parallel()
+			s := serveAsleep(t, func(c *Config) { c.Limits.ReadTimeout = patience })
+			began := bubbleNow()
+			conn, wire := s.dial(t)
+			write(t, conn, said)
+			untilAsleep(t, s.server.sleepers, 1)
+			dripped := make(chan struct{})
+			go func() {
+				defer close(dripped)
+				for beat := time.NewTicker(patience / 30); said != ""; <-beat.C {
+					if _, err := conn.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+			}()
+			if a := parseAnswer(t, wire, "GET"); a.status != http.StatusRequestTimeout || !a.closes {
+				t.Errorf("told %d, and closes %t; want 408", a.status, a.closes)
 			}
-			if took < patience || took > 5*patience {
+			if took := bubbleNow().Sub(began); took < patience {
 				t.Errorf("it took %v, want %v", took, patience)
 			}
+			conn.Close()
+			<-dripped
 		})
 	}
 }
 
-// TestO3_SleepersHoldLittle: what a client that says nothing more costs. The control never sleeps.
-func TestO3_SleepersHoldLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector holds more")
-	}
-	const many, most, least = 200, 4 << 10, 10 << 10
-	for name, said := range map[string]string{
-		"idle": "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", "head": "GET /v1/currencies HTTP/1.1\r\nX-",
-		"body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{",
-	} {
-		asleep, awake := heldBy(t, many, said, true), heldBy(t, many, said, false)
-		t.Logf("%s: %d bytes each, %d awake", name, asleep, awake)
-		if asleep > most {
-			t.Errorf("%s: %d bytes each, want %d at most", name, asleep, most)
-		}
-		if awake < least {
-			t.Errorf("%s, control: %d bytes each of those who are awake: what is measured?", name, awake)
-		}
-	}
-}
-
-// TestO3_LargeBodiesAreNotKept: whoever sent a large body holds as much, once it is answered, as who sent a small one.
-func TestO3_LargeBodiesAreNotKept(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector holds more")
-	}
-	const many, most = 200, 1 << 10
-	post := func(length int) string {
-		return fmt.Sprintf("POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", length+4, strings.Repeat("x", length))
-	}
-	if small, large := heldBy(t, many, post(0), false), heldBy(t, many, post(4000), false); large-small > most {
-		t.Errorf("%d bytes each behind a large body, %d behind a small one", large, small)
-	}
-}
-
-// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more.
-func heldBy(t *testing.T, many int, said string, sleeps bool) int {
-	t.Helper()
-	server := newStillServer(t)
-	server.limits.ConnsPerAddress = -1
-	sleepers := server.sleepers
-	if !sleeps {
-		sleepNever(server)
-	}
-	address, stop := servedBy(t, server)
-	defer stop()
-	before := heap()
-	var conns []net.Conn
-	for range many {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, conn)
-		write(t, conn, said)
-		if strings.HasSuffix(said, "\r\n\r\n") {
-			var answer [64 << 10]byte
-			if _, err := conn.Read(answer[:]); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if sleeps {
-		untilAsleep(sleepers, many)
-	} else {
-		for server.http.GetOpenConnectionsCount() < int32(many) {
-			runtime.Gosched()
-		}
-	}
-	each := (heap() - before) / many
-	for _, conn := range conns {
-		conn.Close()
-	}
-	return each
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC() // what pools hold goes with the second
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
-}
-
-// TestO3_ShutdownWakesNobody: at the end who sleeps between two requests is closed, and who sleeps in one may end it.
+// TestO3_ShutdownWakesNobody: at the end a client that sleeps between two requests is closed, and one that sleeps in one may end it.
 func TestO3_ShutdownWakesNobody(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	s := serveAsleep(t, true, nil)
-	idle, within := s.dial(t), s.dial(t)
-	defer idle.Close()
-	defer within.Close()
+	t.Parallel()
+	s := serveAsleep(t, nil)
+	idle, _ := s.dial(t)
+	within, wire := s.dial(t)
 	write(t, within, "GET /v1/rates HTTP/1.1\r\nHos")
-	untilAsleep(s.server.sleepers, 2)
+	untilAsleep(t, s.server.sleepers, 2)
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Shutdown(context.WithoutCancel(t.Context())) }()
 	if n, err := idle.Read(make([]byte, 1)); n > 0 || err == nil {
-		t.Error("somebody who asked nothing is answered")
+		t.Error("a client that asked nothing is answered")
 	}
 	select {
 	case err := <-ended:
@@ -245,12 +137,10 @@ func TestO3_ShutdownWakesNobody(t *testing.T) {
 	default:
 	}
 	write(t, within, "t: a\r\n\r\n")
-	if a := parseAnswer(t, bufio.NewReader(within), "GET"); a.status != http.StatusOK || !a.closes {
+	if a := parseAnswer(t, wire, "GET"); a.status != http.StatusOK || !a.closes {
 		t.Errorf("told %d, and closes %t", a.status, a.closes)
 	}
-	if err := errors.Join(<-ended, <-s.served); err != nil {
-		t.Error(err)
-	}
+	ok(t, <-ended)
 }
 
 // TestO3_BusyStayAwake: a client that asks again before it is time to sleep never leaves the library.
@@ -262,19 +152,107 @@ func TestO3_BusyStayAwake(t *testing.T) {
 		services[ctx.ConnID()]++
 		inner(ctx)
 	}
-	address, stop := servedBy(t, server)
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := bufio.NewReader(conn)
+	s := serveServer(t, server)
+	conn, wire := s.dial(t)
 	for range 20 {
-		write(t, conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")
-		parseAnswer(t, wire, "GET")
+		askOn(t, conn, wire, "/v1/currencies")
 	}
 	conn.Close()
-	stop()
+	s.stop(t)
 	if len(services) != 1 {
 		t.Errorf("20 requests of one client in %d services", len(services))
+	}
+}
+
+// timedConn is a client that says each word at its time, and the time that its server sees.
+type timedConn struct {
+	feedConn
+	words    []word
+	now      time.Time
+	deadline time.Time
+}
+
+type word struct {
+	text  string
+	comes time.Time
+}
+
+func (c *timedConn) SetReadDeadline(t time.Time) error {
+	c.deadline = t
+	return nil
+}
+
+func (c *timedConn) Read(b []byte) (int, error) {
+	if len(c.words) == 0 || !c.words[0].comes.Before(c.deadline) {
+		if c.now.Before(c.deadline) {
+			c.now = c.deadline
+		}
+		return 0, os.ErrDeadlineExceeded
+	}
+	said := c.words[0]
+	c.words = c.words[1:]
+	if c.now.Before(said.comes) {
+		c.now = said.comes
+	}
+	return copy(b, said.text), nil
+}
+
+// TestO3_BedtimesAndDeadlines: a read falls asleep at its bedtime, and a request has the time that it had at first.
+func TestO3_BedtimesAndDeadlines(t *testing.T) {
+	const within, idle, patience, calm = 250 * time.Millisecond, time.Second, 5 * time.Second, time.Minute
+	const line, head, body = "GET / HTTP/1.1\r\nHost", ": a\r\nContent-Length: 5\r\n\r\n", "hello"
+	began := fakeNow()
+	at := func(d time.Duration) time.Time { return began.Add(d) }
+	conn := &timedConn{now: began, words: []word{{line, began}, {head, at(3 * time.Second)}, {body, at(4 * time.Second)}, {line, at(8 * time.Second)}}}
+	g := &gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}}
+	g.nap.of = &sleepers{idle: calm - idle, within: patience - within, keptMax: 1 << 10}
+	read := func(now time.Duration, want string) {
+		t.Helper()
+		room := make([]byte, 1<<10)
+		n, err := g.Read(room)
+		if got := string(room[:n]); got != want || (err == nil) != (want != "") || !conn.now.Equal(at(now)) {
+			t.Fatalf("read %q, %v, %v after the beginning; want %q, %v", got, err, conn.now.Sub(began), want, now)
+		}
+	}
+	wakes := func(now time.Duration, want bool) {
+		t.Helper()
+		g.nap.falls.Store(false)
+		if got := g.await(); got != want || !conn.now.Equal(at(now)) {
+			t.Fatalf("slept until %v, and is to be served: %t; want %v, %t", conn.now.Sub(began), got, now, want)
+		}
+	}
+	_ = g.SetReadDeadline(conn.now.Add(patience))
+	read(0, line)
+	read(within, "")
+	wakes(3*time.Second, true)
+	_ = g.SetReadDeadline(conn.now.Add(patience)) // the server knows nothing of a sleep
+	read(3*time.Second, line+head)
+	read(3*time.Second, "") // it was asleep before, and has no more time to stay awake
+	wakes(4*time.Second, true)
+	read(4*time.Second, line+head+body)
+	g.begin(len(line + head + body))
+	_, _ = g.Write([]byte("answer"))
+	_ = g.SetReadDeadline(conn.now.Add(calm))
+	read(5*time.Second, "")
+	wakes(8*time.Second, true)
+	_ = g.SetReadDeadline(conn.now.Add(patience))
+	read(8*time.Second, line)
+	read(8*time.Second+within, "")
+	wakes(13*time.Second, true) // to be told that it took too long
+	_ = g.SetReadDeadline(conn.now.Add(patience))
+	read(13*time.Second, "")
+	if g.nap.falls.Load() {
+		t.Error("it sleeps again after its time was over")
+	}
+}
+
+// TestO3_NoTimeToFallAsleepIn: where a deadline comes before the bedtime would, there is none.
+func TestO3_NoTimeToFallAsleepIn(t *testing.T) {
+	limits := Limits{ReadTimeout: sleepWithin / 2, IdleTimeout: sleepIdle / 2}
+	s := newSleepers(limits, nil)
+	for _, idle := range []bool{false, true} {
+		if got := s.bedtime(fakeNow(), idle); !got.Equal(fakeNow()) {
+			t.Errorf("idle %t: falls asleep %v before the deadline", idle, fakeNow().Sub(got))
+		}
 	}
 }

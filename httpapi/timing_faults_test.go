@@ -2,7 +2,255 @@
 
 package httpapi
 
-import "testing"
+import (
+	"bufio"
+	"bytes"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
 
-// TestFaultsS3_S4_Timing is the timing test with the number of samples that reliability S3 asks for.
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of the timing tests (reliability S3, S4).
+const (
+	welchMax = 4.5
+	// plantedDelay is the smallest difference that a test must see to count.
+	plantedDelay = 5 * time.Microsecond
+	// timingCrop is the share of samples that is kept: the slowest were held up by something else.
+	timingCrop = 0.8
+)
+
+// timingPair is two kinds of requests, of the same length, that may not be told apart by the time of the answer.
+type timingPair struct {
+	name string
+	a, b func(i int) exchange
+}
+
+// Which refusal a key gets stands in the answer (E1), so only keys that are refused alike are compared.
+func timingPairs() []timingPair {
+	codes := func(name string) func(int) exchange {
+		return func(i int) exchange {
+			return exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: fmt.Sprintf(`{"email":"%s%02d@example.do"}`, name, i%timingKnown)}
+		}
+	}
+	sessions := func(name string) func(int) exchange {
+		return func(i int) exchange {
+			return exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine},
+				body: fmt.Sprintf(`{"email":"%s%02d@example.do","code":"%08d"}`, name, i%timingKnown, i%1000)}
+		}
+	}
+	keys := func(number func(int) int, target string) func(int) exchange {
+		return func(i int) exchange {
+			return exchange{method: "GET", target: target, lines: []string{bearer(testKey(number(i % timingKnown)))}}
+		}
+	}
+	return []timingPair{
+		{"S3 codes: known and unknown", codes("known"), codes("other")},
+		{"S3 sessions: known and unknown", sessions("known"), sessions("other")},
+		{"S4 keys: nearly a known one and unknown", keys(nearKeys, "/v1/currencies"), keys(farKeys, "/v1/currencies")},
+		{"S4 usage: nearly a known one and unknown", keys(nearKeys, usagePath), keys(farKeys, usagePath)},
+	}
+}
+
+// timingKnown is how many addresses and keys the even accounts know.
+const timingKnown = 100
+
+// The numbers of keys: known ones, unknown ones that share all but their end with those, and unknown ones that share nothing.
+func knownKeys(i int) int { return int(mix(uint64(i)) % 1e18) }
+func nearKeys(i int) int  { return knownKeys(i)/10*10 + (knownKeys(i)+1)%10 }
+func farKeys(i int) int   { return knownKeys(i + timingKnown) }
+
+// evenSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less with each.
+type evenSet [][]byte
+
+func newEvenSet(text func(i int) []byte) (s evenSet) {
+	for i := range timingKnown {
+		s = append(s, text(i))
+	}
+	return s
+}
+
+func (s evenSet) find(text []byte) (found int) {
+	for _, known := range s {
+		found |= subtle.ConstantTimeCompare(known, text)
+	}
+	return found
+}
+
+// refuse is the refusal of a key.
+func (s evenSet) refuse(key engine.Digest) error {
+	return [2]error{fault(engine.CodeInvalidKey, "The key is not valid.", 0), fault(engine.CodeRevokedKey, "The key is not valid.", 0)}[s.find(key[:])]
+}
+
+// evenAccounts does the same work for known and unknown; work, when set, is a planted difference.
+type evenAccounts struct {
+	*fakeAccounts
+	emails, keys evenSet
+	work         func(known bool)
+}
+
+func newEvenAccounts() *evenAccounts {
+	return &evenAccounts{fakeAccounts: newFakeAccounts(fakeNow), emails: newEvenSet(func(i int) []byte {
+		return fmt.Appendf(nil, "known%02d@example.do", i)
+	}), keys: newEvenSet(func(i int) []byte {
+		digest := digestOf(testKey(knownKeys(i)))
+		return digest[:]
+	})}
+}
+
+func (e *evenAccounts) RequestCode(to engine.Email, _ netip.Addr) error {
+	if found := e.emails.find([]byte(to.String())); e.work != nil {
+		e.work(found == 1)
+	}
+	return nil
+}
+
+func (e *evenAccounts) OpenSession(of engine.Email, _ string, from netip.Addr) (engine.Secret, time.Time, error) {
+	_ = e.RequestCode(of, from)
+	return engine.Secret{}, time.Time{}, fault(engine.CodeInvalidCode, "The code is not valid.", 0)
+}
+
+func (e *evenAccounts) KeyUsage(key engine.Digest) (engine.Verdict, error) {
+	return engine.Verdict{}, e.keys.refuse(key)
+}
+
+// evenGate is a gate that admits no request, evenly.
+type evenGate struct {
+	*fakeGate
+	keys evenSet
+}
+
+func (g evenGate) Admit(c engine.Caller) (engine.Grant, error) {
+	return engine.Grant{}, g.keys.refuse(c.Key)
+}
+
+// stopwatch sends requests one after the other over a connection of its own.
+type stopwatch struct {
+	conn io.ReadWriter
+	wire *bufio.Reader
+	room []byte
+}
+
+// length is how long the answer to a request is, with its headers.
+func (w *stopwatch) length(t *testing.T, e exchange) int {
+	t.Helper()
+	var copied bytes.Buffer
+	must(w.conn.Write(e.bytes()))
+	a := parseAnswer(t, bufio.NewReaderSize(io.TeeReader(w.conn, &copied), 1), e.method)
+	if a.closes {
+		t.Fatalf("%s %s: the connection ends: %d", e.method, e.target, a.status)
+	}
+	return copied.Len()
+}
+
+func (w *stopwatch) time(t *testing.T, request []byte, length int) float64 {
+	t.Helper()
+	begin := bubbleNow()
+	must(w.conn.Write(request))
+	must(io.ReadFull(w.wire, w.room[:length]))
+	return float64(bubbleNow().Sub(begin))
+}
+
+// compare times a pair, in an order of chance, and gives Welch's t over what the crop leaves.
+func (w *stopwatch) compare(t *testing.T, pair timingPair, samples int, chance *rand.Rand) float64 {
+	t.Helper()
+	length := w.length(t, pair.a(0))
+	if other := w.length(t, pair.b(0)); other != length {
+		t.Fatalf("%s: answers of %d and %d bytes", pair.name, length, other)
+	}
+	var times [2][]float64
+	for i := range samples {
+		requests := [2][]byte{pair.a(i).bytes(), pair.b(i).bytes()}
+		first := chance.IntN(2)
+		for _, which := range []int{first, 1 - first} {
+			times[which] = append(times[which], w.time(t, requests[which], length))
+		}
+	}
+	pooled := slices.Sorted(slices.Values(slices.Concat(times[0], times[1])))
+	limit := pooled[int(timingCrop*float64(len(pooled)-1))]
+	return welch(crop(times[0], limit), crop(times[1], limit))
+}
+
+func crop(times []float64, limit float64) (kept []float64) {
+	for _, d := range times {
+		if d <= limit {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}
+
+// welch is the t of two samples that may differ in spread.
+func welch(a, b []float64) float64 {
+	meanA, errorA := meanAndError(a)
+	meanB, errorB := meanAndError(b)
+	return (meanA - meanB) / math.Sqrt(errorA+errorB)
+}
+
+// meanAndError is the mean and the square of its standard error.
+func meanAndError(times []float64) (mean, squared float64) {
+	for _, d := range times {
+		mean += d
+	}
+	mean /= float64(len(times))
+	for _, d := range times {
+		squared += (d - mean) * (d - mean)
+	}
+	n := float64(len(times))
+	return mean, squared / (n - 1) / n
+}
+
+// spin works for so long.
+func spin(d time.Duration) {
+	for begin := bubbleNow(); bubbleNow().Sub(begin) < d; {
+	}
+}
+
+// playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to the limit.
+func playTiming(t *testing.T, least, most int) {
+	t.Helper()
+	accounts := newEvenAccounts()
+	s := serve(t, func(c *Config) {
+		gate := newFakeGate(c.Clock)
+		gate.transition = announced(-time.Hour)
+		c.Gate, c.Accounts = evenGate{gate, accounts.keys}, accounts
+	})
+	conn, _ := s.dial(t)
+	ok(t, conn.SetDeadline(time.Time{}))
+	w := &stopwatch{conn: conn, wire: bufio.NewReaderSize(conn, 1<<16), room: make([]byte, 1<<16)}
+	chance := rand.New(rand.NewPCG(1, 2))
+	pairs := timingPairs()
+	samples := least
+	for ; ; samples *= 2 {
+		if samples > most {
+			t.Fatalf("a difference of %v is not seen with %d samples", plantedDelay, samples/2)
+		}
+		accounts.work = func(known bool) {
+			if known {
+				spin(plantedDelay)
+			}
+		}
+		if seen := w.compare(t, pairs[0], samples, chance); seen > welchMax {
+			t.Logf("control: a difference of %v gives t = %.1f with %d samples", plantedDelay, seen, samples)
+			break
+		}
+	}
+	accounts.work = nil
+	for _, pair := range pairs {
+		seen := w.compare(t, pair, samples, chance)
+		t.Logf("%s: t = %.2f with %d samples", pair.name, seen, samples)
+		if math.Abs(seen) > welchMax {
+			t.Errorf("%s: t = %.2f, at most %.1f", pair.name, seen, welchMax)
+		}
+	}
+}
+
+// TestFaultsS3_S4_Timing: the time of an answer does not depend on whether an account or a key is there.
 func TestFaultsS3_S4_Timing(t *testing.T) { playTiming(t, 100_000, 400_000) }

@@ -1,15 +1,11 @@
 package httpapi
 
 import (
-	"bufio"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -30,14 +26,9 @@ func noticeProblems(a answer, due *engine.Transition) (problems []string) {
 	return problems
 }
 
-// everyStatus is a request for each status that a server with a gate can give, with what brings it about.
-func everyStatus() []gatedCase { return append(limitCases(), accountCases()...) }
-
-// TestK7_EveryAnswer: while the end is announced, each answer of each status says so; without an announcement and after the
-// instant none does.
+// TestK7_EveryAnswer: while the end is announced, each answer of each status says so; before and afterwards none does.
 func TestK7_EveryAnswer(t *testing.T) {
 	pending, past := announced(15*24*time.Hour), announced(-time.Nanosecond)
-	statuses := map[int]bool{}
 	for _, c := range everyStatus() {
 		for _, due := range []*engine.Transition{&pending, nil} {
 			g := newGated(t, nil)
@@ -49,7 +40,6 @@ func TestK7_EveryAnswer(t *testing.T) {
 				g.gate.transition = *due
 			}
 			a := g.send(t, c.exchange)
-			statuses[a.status] = true
 			for _, problem := range noticeProblems(a, due) {
 				t.Errorf("%s: %d: %s", c.name, a.status, problem)
 			}
@@ -57,31 +47,6 @@ func TestK7_EveryAnswer(t *testing.T) {
 			for _, problem := range noticeProblems(g.send(t, c.exchange), nil) {
 				t.Errorf("%s, past: %s", c.name, problem)
 			}
-		}
-	}
-	for _, status := range []int{200, 201, 202, 204, 304, 400, 401, 404, 405, 409, 413, 415, 429, 500, 503} {
-		if !statuses[status] {
-			t.Errorf("no case gives %d", status)
-		}
-	}
-}
-
-// TestK7_Control: the check sees a missing, a wrong and a stray header.
-func TestK7_Control(t *testing.T) {
-	pending := announced(time.Hour)
-	g := newGated(t, nil)
-	g.gate.transition = pending
-	good := g.ask(t, bestTarget)
-	for _, name := range []string{"Deprecation", "Sunset", "Link"} {
-		for _, value := range []string{"", "x"} {
-			bad := answer{status: 200, header: good.header.Clone()}
-			bad.header.Set(name, value)
-			if len(noticeProblems(bad, &pending)) == 0 {
-				t.Errorf("%s: %q passes", name, value)
-			}
-		}
-		if len(noticeProblems(good, nil)) != 3 {
-			t.Error("stray headers pass")
 		}
 	}
 }
@@ -93,7 +58,7 @@ func TestK7_Instant(t *testing.T) {
 	check := func(when time.Time, status int, due *engine.Transition) {
 		t.Helper()
 		g.clock.set(when)
-		a := g.ask(t, bestTarget)
+		a := g.get(t, bestTarget)
 		if a.status != status || len(noticeProblems(a, due)) > 0 {
 			t.Errorf("%v: %d, want %d; %v", when, a.status, status, noticeProblems(a, due))
 		}
@@ -130,7 +95,7 @@ func TestK7_NeverBoth(t *testing.T) {
 	gate := newFakeGate(f.clock.now)
 	gate.transition = announced(time.Second)
 	f.server.gate = turningGate{gate, f.clock}
-	a := f.ask(t, bestTarget)
+	a := f.get(t, bestTarget)
 	if a.status != 401 || len(noticeProblems(a, nil)) > 0 {
 		t.Errorf("%d %v", a.status, a.header)
 	}
@@ -145,7 +110,7 @@ func TestK7_Links(t *testing.T) {
 	} {
 		g := newGated(t, func(c *Config) { c.DeprecationLink, c.SunsetLink = links[0], links[1] })
 		g.gate.transition = announced(time.Hour)
-		a := g.ask(t, bestTarget)
+		a := g.get(t, bestTarget)
 		if got := strings.Join(a.header.Values("Link"), " | "); got != want || a.header.Get("Sunset") == "" {
 			t.Errorf("%q: Link %q, Sunset %q", links, got, a.header.Get("Sunset"))
 		}
@@ -154,35 +119,26 @@ func TestK7_Links(t *testing.T) {
 
 // TestK7_Unread: what never reaches the handler says so too.
 func TestK7_Unread(t *testing.T) {
-	defer goleak.VerifyNone(t, leakOptions()...)
-	g := &gated{}
+	t.Parallel()
 	pending := announced(time.Hour)
-	s := serve(t, func(c *Config) {
-		g.gate = newFakeGate(c.Clock)
-		g.gate.transition = pending
-		c.Gate, c.Accounts = g.gate, newFakeAccounts(c.Clock)
-		c.DeprecationLink, c.SunsetLink = "https://tasard.example/keys", "https://tasard.example/keys#when"
+	s := serve(t, withGate(func(c *Config) {
+		c.Gate.(*fakeGate).transition = pending
 		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048}
-	})
-	defer s.stop(t)
+	}))
 	const host = "Host: api.example.do\r\n"
-	for request, status := range map[string]int{
+	for text, status := range map[string]int{
 		"nonsense\r\n\r\n":                  400,
 		"GET /v1/rates HTTP/1.1\r\nHost: a": 408,
 		"POST /v1/account/codes HTTP/1.1\r\n" + host + jsonLine + "\r\nContent-Length: 4097\r\n\r\n" + strings.Repeat(" ", 4097): 413,
 		"GET /v1/rates HTTP/1.1\r\n" + host + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n":                                   431,
 	} {
-		conn := s.dial(t)
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
+		conn, wire := s.dial(t)
+		write(t, conn, text)
+		if a := parseAnswer(t, wire, "GET"); a.status != status || len(noticeProblems(a, &pending)) > 0 {
+			t.Errorf("%.40q: %d, want %d; %v", text, a.status, status, noticeProblems(a, &pending))
 		}
-		a := parseAnswer(t, bufio.NewReader(conn), "GET")
-		if a.status != status || len(noticeProblems(a, &pending)) > 0 {
-			t.Errorf("%.40q: %d, want %d; %v", request, a.status, status, noticeProblems(a, &pending))
-		}
-		conn.Close()
 	}
-	if len(g.gate.callers) > 0 {
+	if len(s.gate.callers) > 0 {
 		t.Error("an unread request reached the gate")
 	}
 }

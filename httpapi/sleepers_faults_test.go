@@ -1,0 +1,84 @@
+//go:build faults
+
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestFaultsO3_SleepersHoldLittle: what a client that says nothing more costs. The control never sleeps.
+func TestFaultsO3_SleepersHoldLittle(t *testing.T) {
+	const many, most, least = 200, 4 << 10, 10 << 10
+	for name, said := range map[string]string{
+		"idle": "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", "head": "GET /v1/currencies HTTP/1.1\r\nX-",
+		"body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{",
+	} {
+		asleep, awake := heldBy(t, many, said, true), heldBy(t, many, said, false)
+		t.Logf("%s: %d bytes each, %d awake", name, asleep, awake)
+		if asleep > most {
+			t.Errorf("%s: %d bytes each, want %d at most", name, asleep, most)
+		}
+		if awake < least {
+			t.Errorf("%s, control: %d bytes each of those who are awake: what is measured?", name, awake)
+		}
+	}
+}
+
+// TestFaultsO3_LargeBodiesAreNotKept: a connection holds as much behind a large body as behind a small one.
+func TestFaultsO3_LargeBodiesAreNotKept(t *testing.T) {
+	const many, most = 200, 1 << 10
+	post := func(length int) string {
+		return fmt.Sprintf("POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", length+4, strings.Repeat("x", length))
+	}
+	if small, large := heldBy(t, many, post(0), false), heldBy(t, many, post(4000), false); large-small > most {
+		t.Errorf("%d bytes each behind a large body, %d behind a small one", large, small)
+	}
+}
+
+// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more; the least of three tries.
+func heldBy(t *testing.T, many int, said string, sleeps bool) int {
+	t.Helper()
+	least := 1 << 30
+	for range 3 {
+		server := newStillServer(t)
+		server.limits.ConnsPerAddress = -1
+		sleepers := server.sleepers
+		if !sleeps {
+			server.sleepers = nil
+		}
+		s := serveServer(t, server)
+		before := heap()
+		var conns []net.Conn
+		for range many {
+			conn := dial(t, s.address)
+			conns = append(conns, conn)
+			write(t, conn, said)
+			if strings.HasSuffix(said, "\r\n\r\n") {
+				must(conn.Read(make([]byte, 64<<10)))
+			}
+		}
+		if sleeps {
+			untilAsleep(t, sleepers, many)
+		} else {
+			eventually(t, func() bool { return server.http.GetOpenConnectionsCount() >= int32(many) })
+		}
+		least = min(least, (heap()-before)/many)
+		for _, conn := range conns {
+			conn.Close()
+		}
+		s.stop(t)
+	}
+	return least
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}
