@@ -9,6 +9,14 @@ import (
 	"time"
 )
 
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
 // at reads an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
