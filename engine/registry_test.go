@@ -492,6 +492,25 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 }
 
+// A registry that is alone writes no codes, sealed or not.
+func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
+	r := NewRegistry([32]byte{1})
+	now := Moment{Wall: noon, Steady: time.Hour}
+	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Seal(event, SecretOf("12345678")); event.Sealed != (CodeSeal{}) || !event.Mailed {
+		t.Errorf("%+v", event)
+	}
+	if r.Share(); event.Sealed != (CodeSeal{}) {
+		t.Errorf("%+v", event)
+	}
+	if r.Seal(event, SecretOf("12345678")); event.Sealed == (CodeSeal{}) {
+		t.Error("a shared key seals nothing")
+	}
+}
+
 func TestRollingHour(t *testing.T) {
 	var r rolling
 	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {

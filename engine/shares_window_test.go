@@ -235,7 +235,7 @@ func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
 	}
 	r := NewRegistry([32]byte{1})
 	r.Share()
-	from := (&loginWorld{}).client()
+	from := clientAddress(0)
 	issued, err := r.RequestCode(idOf("a@b.do"), from, now)
 	if err != nil {
 		t.Fatal(err)
