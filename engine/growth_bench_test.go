@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
-	"testing"
 	"time"
 )
 
@@ -61,99 +59,4 @@ func (c *crowd) take(refreshes []Refresh) Decision {
 		c.book.Apply(event)
 	}
 	return decision
-}
-
-// F12: what a refresh of every source costs the owner of a book, step by step.
-func BenchmarkF12_Refresh(b *testing.B) {
-	for _, institutions := range []int{45, 450} {
-		for _, sources := range []int{1, 36} {
-			name := fmt.Sprintf("institutions=%d/sources=%d/", institutions, sources)
-			c := newCrowd(institutions, sources)
-			var decision Decision
-			b.Run(name+"decide", func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					b.StopTimer()
-					refreshes := c.refreshes()
-					b.StartTimer()
-					decision, _ = c.book.Decide(Observe{refreshes}, c.now)
-				}
-			})
-			b.Run(name+"apply", func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					for _, event := range decision.Events {
-						c.book.Apply(event)
-					}
-				}
-			})
-			b.Run(name+"board", func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					b.StopTimer()
-					c.book.Apply(decision.Events[0])
-					b.StartTimer()
-					c.book.Board()
-				}
-			})
-			b.Run(name+"view", func(b *testing.B) {
-				board := c.book.Board()
-				b.ReportAllocs()
-				for b.Loop() {
-					board.View(c.now)
-				}
-			})
-		}
-	}
-}
-
-// F12: the longest piece between two pauses, each piece taken at its best of some rounds, because a noisy machine only ever adds.
-func BenchmarkF12_LongestPiece(b *testing.B) {
-	for _, institutions := range []int{45, 450} {
-		b.Run(fmt.Sprintf("institutions=%d", institutions), func(b *testing.B) {
-			c := newCrowd(institutions, 36)
-			var decision Decision
-			var view *View
-			var decide, apply, publish []time.Duration
-			for b.Loop() {
-				refreshes := c.refreshes()
-				decide = shortest(decide, pieces(c.book, func() { decision, _ = c.book.Decide(Observe{refreshes}, c.now) }))
-				apply = shortest(apply, pieces(c.book, func() {
-					for _, event := range decision.Events {
-						c.book.Apply(event)
-					}
-				}))
-				publish = shortest(publish, pieces(c.book, func() { view = c.book.View(view, c.now) }))
-			}
-			b.ReportMetric(float64(slices.Max(decide).Microseconds()), "µs/decide")
-			b.ReportMetric(float64(slices.Max(apply).Microseconds()), "µs/apply")
-			b.ReportMetric(float64(slices.Max(publish).Microseconds()), "µs/publish")
-			b.ReportMetric(float64(len(decide)+len(apply)+len(publish)), "pieces")
-		})
-	}
-}
-
-// pieces are the times between the pauses of some work.
-func pieces(book *Book, work func()) []time.Duration {
-	var all []time.Duration
-	last := time.Now() //nolint:forbidigo // a benchmark measures real time
-	cut := func() {
-		now := time.Now() //nolint:forbidigo // the same
-		all, last = append(all, now.Sub(last)), now
-	}
-	book.Paced(cut)
-	work()
-	book.Paced(nil)
-	cut()
-	return all
-}
-
-func shortest(best, one []time.Duration) []time.Duration {
-	if len(best) != len(one) {
-		return one // the first round, or the state has changed
-	}
-	for i := range best {
-		best[i] = min(best[i], one[i])
-	}
-	return best
 }

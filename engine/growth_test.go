@@ -115,17 +115,6 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 	}
 }
 
-// Gathering all matches before the page is cut is found out.
-func TestF11_APageOfTheSameSizeTakesTheSameMemory_Control(t *testing.T) {
-	gather := func(town *town) {
-		pageOf(plainRates(town.boards[:1], Filter{}, town.now), Cut{10, 0}, time.Time{})
-	}
-	small, large := newTown(t, 45, 2), newTown(t, 450, 20)
-	if before, after := bytesOf(func() { gather(small) }), bytesOf(func() { gather(large) }); after <= before+before/10 {
-		t.Errorf("gathering takes %d bytes, and %d with ten times as much", before, after)
-	}
-}
-
 // town is a market in which everybody has the same prices in every currency.
 type town struct {
 	boards []*Board
@@ -173,40 +162,4 @@ func bytesOf(work func()) uint64 {
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
 	return least
-}
-
-// F11: the same questions in towns of 1x and 10x, side by side in one run.
-func BenchmarkF11_Questions(b *testing.B) {
-	towns := map[string]*town{"1x": newTown(b, 45, 2), "10x": newTown(b, 450, 20)}
-	for name, ask := range townQuestions() {
-		for _, size := range []string{"1x", "10x"} {
-			b.Run(name+"/"+size, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					ask(towns[size])
-				}
-			})
-		}
-	}
-}
-
-// F11, F12: what is made anew when one rate of a currency expires, and what would be without the view before it.
-func BenchmarkF11_Expiry(b *testing.B) {
-	for _, institutions := range []int{45, 450, 4500} {
-		c := newCrowd(institutions, 1)
-		soon := c.now.Add(time.Minute)
-		c.take([]Refresh{{SourceID: "list-00", ObservedAt: c.now.Add(time.Second), Observations: []Observation{{
-			InstitutionID: c.institutions[7], Currency: "USD", Channel: Branch, Buy: "57.10", Sell: "60.10", ExpiresAt: soon,
-		}}}})
-		board := c.book.Board()
-		view := board.View(c.now)
-		for name, old := range map[string]*View{"after": view, "anew": nil} {
-			b.Run(fmt.Sprintf("institutions=%d/%s", institutions, name), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					board.ViewAfter(old, soon)
-				}
-			})
-		}
-	}
 }

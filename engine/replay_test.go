@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -133,47 +132,4 @@ func servesOnlyGood(t *rapid.T, view *View) {
 			t.Fatalf("the ranking to %s is out of order", operation)
 		}
 	}
-}
-
-// The same check sees a book that forgets: without it, the property above could not fail.
-func TestReplayedStateIsLiveState_Control(t *testing.T) {
-	f := newFixture(t)
-	decision, _ := f.book.Decide(Observe{[]Refresh{{SourceID: "a", ObservedAt: noon, Observations: goodBanks()}}}, noon)
-	whole := replay(NewBook("USD", testCatalogue(), DefaultRules()), decision.Events)
-	event := *decision.Events[0].(*Refreshed)
-	event.Quotes = event.Quotes[1:]
-	part := replay(NewBook("USD", testCatalogue(), DefaultRules()), []Event{&event})
-	if reflect.DeepEqual(whole.State(), part.State()) {
-		t.Error("a lost quote is not seen")
-	}
-}
-
-// What a batch of a thousand observations costs to decide and apply.
-func BenchmarkObserve(b *testing.B) {
-	book := NewBook("USD", testCatalogue(), DefaultRules())
-	var institutions []string
-	for _, institution := range DefaultCatalogue().Institutions() {
-		institutions = append(institutions, institution.ID)
-	}
-	now, n := noon, 0
-	b.ReportAllocs()
-	for b.Loop() {
-		var refreshes []Refresh
-		for range 20 {
-			now = now.Add(time.Hour)
-			refresh := Refresh{SourceID: "list", ObservedAt: now}
-			for i := range institutions {
-				cents := fmt.Sprintf("%02d", (i+n)%40)
-				refresh.Observations = append(refresh.Observations, usd(institutions[i], "57."+cents, "60."+cents))
-			}
-			refreshes, n = append(refreshes, refresh), n+1
-		}
-		decision, _ := book.Decide(Observe{refreshes}, now)
-		replay(book, decision.Events)
-		book.Board()
-		if accepted := decision.Receipt.Accepted; accepted != 20*len(institutions) {
-			b.Fatalf("accepted %d", accepted)
-		}
-	}
-	b.ReportMetric(float64(20*len(institutions)*b.N)/b.Elapsed().Seconds(), "observations/s")
 }
