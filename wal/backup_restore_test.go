@@ -82,50 +82,6 @@ func restoreImages(t *testing.T) ([]image, uint64) {
 	return r.images, info.Last
 }
 
-// TestRestore_FullDisk fails each write and each sync in turn: the error comes back, and nothing is left.
-func TestRestore_FullDisk(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, info := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
-	dir := filepath.Join(scratch(t), "new", "r")
-	fired := 0
-	for at := 0; ; at++ {
-		o, steps, failed := testOptions(), 0, false
-		fail := func() error {
-			if steps++; steps-1 == at {
-				failed = true
-				return syscall.ENOSPC
-			}
-			return nil
-		}
-		o.disk.write = func(f *os.File, data []byte, offset int64) error {
-			if err := fail(); err != nil {
-				return err
-			}
-			_, err := f.WriteAt(data, offset)
-			return err
-		}
-		o.disk.sync = func(*os.File) error { return fail() }
-		_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
-		if !failed {
-			if err != nil {
-				t.Fatal(err)
-			}
-			break
-		}
-		fired++
-		if _, gone := os.Stat(dir); !errors.Is(err, syscall.ENOSPC) || !errors.Is(gone, fs.ErrNotExist) {
-			t.Fatalf("step %d: %v; left: %v", at, err, gone)
-		}
-	}
-	t.Logf("%d steps failed in turn", fired)
-	l = mustOpen(t, dir, testOptions())
-	if err := checkLog(l); err != nil || l.Last() != info.Last || fired < 10 {
-		t.Errorf("up to %d of %d: %v", l.Last(), info.Last, err)
-	}
-	mustClose(t, l)
-}
-
 // TestRestore_Places wants only a new or empty directory, held by nobody.
 func TestRestore_Places(t *testing.T) {
 	l := grownLog(t, filepath.Join(scratch(t), "log"))

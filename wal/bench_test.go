@@ -30,21 +30,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	l := benchLog(b)
-	b.ReportAllocs()
-	records := int64(l.Last())
-	b.SetBytes(records * 100)
-	for b.Loop() {
-		n := uint64(0)
-		if err := l.Read(1, func(uint64, []byte) error { n++; return nil }); err != nil || n != l.Last() {
-			b.Fatal(n, err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(int64(b.N)*records), "ns/record")
-	mustClose(b, l)
-}
-
 // BenchmarkOpen opens a log of 100,000 records: scan, sync and mark.
 func BenchmarkOpen(b *testing.B) {
 	l := benchLog(b)

@@ -15,6 +15,14 @@ import (
 	"time"
 )
 
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
 func testClock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }
 
 // quickDisk is the real disk without syncs, for tests that open thousands of logs and pull no plug.

@@ -204,10 +204,7 @@ func TestW8_ClosedLogIsFree(t *testing.T) {
 }
 
 func TestW1_KilledAtAnyMoment(t *testing.T) {
-	cycles := 100
-	if underRace {
-		cycles = 25
-	}
+	cycles := sweep(20, 100)
 	killed, acked, bad := killCycles(t, "append", cycles)
 	t.Logf("%d kills, %d records acknowledged, %d cycles lost some", killed, acked, bad)
 	if killed != cycles || acked == 0 || bad != 0 {

@@ -98,17 +98,6 @@ func TestStats_Snapshots(t *testing.T) {
 	}
 }
 
-// TestStats_BoundsRise: the bounds are in order, so that counting by them finds its place.
-func TestStats_BoundsRise(t *testing.T) {
-	last := time.Duration(0)
-	for _, bound := range SyncBounds() {
-		if bound <= last {
-			t.Errorf("%s behind %s", bound, last)
-		}
-		last = bound
-	}
-}
-
 // stuck is a store whose disk does not come back before it is let go.
 type stuck struct {
 	store
