@@ -113,19 +113,6 @@ func TestDate_NoDate(t *testing.T) {
 	}
 }
 
-func TestT2_RefreshHours(t *testing.T) {
-	for _, c := range [][2]string{
-		{"2026-12-31T04:00:00Z", "2026-12-31T12:00:00Z"}, {"2026-12-31T11:59:59Z", "2026-12-31T12:00:00Z"},
-		{"2026-12-31T12:00:00Z", "2026-12-31T16:00:00Z"}, {"2026-12-31T15:59:59Z", "2026-12-31T16:00:00Z"},
-		{"2026-12-31T16:00:00Z", "2026-12-31T21:00:00Z"}, {"2026-12-31T20:59:59Z", "2026-12-31T21:00:00Z"},
-		{"2026-12-31T21:00:00Z", "2027-01-01T12:00:00Z"}, {"2027-01-01T03:59:59Z", "2027-01-01T12:00:00Z"},
-	} {
-		if got := NextRefresh(at(c[0])); !got.Equal(at(c[1])) {
-			t.Errorf("after %s comes %s, want %s", c[0], got, c[1])
-		}
-	}
-}
-
 func TestDate_AddDays(t *testing.T) {
 	for _, c := range []struct {
 		from string

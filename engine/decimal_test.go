@@ -127,24 +127,6 @@ func TestS9_DecimalTextStaysVerbatim(t *testing.T) {
 	}
 }
 
-func TestS3_CompareByValue(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"59.30", "59.3", 0}, {"59.3", "059.30000000", 0}, {"0", "0.00", 0}, {"9.5", "10", -1}, {"59.30000001", "59.3", 1},
-		{"100", "99.99999999", 1}, {"92233720368.54775807", "92233720368.54775806", 1},
-	} {
-		a, b := decimalFrom(c.a), decimalFrom(c.b)
-		if a.Compare(b) != c.want || b.Compare(a) != -c.want || a.Equal(b) != (c.want == 0) {
-			t.Errorf("%s against %s: %d, back %d, equal %v", a, b, a.Compare(b), b.Compare(a), a.Equal(b))
-		}
-	}
-	if less := decimalFrom("9.5").String() < decimalFrom("10").String(); less {
-		t.Error("the control is none: comparing texts would pass as well")
-	}
-}
-
 func TestS3_CompareMatchesRationals(t *testing.T) {
 	text := rapid.StringMatching(`[0-9]{1,10}([.][0-9]{1,8})?`)
 	near := rapid.SampledFrom([]string{"59.3", "59.30", "59.31", "59.3000", "60", "59.29999999"})

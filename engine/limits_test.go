@@ -93,21 +93,6 @@ func TestL6_ARefundOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-func TestL2_AMinuteWithALowerLimit(t *testing.T) {
-	var m minute
-	for second := range 5 {
-		m.add(Moment{Steady: time.Duration(second) * time.Second})
-	}
-	now := Moment{Wall: noon, Steady: 10 * time.Second}
-	for limit, leaves := range []int{4, 4, 3, 2, 1, 0, 0, 0} {
-		w := m.window(limit, now)
-		want := Window{limit, max(0, limit-5), noon.Add(MinuteSpan - (now.Steady - time.Duration(leaves)*time.Second))}
-		if w != want {
-			t.Errorf("limit %d: %+v, want %+v", limit, w, want)
-		}
-	}
-}
-
 func TestK2_LostAndTriedNeverCountBelowNothing(t *testing.T) {
 	d := newDesk(t)
 	r := d.registry

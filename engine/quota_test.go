@@ -257,34 +257,6 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	}
 }
 
-func TestL6_RefundTakesBackItsOwn(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms.Allowance = Allowance{8, 2}
-	first := o.now
-	o.admit(1)
-	o.wait(50 * time.Second)
-	second := o.now
-	o.admit(1)
-	o.wait(20 * time.Second)
-	o.account.Refund(first) // its minute is over: the second one still counts
-	if v := o.account.Windows(o.now, o.terms); v.Minute.Remaining != 1 || v.Day.Remaining != 7 {
-		t.Errorf("%+v", v)
-	}
-	o.account.Refund(second)
-	if v := o.account.Windows(o.now, o.terms); v.Minute.Remaining != 2 || v.Day.Remaining != 8 {
-		t.Errorf("%+v", v)
-	}
-	for range 8 {
-		o.wait(time.Minute)
-		o.admit(1)
-	}
-	o.refuse(CodeQuotaExceeded, NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	o.account.Refund(Moment{Wall: o.now.Wall.AddDate(0, 0, 1), Steady: o.now.Steady}) // of a day without a count
-	if state := o.account.State(); len(state.Days) != 1 || state.Days[0].Leased != 8 {
-		t.Errorf("refunds changed what is in the log: %+v", state)
-	}
-}
-
 func TestL8_StrangersByPrefix(t *testing.T) {
 	s := NewStrangers(64, func(key uint64) uint64 { return key })
 	now := Moment{Wall: noon}

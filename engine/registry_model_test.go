@@ -100,6 +100,7 @@ type loginNode struct {
 	origin time.Duration
 	heard  int // events of the log
 	cut    bool
+	dying  bool // it hears, and tells no caller
 	flight []loginDecision
 	knew   int // events that the flight was decided with
 }
@@ -182,7 +183,7 @@ func (m *loginModel) key() [32]byte {
 func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	m := n.model
 	m.runs++
-	n.run, n.began, n.flight, n.heard = m.runs, m.real, nil, max(n.heard, from)
+	n.run, n.began, n.flight, n.dying, n.heard = m.runs, m.real, nil, false, max(n.heard, from)
 	n.loginState = loginState{NewRegistry(m.key()), map[uint64]*Account{}}
 	if kept != nil {
 		n.loginState = kept.restored(m.key(), m.bug.joined)
@@ -386,9 +387,9 @@ func (n *loginNode) land(count int) bool {
 	return true
 }
 
-// settle lets a node hear what it gave a place.
+// settle lets a node hear what it gave a place, one event after the other when it is alone.
 func (n *loginNode) settle(count int) {
-	if n.land(count) {
+	for ; count > 0 && n.land(1); count-- {
 		n.deliver(len(n.model.log))
 	}
 }
@@ -495,10 +496,10 @@ func (n *loginNode) deliver(count int) {
 // hear applies an event that this process decided.
 func (n *loginNode) hear(record *loginRecord) {
 	n.apply(record.event)
-	if e, issued := record.event.(*CodeIssued); issued {
+	if e, issued := record.event.(*CodeIssued); issued && !n.dying {
 		n.registry.Issue(e, SecretOf(record.text))
 	}
-	if record.then != nil {
+	if record.then != nil && !n.dying {
 		record.then()
 	}
 	if n.model.alone && n.heard == len(n.model.log) {

@@ -154,9 +154,9 @@ func (m *loginModel) revoking(truth *keyTruth) bool {
 func (n *loginNode) crash() {
 	m := n.model
 	if m.alone {
-		n.land(m.pick(len(n.flight) + 1))
+		n.dying = true
+		n.settle(m.pick(len(n.flight) + 1))
 		m.pass()
-		n.heard = len(m.log)
 		cut := m.pick(len(m.log) + 1)
 		part := m.replay(cut)
 		n.begin(part, cut, 0)
@@ -196,10 +196,10 @@ func (m *loginModel) sameState(what string, got *loginState) {
 func (m *loginModel) pass() {
 	spans := []time.Duration{
 		0, time.Millisecond, time.Second, time.Second, 10 * time.Second, 30 * time.Second, time.Minute, time.Minute, 61 * time.Second, 4 * time.Minute,
-		10 * time.Minute, 11 * time.Minute, 16 * time.Minute, 3 * time.Hour, 49 * time.Hour,
+		10*time.Minute - 1, 10 * time.Minute, 11 * time.Minute, 16 * time.Minute, 3 * time.Hour, 49 * time.Hour,
 	}
 	if !m.alone {
-		spans = spans[:12]
+		spans = spans[:13]
 	}
 	m.real += spans[m.pick(len(spans))]
 }

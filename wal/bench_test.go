@@ -29,28 +29,3 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkOpen opens a log of 100,000 records: scan, sync and mark.
-func BenchmarkOpen(b *testing.B) {
-	l := benchLog(b)
-	dir := l.dir
-	mustClose(b, l)
-	for b.Loop() {
-		mustClose(b, mustOpen(b, dir, benchOptions()))
-	}
-}
-
-func benchLog(b *testing.B) *Log {
-	b.Helper()
-	l := mustOpen(b, filepath.Join(b.TempDir(), "log"), benchOptions())
-	batch := make([][]byte, 1000)
-	for i := range batch {
-		batch[i] = bytes.Repeat([]byte{byte(i)}, 100)
-	}
-	for range 100 {
-		if _, err := l.Append(batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return l
-}

@@ -71,18 +71,6 @@ func TestFindFrame(t *testing.T) {
 	}
 }
 
-func TestDamageErrorIsOneLine(t *testing.T) {
-	err := &DamageError{File: "f", Offset: 1, Sequence: 2, Expected: "a", Found: "b", Hint: "h"}
-	want := "damaged log: f at offset 1, sequence 2: expected a, found b; h"
-	if err.Error() != want {
-		t.Errorf("%q", err.Error())
-	}
-	format := &FormatError{File: "f", Version: 2, Known: 1}
-	if strings.Contains(format.Error(), "\n") || !strings.Contains(format.Error(), "newer") {
-		t.Errorf("%q", format.Error())
-	}
-}
-
 func FuzzFrame(f *testing.F) {
 	whole := entry(origin, []byte("one"), []byte("two"))
 	f.Add(whole)

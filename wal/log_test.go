@@ -55,45 +55,6 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestAppendLimits(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), testOptions())
-	defer mustClose(t, l)
-	whole := bytes.Repeat([]byte{1}, RecordBytesMax)
-	for name, c := range map[string]struct {
-		batch [][]byte
-		ok    bool
-	}{
-		"empty record":    {[][]byte{{1}, {}}, false},
-		"largest record":  {[][]byte{whole}, true},
-		"record too long": {[][]byte{append(whole, 1)}, false},
-		"batch too long":  {[][]byte{whole, whole, whole, whole}, false},
-		"largest batch":   {[][]byte{whole, whole, whole, whole[:RecordBytesMax-4*recordPrefixBytes]}, true},
-		"most records":    {slicesOf(BatchRecordsMax), true},
-		"too many":        {slicesOf(BatchRecordsMax + 1), false},
-	} {
-		before := l.Last()
-		last, err := l.Append(c.batch)
-		if c.ok && (err != nil || last != before+uint64(len(c.batch))) {
-			t.Errorf("%s: %d, %v", name, last, err)
-		}
-		if !c.ok && (!errors.Is(err, ErrLimit) || l.Last() != before) {
-			t.Errorf("%s: last %d, %v", name, l.Last(), err)
-		}
-	}
-	n := uint64(0)
-	if err := l.Read(1, func(uint64, []byte) error { n++; return nil }); err != nil || n != l.Last() {
-		t.Errorf("read %d of %d: %v", n, l.Last(), err)
-	}
-}
-
-func slicesOf(n int) [][]byte {
-	b := make([][]byte, n)
-	for i := range b {
-		b[i] = []byte{byte(i)}
-	}
-	return b
-}
-
 func TestReadFromTheMiddle(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	defer mustClose(t, l)
@@ -117,21 +78,6 @@ func TestReadFromTheMiddle(t *testing.T) {
 	stop := errors.New("stop")
 	if err := l.Read(3, func(uint64, []byte) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("visitor's error became %v", err)
-	}
-}
-
-func TestReadSeesDamageThatCameAfterOpen(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, testOptions())
-	defer mustClose(t, l)
-	mustAppend(t, l, 20)
-	flip(t, segmentPath(dir, 1), 60, 3)
-	var damage *DamageError
-	if err := l.Read(1, func(uint64, []byte) error { return nil }); !errors.As(err, &damage) {
-		t.Fatalf("got %v", err)
-	}
-	if damage.File != segmentPath(dir, 1) {
-		t.Errorf("names %s", damage.File)
 	}
 }
 
