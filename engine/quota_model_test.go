@@ -41,7 +41,6 @@ type quotaBug struct {
 	before    func(*Account)
 	admit     func(*Account, Moment, Terms) (Verdict, Need)
 	offered   func(AccountEvent)
-	refunded  func(*Account)
 	arrives   func(AccountEvent, Moment) Moment
 	resumed   func(*Account)
 	forgetful bool // leases are granted and not logged
@@ -522,9 +521,6 @@ func (n *quotaNode) refund() {
 			g.refunded = true
 			m.charged[g.day]--
 			n.act().Refund(g.at)
-			if m.bug.refunded != nil {
-				m.bug.refunded(n.account)
-			}
 			left--
 		}
 	}

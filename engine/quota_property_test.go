@@ -116,6 +116,16 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 	}
 }
 
+// addChoices seeds a fuzz target of a model with random choices.
+func addChoices(f *testing.F) {
+	random := newDice(2)
+	for size := range 12 {
+		data := make([]byte, 100*size)
+		_, _ = random.Read(data)
+		f.Add(size%2 == 0, data)
+	}
+}
+
 // quotaSequences lets models live from seeds; the first fault fails the test.
 func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (sum quotaModel) {
 	t.Helper()
@@ -159,14 +169,7 @@ func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
 }
 
 func FuzzQuota(f *testing.F) {
-	random := rand.New(rand.NewPCG(2, 0))
-	for size := range 12 {
-		data := make([]byte, 100*size)
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
-		f.Add(size%2 == 0, data)
-	}
+	addChoices(f)
 	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
 		if fault := newQuotaModel(chosen(data), alone, quotaBug{}).live(min(len(data), 1000)); fault != "" {
 			t.Error(fault)
@@ -176,39 +179,17 @@ func FuzzQuota(f *testing.F) {
 
 // admitBugs are plants in the admission of a node alone; each has what it remembers.
 func admitBugs() map[string]quotaBug {
-	var seen Verdict
 	var slot time.Duration
-	var today Date
 	return map[string]quotaBug{
-		"check, then act": {only: minuteFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
-			before := seen
-			seen = a.Windows(now, terms)
-			count := a.days.find(DateOf(now.Wall))
-			if !before.Admitted || count == nil || count.unspent() <= 0 {
-				return a.Admit(worldKey, now, terms)
-			}
-			count.spent++
-			a.minute.add(now)
-			return before, Nothing
-		}},
 		"window does not slide": {only: minuteFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
 			if next := now.Steady / time.Minute; next != slot {
 				slot, a.minute = next, minute{}
 			}
 			return a.Admit(worldKey, now, terms)
 		}},
-		"day goes back": {only: dayFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
-			if day := DateOf(now.Wall); day != today {
-				today, a.days = day, days{}
-			}
-			return a.Admit(worldKey, now, terms)
-		}},
 		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
 			now.Steady = now.Wall.Sub(noon)
 			return a.Admit(worldKey, now, terms)
-		}},
-		"refund of another's minute": {only: minuteFault, refunded: func(a *Account) {
-			a.minute.admitted = a.minute.admitted[:max(a.minute.gone, len(a.minute.admitted)-1)]
 		}},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
 		"lease not durable, minute": {only: minuteFault, forgetful: true},

@@ -42,7 +42,6 @@ type loginBug struct {
 	only     string // the faults that a control looks for; "" = all
 	sabotage func(*loginModel)
 	learnt   func(*Registry, RegistryEvent)
-	void     func(*Registry, RegistryEvent) // instead of Void
 	joined   func(*RegistryState)
 	stale    bool
 	keyless  bool
@@ -473,11 +472,7 @@ func (n *loginNode) deliver(count int) {
 		n.flight = nil
 		for _, d := range slices.Backward(void) {
 			m.void++
-			if event := d.record.event.(RegistryEvent); m.bug.void != nil {
-				m.bug.void(n.registry, event)
-			} else {
-				n.registry.Void(event)
-			}
+			n.registry.Void(d.record.event.(RegistryEvent))
 		}
 		event := record.event.(RegistryEvent)
 		n.registry.Learn(event, n.now())

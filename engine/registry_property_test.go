@@ -330,14 +330,7 @@ func TestK2_LoginsInACluster(t *testing.T) {
 }
 
 func FuzzLogins(f *testing.F) {
-	random := rand.New(rand.NewPCG(2, 0))
-	for size := range 12 {
-		data := make([]byte, 100*size)
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
-		f.Add(size%2 == 0, data)
-	}
+	addChoices(f)
 	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
 		if fault := newLoginModel(chosen(data), alone, loginBug{}).live(min(len(data), 1000)); fault != "" {
 			t.Error(fault)
@@ -348,14 +341,6 @@ func FuzzLogins(f *testing.F) {
 // aloneLoginBugs are plants in a node alone, before each step.
 func aloneLoginBugs() map[string]loginBug {
 	seen := map[Digest]*pendingCode{}
-	unlogged := func(gone func(event any) bool) func(*loginModel) {
-		return func(m *loginModel) {
-			before := len(m.log)
-			m.log = slices.DeleteFunc(m.log, func(record loginRecord) bool { return gone(record.event) })
-			m.nodes[0].heard -= before - len(m.log)
-			m.nodes[0].knew = len(m.log)
-		}
-	}
 	return map[string]loginBug{
 		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
 			for email, v := range m.nodes[0].registry.visitors {
@@ -370,42 +355,22 @@ func aloneLoginBugs() map[string]loginBug {
 				v.trying = 0
 			}
 		}},
-		"wrong tries are forgotten": {only: "is forgotten", sabotage: func(m *loginModel) {
-			for _, at := range m.nodes[0].registry.addresses.index {
-				m.nodes[0].registry.addresses.own(at).wrong = tally{}
-			}
-		}},
 		"keys on their way don't count": {only: "active keys", sabotage: func(m *loginModel) {
 			for _, account := range m.nodes[0].accounts {
 				account.creating = 0
 			}
 		}},
-		"a revocation is not in the log": {only: "key of %+v is used", sabotage: unlogged(func(event any) bool {
-			_, is := event.(*KeyRevoked)
-			return is
-		})},
-		"a key is not in the log": {only: "key of %+v is used", sabotage: unlogged(func(event any) bool {
-			_, is := event.(*KeyCreated)
-			return is
-		})},
+		"a revocation is not in the log": {only: "key of %+v is used", sabotage: func(m *loginModel) {
+			n, before := m.nodes[0], len(m.log)
+			m.log = slices.DeleteFunc(m.log, func(record loginRecord) bool { _, is := record.event.(*KeyRevoked); return is })
+			n.heard -= before - len(m.log)
+		}},
 	}
 }
 
 // clusterLoginBugs are plants in a cluster.
 func clusterLoginBugs() map[string]loginBug {
-	kept := map[*Registry]map[Digest]*pendingCode{}
 	return map[string]loginBug{
-		"a session elsewhere leaves the code": {only: "a session without", learnt: func(r *Registry, event RegistryEvent) {
-			if kept[r] == nil {
-				kept[r] = map[Digest]*pendingCode{}
-			}
-			for digest, v := range r.visitors {
-				if _, opened := event.(*SessionOpened); opened && v.code == nil && kept[r][digest] != nil {
-					v.code = kept[r][digest]
-				}
-				kept[r][digest] = v.code
-			}
-		}},
 		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {
 			if e, failed := event.(*CodeFailed); failed {
 				if v := r.visitors[e.Email.digest]; v != nil && v.code != nil {
@@ -414,18 +379,7 @@ func clusterLoginBugs() map[string]loginBug {
 			}
 		}},
 		"nothing is decided again": {only: "a session", stale: true},
-		"an account's number is kept when it is void": {only: "account of", void: func(r *Registry, event RegistryEvent) {
-			e, opened := event.(*SessionOpened)
-			if !opened {
-				r.Void(event)
-				return
-			}
-			account := r.visitor(e.Email).account
-			r.Void(event)
-			r.visitor(e.Email).account = account
-		}},
-		"a void try uses the code up": {only: "is refused", void: func(r *Registry, event RegistryEvent) { r.Lost(event) }},
-		"a snapshot forgets codes":    {only: "is refused", joined: func(state *RegistryState) { state.Shared = nil }},
+		"a snapshot forgets codes": {only: "is refused", joined: func(state *RegistryState) { state.Shared = nil }},
 		"a snapshot forgets tries": {only: "a session after %d tries", joined: func(state *RegistryState) {
 			for i := range state.Shared {
 				state.Shared[i].Tries = 0

@@ -120,21 +120,6 @@ func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
 	}
 }
 
-func TestK2_CodesKeepLeadingZeros(t *testing.T) {
-	random, zeros := newDice(3), 0
-	for range 2_000 {
-		code, err := NewCode(random)
-		if text := code.Reveal(); err != nil || len(text) != CodeDigits || strings.Trim(text, "0123456789") != "" {
-			t.Fatalf("NewCode = %q, %v", text, err)
-		} else if text[0] == '0' {
-			zeros++
-		}
-	}
-	if zeros == 0 {
-		t.Error("no code begins with 0")
-	}
-}
-
 type brokenSource struct{}
 
 func (brokenSource) Read(p []byte) (int, error) {
