@@ -149,7 +149,7 @@ func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (s
 // time, never more than the day's limit on a day; both windows are shown exactly; a crash costs at most a lease, a clean stop nothing; and
 // a replay is the live state.
 func TestL1_L2_NeverOverGranted(t *testing.T) {
-	if sum := quotaSequences(t, sweep(500, 20_000), 150, true, quotaBug{}); sum.aside == 0 {
+	if sum := quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}); sum.aside == 0 {
 		t.Error("no account was put aside")
 	}
 }
@@ -157,7 +157,7 @@ func TestL1_L2_NeverOverGranted(t *testing.T) {
 // However nodes of a cluster lease side by side, lose, hear late, are cut off, crash and come back: the limits hold on all of them
 // together, and in the end all know the same.
 func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
-	if sum := quotaSequences(t, sweep(400, 20_000), 400, false, quotaBug{}); sum.void == 0 || sum.returned == 0 || sum.aside == 0 {
+	if sum := quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}); sum.void == 0 || sum.returned == 0 || sum.aside == 0 {
 		t.Error("nothing was tried")
 	}
 }
@@ -165,7 +165,7 @@ func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
 // Even leases that were decided without the last event would grant nothing too much, if one were not void: a node that spends knows all
 // leases before its own, and counts them.
 func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
-	quotaSequences(t, sweep(100, 5_000), 400, false, quotaBug{only: "admitted", stale: true})
+	quotaSequences(t, sweep(40, 5_000), 400, false, quotaBug{only: "admitted", stale: true})
 }
 
 func FuzzQuota(f *testing.F) {

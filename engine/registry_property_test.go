@@ -316,7 +316,7 @@ func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel)
 // within a day's limit; at most two keys are active; what was acknowledged outlives every crash, what was revoked is refused; and a replay
 // is the live state.
 func TestK2_K5_S1_LoginsAndKeys(t *testing.T) {
-	if sum := loginSequences(t, sweep(100, 3_000), 300, true); sum.created == 0 {
+	if sum := loginSequences(t, sweep(50, 3_000), 300, true); sum.created == 0 {
 		t.Error("no key was created")
 	}
 }
@@ -324,7 +324,7 @@ func TestK2_K5_S1_LoginsAndKeys(t *testing.T) {
 // On several nodes side by side: a code opens one session, by its own text, after at most four wrong tries on all nodes together; each node
 // knows each code, also one that came back; an address has one account and an account one address.
 func TestK2_LoginsInACluster(t *testing.T) {
-	if sum := loginSequences(t, sweep(150, 3_000), 400, false); sum.void == 0 {
+	if sum := loginSequences(t, sweep(50, 3_000), 400, false); sum.void == 0 {
 		t.Error("nothing was decided again")
 	}
 }

@@ -158,7 +158,7 @@ func TestW8_SecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, childOptions())
 	mustAppend(t, l, 3)
-	limit, cancel := context.WithTimeout(t.Context(), time.Second) // kills the child
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // kills the child
 	defer cancel()
 	cmd, out := spawn(t, limit, "open", dir)
 	answer, err := io.ReadAll(out)
