@@ -15,9 +15,7 @@ func digestOf(text string) Digest { return SecretOf(text).Digest() }
 func create(t *testing.T, account *Account, id string) {
 	t.Helper()
 	event, err := account.CreateKey(KeyRecord{ID: id, Digest: digestOf(id), CreatedAt: noon})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	account.Apply(event)
 }
 

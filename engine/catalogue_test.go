@@ -365,9 +365,7 @@ func asFile(t testing.TB, c *Catalogue) string {
 	text, err := json.Marshal(object{
 		"institutions": append([]*Institution{}, c.Institutions()...), "currencies": append([]object{}, currencies...), "sources": append([]object{}, sources...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

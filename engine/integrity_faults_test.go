@@ -36,9 +36,7 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 	taken, said := map[string]bool{}, map[string]bool{}
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		left := map[string]int{}
 		name := func(o Observation) string { return fmt.Sprint(o.Key(), DateOf(refresh.ObservedAt)) }
 		for _, o := range refresh.Observations {

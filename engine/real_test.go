@@ -16,9 +16,7 @@ func TestI3_RealObservations(t *testing.T) {
 	low, high := decimalFrom("46"), decimalFrom("70")
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		total += len(refresh.Observations)
 		for _, observation := range refresh.Observations {
 			_, institution := DefaultCatalogue().Institution(observation.InstitutionID)

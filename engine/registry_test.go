@@ -96,9 +96,7 @@ func TestK2_CodeWorksOnceForItsAddress(t *testing.T) {
 		d.refused(err, CodeInvalidCode, 0)
 	}
 	token, err := d.try("a@b.do", code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if account, err := d.registry.Session(token, d.now); err != nil || account != 1 {
 		t.Errorf("account %d, %v", account, err)
 	}
@@ -289,9 +287,7 @@ func TestCodesOfAllAreBounded(t *testing.T) {
 	d := newDesk(t)
 	for i := range codesHourMax {
 		event, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), d.client(), d.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i%2 == 0 {
 			d.registry.Apply(event)
 		}
@@ -333,9 +329,7 @@ func TestSessionsEnd(t *testing.T) {
 	var tokens []Digest
 	for range sessionsPerEmailMax + 1 {
 		token, err := d.try("a@b.do", d.mustRequest("a@b.do"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tokens = append(tokens, token)
 		d.wait(time.Minute)
 	}
@@ -348,9 +342,7 @@ func TestSessionsEnd(t *testing.T) {
 		}
 	}
 	event, err := d.registry.CloseSession(tokens[3], d.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.registry.Apply(event)
 	if _, err = d.registry.CloseSession(tokens[3], d.now); codeOf(t, err) != CodeInvalidSession {
 		t.Error(err)
@@ -425,9 +417,7 @@ func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
 	r := NewRegistry([32]byte{1})
 	now := Moment{Wall: noon, Steady: time.Hour}
 	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Seal(event, SecretOf("12345678")); event.Sealed != (CodeSeal{}) || !event.Mailed {
 		t.Errorf("%+v", event)
 	}

@@ -102,9 +102,7 @@ func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
 		counts, total := map[byte]int{}, 0
 		for range draws {
 			secret, err := tt.draw()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, c := range []byte(secret.Reveal()[tt.from:tt.to]) {
 				counts[c]++
 				total++

@@ -173,9 +173,7 @@ func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
 	r.Share()
 	from := clientAddress(0)
 	issued, err := r.RequestCode(idOf("a@b.do"), from, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	failed, _ := r.TryCode(idOf("a@b.do"), "12345678", digestOf("t"), from, now)
 	r.Learn(&CodeIssued{Email: idOf("c@d.do"), At: noon}, now)
 	r.Learn(&CodeFailed{Email: idOf("a@b.do"), At: noon}, now)

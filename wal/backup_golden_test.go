@@ -264,9 +264,7 @@ func TestW11_GoldenBackup1(t *testing.T) {
 
 // TestW6_EachFailingOperationOfARestoreIsTold lets each single operation of a restore fail, and of what undoes it as well.
 func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, info := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
+	backup, info := grownBackup(t)
 	for _, kind := range []string{"sync", "syncDir", "write"} {
 		fired := 0
 		for n := 1; ; n++ {

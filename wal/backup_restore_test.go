@@ -43,27 +43,6 @@ func TestRestore_CrashAtEachStep(t *testing.T) {
 	}
 }
 
-// TestRestore_CrashControl leaves the mark out of each image: then parts are served, which the test above must notice.
-func TestRestore_CrashControl(t *testing.T) {
-	images, want := restoreImages(t)
-	served := 0
-	for _, i := range images {
-		dir := filepath.Join(scratch(t), "crash")
-		delete(i.files, markName)
-		put(t, dir, i.files)
-		if l, err := Open(dir, testOptions()); err == nil {
-			if l.Last() != want {
-				served++
-			}
-			mustClose(t, l)
-		}
-	}
-	t.Logf("without the mark %d parts would be served", served)
-	if served < 3 {
-		t.Error("the mark protects nothing")
-	}
-}
-
 // restoreImages are the directory before each step of a restore, and the last record of the whole.
 func restoreImages(t *testing.T) ([]image, uint64) {
 	t.Helper()
@@ -99,9 +78,7 @@ func TestRestore_Places(t *testing.T) {
 		t.Errorf("a log: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if err := restore(file); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}
@@ -143,9 +120,7 @@ func TestCreateFile_WholeOrNothing(t *testing.T) {
 			t.Errorf("%s: %v, left: %v", name, err, entries)
 		}
 	}
-	if err := CreateFile(path, write("whole"), good); err != nil {
-		t.Fatal(err)
-	}
+	must(t, CreateFile(path, write("whole"), good))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)

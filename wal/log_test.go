@@ -23,9 +23,7 @@ func TestEmptyLog(t *testing.T) {
 	if last, err := l.Append(nil); last != 0 || err != nil {
 		t.Errorf("empty batch: %d %v", last, err)
 	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	wantWhole(t, l)
 	mustClose(t, l)
 	mustClose(t, l)
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -84,13 +82,9 @@ func TestReadFromTheMiddle(t *testing.T) {
 func flip(t testing.TB, path string, at, bit int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data[at] ^= 1 << bit
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestClosedLogRefuses(t *testing.T) {
@@ -194,15 +188,9 @@ func TestAppendBesideSnapshot(t *testing.T) {
 	close(start)
 	for range 50 {
 		mustAppend(t, l, 3)
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
+	wantWhole(t, l)
 	mustClose(t, l)
 }

@@ -268,7 +268,5 @@ func TestW6_RealWriteErrorPoisons(t *testing.T) {
 	if acked == 0 || l.Last() != acked || r.TornBytes == 0 || r.AmbiguousTail {
 		t.Errorf("acknowledged %d, %+v", acked, r)
 	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	wantWhole(t, l)
 }

@@ -80,15 +80,11 @@ func goesOn(t *testing.T, dir string, last uint64) {
 	if l.Last() != last || l.Recovery().TornBytes != 0 || l.Recovery().AmbiguousTail {
 		t.Fatalf("last %d, want %d: %+v", l.Last(), last, l.Recovery())
 	}
-	if err := checkLog(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkLog(l))
 	mustAppend(t, l, 20)
 	mustClose(t, l)
 	l = mustOpen(t, dir, testOptions())
-	if err := checkLog(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkLog(l))
 	mustClose(t, l)
 }
 

@@ -88,9 +88,7 @@ func TestStats_Snapshots(t *testing.T) {
 	}
 	mustClose(t, l)
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	if err := os.Chtimes(snapshotPath(dir, 6), at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(snapshotPath(dir, 6), at, at))
 	l = mustOpen(t, dir, testOptions())
 	defer mustClose(t, l)
 	if again := l.Stats(); again.SnapshotSequence != 6 || !again.SnapshotAt.Equal(at) {

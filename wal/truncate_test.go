@@ -83,9 +83,7 @@ func checkCut(t *testing.T, l *Log, h history, batches int, tail []byte) bool {
 	if l.Last() != uint64(h.batches[batches-1]) || r.TornBytes != int64(len(tail)) {
 		t.Fatalf("last %d, want %d; cut %d, want %d", l.Last(), h.batches[batches-1], r.TornBytes, len(tail))
 	}
-	if err := checkLog(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkLog(l))
 	if len(tail) > 0 {
 		kept, err := os.ReadFile(r.TornFile)
 		if err != nil || !slices.Equal(kept, tail) {
