@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,29 +83,6 @@ func TestWithSources(t *testing.T) {
 	}
 	if len(before.Sources()) != 1 || before.HasSource("zz-site") || !before.Source("manual").Manual {
 		t.Error("the catalogue that was extended has changed")
-	}
-}
-
-func TestDefaultCatalogue_KnowsTheRealObservations(t *testing.T) {
-	const path = "../../shared/data/observations.csv"
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is absent", path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows[1:] {
-		_, institution := DefaultCatalogue().Institution(row[1])
-		_, currency := DefaultCatalogue().Currency(row[2])
-		if !institution || !currency {
-			t.Fatalf("unknown institution or currency: %v", row)
-		}
 	}
 }
 
@@ -391,9 +365,7 @@ func asFile(t testing.TB, c *Catalogue) string {
 	text, err := json.Marshal(object{
 		"institutions": append([]*Institution{}, c.Institutions()...), "currencies": append([]object{}, currencies...), "sources": append([]object{}, sources...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

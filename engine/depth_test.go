@@ -101,9 +101,9 @@ func longHistory(currency string) *Book {
 	return book
 }
 
-// longHistories are those of 15 currencies.
-func longHistories() (books []*Book, boards []*Board) {
-	for i := range 15 {
+// longHistories are those of so many currencies.
+func longHistories(count int) (books []*Book, boards []*Board) {
+	for i := range count {
 		books = append(books, longHistory(fmt.Sprintf("X%02d", i)))
 		boards = append(boards, books[i].Board())
 	}
@@ -111,9 +111,6 @@ func longHistories() (books []*Book, boards []*Board) {
 }
 
 func TestX9_ALongHistoryFitsIntoMemory(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector has memory of its own")
-	}
 	heap := func() uint64 {
 		var stats runtime.MemStats
 		runtime.GC()
@@ -121,47 +118,15 @@ func TestX9_ALongHistoryFitsIntoMemory(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	before := heap()
-	books, boards := longHistories()
+	count := sweep(3, 15)
+	books, boards := longHistories(count)
 	used, rows := heap()-before, uint64(0)
 	for _, board := range boards {
 		rows += uint64(len(board.State().History))
 	}
-	t.Logf("%d rows of 15 currencies take %.1f MB, %d bytes a row", rows, float64(used)/1e6, used/rows)
-	if rows != 15*9133 || used/rows > 400 {
-		t.Errorf("%d rows with %d bytes each, want %d with at most 400", rows, used/rows, 15*9133)
+	t.Logf("%d rows take %.1f MB, %d bytes a row", rows, float64(used)/1e6, used/rows)
+	if rows != uint64(count)*9133 || used/rows > 400 {
+		t.Errorf("%d rows with %d bytes each, want %d with at most 400", rows, used/rows, count*9133)
 	}
 	runtime.KeepAlive(books)
-}
-
-// A page of a year long past, and the board after a change.
-func BenchmarkLongHistory(b *testing.B) {
-	books, boards := longHistories()
-	market := NewMarket(testCatalogue(), boards, noon)
-	year := HistoryQuery{Cut: Cut{LimitMax, 3600}, From: dayOf("1999-01-01"), To: dayOf("1999-12-31")}
-	b.Run("page of all currencies", func(b *testing.B) {
-		for b.Loop() {
-			if page := market.History(year); len(page.Items) != LimitMax {
-				b.Fatalf("%d rows of %d", len(page.Items), page.Total)
-			}
-		}
-	})
-	b.Run("page of one currency", func(b *testing.B) {
-		q := year
-		q.Currency, q.Cursor = "X03", 60
-		for b.Loop() {
-			if page := market.History(q); len(page.Items) != LimitMax {
-				b.Fatalf("%d rows of %d", len(page.Items), page.Total)
-			}
-		}
-	})
-	b.Run("change", func(b *testing.B) {
-		at := noon
-		for b.Loop() {
-			at = at.Add(time.Second)
-			books[0].Apply(&Refreshed{Currency: "X00", SourceID: "bcrd-reference", ObservedAt: at, Quotes: []Quoted{{
-				Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58.1"), ExpiresAt: at.Add(time.Hour),
-			}}})
-			books[0].Board()
-		}
-	})
 }

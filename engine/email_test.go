@@ -118,9 +118,7 @@ func TestS9_LongestEmail(t *testing.T) {
 
 func TestEmailID_KeepsItsParts(t *testing.T) {
 	email, err := ParseEmail("Somebody@Example.Do")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id := email.ID()
 	if again := NewEmailID(id.Digest(), id.String()); again != id || again.IsZero() || id.Digest() != Digest(sha256.Sum256([]byte("somebody@example.do"))) {
 		t.Errorf("%v is kept as %v", id, again)

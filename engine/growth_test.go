@@ -115,17 +115,6 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 	}
 }
 
-// Gathering all matches before the page is cut is found out.
-func TestF11_APageOfTheSameSizeTakesTheSameMemory_Control(t *testing.T) {
-	gather := func(town *town) {
-		pageOf(plainRates(town.boards[:1], Filter{}, town.now), Cut{10, 0}, time.Time{})
-	}
-	small, large := newTown(t, 45, 2), newTown(t, 450, 20)
-	if before, after := bytesOf(func() { gather(small) }), bytesOf(func() { gather(large) }); after <= before+before/10 {
-		t.Errorf("gathering takes %d bytes, and %d with ten times as much", before, after)
-	}
-}
-
 // town is a market in which everybody has the same prices in every currency.
 type town struct {
 	boards []*Board
@@ -175,38 +164,58 @@ func bytesOf(work func()) uint64 {
 	return least
 }
 
-// F11: the same questions in towns of 1x and 10x, side by side in one run.
-func BenchmarkF11_Questions(b *testing.B) {
-	towns := map[string]*town{"1x": newTown(b, 45, 2), "10x": newTown(b, 450, 20)}
-	for name, ask := range townQuestions() {
-		for _, size := range []string{"1x", "10x"} {
-			b.Run(name+"/"+size, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					ask(towns[size])
-				}
-			})
-		}
-	}
+// crowd is a market of many institutions, as many sources, and a book that has taken a refresh of each in.
+type crowd struct {
+	catalogue    *Catalogue
+	book         *Book
+	institutions []string
+	sources      int
+	now          time.Time
+	n            int
 }
 
-// F11, F12: what is made anew when one rate of a currency expires, and what would be without the view before it.
-func BenchmarkF11_Expiry(b *testing.B) {
-	for _, institutions := range []int{45, 450, 4500} {
-		c := newCrowd(institutions, 1)
-		soon := c.now.Add(time.Minute)
-		c.take([]Refresh{{SourceID: "list-00", ObservedAt: c.now.Add(time.Second), Observations: []Observation{{
-			InstitutionID: c.institutions[7], Currency: "USD", Channel: Branch, Buy: "57.10", Sell: "60.10", ExpiresAt: soon,
-		}}}})
-		board := c.book.Board()
-		view := board.View(c.now)
-		for name, old := range map[string]*View{"after": view, "anew": nil} {
-			b.Run(fmt.Sprintf("institutions=%d/%s", institutions, name), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					board.ViewAfter(old, soon)
-				}
+// newCrowd makes institutions of its own, so that there may be more of them than are known.
+func newCrowd(institutions, sources int) *crowd {
+	c := &crowd{sources: sources, now: noon}
+	known := &Catalogue{
+		institutions: map[string]*Institution{}, currencies: cloned(DefaultCatalogue().currencies), currencyList: DefaultCatalogue().currencyList,
+	}
+	for i := range institutions {
+		id := fmt.Sprintf("institution-%04d", i)
+		c.institutions = append(c.institutions, id)
+		known.institutions[id] = &Institution{ID: id, Name: "Institution " + id, Type: Bank, Active: true}
+	}
+	known.institutionList = sortedValues(known.institutions)
+	c.catalogue = known
+	c.book = NewBook("USD", known, DefaultRules())
+	c.take(c.refreshes())
+	return c
+}
+
+// refreshes is one of every source, each with a quote of every institution, a minute after the last.
+func (c *crowd) refreshes() []Refresh {
+	c.n++
+	c.now = c.now.Add(time.Minute)
+	refreshes := make([]Refresh, c.sources)
+	for s := range refreshes {
+		refreshes[s] = Refresh{SourceID: fmt.Sprintf("list-%02d", s), ObservedAt: c.now, Complete: true, Slot: c.now}
+		for i, id := range c.institutions {
+			cents := (i + c.n) % 40
+			refreshes[s].Observations = append(refreshes[s].Observations, Observation{
+				InstitutionID: id, Currency: "USD", Channel: Branch, Buy: fmt.Sprintf("57.%02d", cents), Sell: fmt.Sprintf("60.%02d", cents),
 			})
 		}
 	}
+	return refreshes
+}
+
+func (c *crowd) take(refreshes []Refresh) Decision {
+	decision, err := c.book.Decide(Observe{refreshes}, c.now)
+	if err != nil {
+		panic(err)
+	}
+	for _, event := range decision.Events {
+		c.book.Apply(event)
+	}
+	return decision
 }

@@ -9,6 +9,21 @@ import (
 	"time"
 )
 
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // at reads an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
@@ -145,14 +160,10 @@ func realRefreshes(t *testing.T) []Refresh {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the real observations are not here: " + realObservations)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	lines, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var refreshes []Refresh
 	for _, line := range lines[1:] {
 		observed, source := at(line[0]), line[7]

@@ -18,7 +18,7 @@ func TestI1_AnObservationBecomesARate(t *testing.T) {
 	got := *f.rate("bdi")
 	want := Rate{
 		ID: "bdi:USD:digital:commercial", InstitutionID: "bdi", InstitutionName: got.InstitutionName, InstitutionType: Bank,
-		Website: "https://www.bdi.com.do", Currency: "USD", Buy: mustDecimal(t, "57.10"), Sell: mustDecimal(t, "60.05"),
+		Website: "https://www.bdi.com.do", Currency: "USD", Buy: decimalFrom("57.10"), Sell: decimalFrom("60.05"),
 		Channel: Digital, Kind: Commercial, EffectiveDate: DateOf(noon), PublishedAt: noon.Add(-time.Hour),
 		SourceID: "bdi-site", SourceName: got.SourceName, SourceURL: got.SourceURL, CollectedAt: noon, LastCheckedAt: noon,
 		ExpiresAt: noon.Add(26 * time.Hour), Priority: 100, DatePrecision: PrecisionDatetime,

@@ -4,7 +4,6 @@ package engine
 
 import (
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"testing"
 )
@@ -37,9 +36,7 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 	taken, said := map[string]bool{}, map[string]bool{}
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		left := map[string]int{}
 		name := func(o Observation) string { return fmt.Sprint(o.Key(), DateOf(refresh.ObservedAt)) }
 		for _, o := range refresh.Observations {
@@ -74,34 +71,16 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 func TestFaultsD3_Conversions(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	dice := rand.New(rand.NewPCG(seed, 0))
-	wrong := compareConversions(t, dice, conversionsFaults, Conversion.AmountDOP)
+	wrong, first := conversionFaults(t, dice, conversionsFaults, Conversion.AmountDOP)
 	t.Logf("FIGURE %d conversions against big.Rat, %d wrong; seed %d", conversionsFaults, wrong, seed)
 	if wrong > 0 {
-		t.Error("conversions differ")
+		t.Errorf("conversions differ: %s", first)
 	}
-	rounded := compareConversions(t, dice, 10_000, func(c Conversion) string {
+	planted, _ := conversionFaults(t, dice, 10_000, func(c Conversion) string {
 		return conversion(t, c.Amount.String(), rationalOf(c.Side().String()).FloatString(7)).AmountDOP()
 	})
-	t.Logf("FIGURE control, sides rounded to seven digits: %d of 10000 wrong", rounded)
-	if rounded == 0 {
+	t.Logf("FIGURE control, sides rounded to seven digits: %d of 10000 wrong", planted)
+	if planted == 0 {
 		t.Error("the test is blind")
 	}
-}
-
-func compareConversions(t *testing.T, dice *rand.Rand, count int, convert func(Conversion) string) (wrong int) {
-	t.Helper()
-	product := new(big.Rat)
-	for done := range count {
-		amount, side := anyNumber(dice, 100_000_000_000_000, AmountPlacesMax), anyNumber(dice, 1<<63, DecimalPlacesMax)
-		want := product.Mul(amount.exact, side.exact).FloatString(2)
-		if got := convert(conversion(t, amount.text, side.text)); got != want {
-			if wrong++; wrong < 10 && count == conversionsFaults {
-				t.Errorf("%s × %s = %s, want %s", amount.text, side.text, got, want)
-			}
-		}
-		if done%1_000_000 == 999_999 {
-			t.Logf("PROGRESS %d of %d conversions", done+1, count)
-		}
-	}
-	return wrong
 }

@@ -14,9 +14,7 @@ func market(t *testing.T) (*fixture, func() *Market) {
 	observation := Observation{InstitutionID: "vimenca", Currency: "EUR", Buy: "66.8", Sell: "70.9"}
 	old := Refresh{SourceID: "e", ObservedAt: f.now.Add(-27 * time.Hour), Observations: []Observation{observation}}
 	decision, err := euros.Decide(Observe{[]Refresh{old}}, f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, event := range decision.Events {
 		euros.Apply(event)
 	}

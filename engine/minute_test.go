@@ -74,25 +74,6 @@ func TestF11_MinuteCostsTheSame(t *testing.T) {
 	}
 }
 
-// A window that is moved with each request is found out.
-func TestF11_MinuteCostsTheSame_Control(t *testing.T) {
-	const limit = 600
-	moves := 0
-	m := &minute{}
-	now := Moment{Wall: noon, Steady: time.Hour}
-	for range 3 * limit {
-		now.Steady += MinuteSpan / limit
-		if m.expire(now); m.gone > 0 {
-			moves += len(m.inside())
-			m.admitted, m.gone = m.admitted[:copy(m.admitted, m.inside())], 0
-		}
-		m.add(now)
-	}
-	if moves/(3*limit) <= movedMax {
-		t.Errorf("moving the window each time moves only %d", moves/(3*limit))
-	}
-}
-
 // movedBy is how many admissions a request moves on average in a window that is full all the time. A move begins at the front: it
 // is seen by the first of those that had left being overwritten.
 func movedBy(m *minute, limit int) int {

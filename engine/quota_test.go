@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"hash/maphash"
 	"net/netip"
 	"testing"
 	"time"
@@ -107,57 +105,6 @@ func TestL1_DayBeginsAtDominicanMidnight(t *testing.T) {
 		if v := o.ask(); !v.Admitted || v.Day.Remaining != DayLimitDefault-1 {
 			t.Errorf("%s: %+v", midnight, v)
 		}
-	}
-}
-
-func TestL1_CrashCostsAtMostALeaseAndAStopNothing(t *testing.T) {
-	for _, size := range []int{1, 2, 16, 100} {
-		for spent := range 60 {
-			o := newOwner(t, noon)
-			o.terms.Lease = size
-			o.admit(spent)
-			crashed := RestoreAccount(o.account.State())
-			crashed.Resume(o.now)
-			o.restart()
-			left := DayLimitDefault - spent
-			if v := o.account.Windows(o.now, o.terms); v.Day.Remaining != left || v.Minute.Remaining != 60-spent {
-				t.Errorf("lease %d, %d spent: after a stop %+v", size, spent, v)
-			}
-			v := crashed.Windows(o.now, o.terms)
-			if v.Day.Remaining > left || v.Day.Remaining < left-size || v.Minute.Remaining > 60-spent || v.Minute.Remaining < 60-spent-size {
-				t.Errorf("lease %d, %d spent: after a crash %+v", size, spent, v)
-			}
-		}
-	}
-}
-
-func TestL1_LeasesNeverPassTheDay(t *testing.T) {
-	for _, size := range []int{0, 1, 7, 16, 5000} {
-		o := newOwner(t, at("2026-06-17T05:00:00Z"))
-		o.terms.Lease = size
-		o.spend(DayLimitDefault)
-		if leased := o.account.State().Days[0].Leased; leased != DayLimitDefault {
-			t.Errorf("lease %d: %d leased of a day", size, leased)
-		}
-		o.wait(time.Hour)
-		o.refuse(CodeQuotaExceeded, NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	}
-}
-
-func TestL1_LeaseIsFetchedBeforeTheLastOneIsUsedUp(t *testing.T) {
-	o := newOwner(t, noon)
-	for i := range 60 {
-		verdict, need := o.account.Admit(worldKey, o.now, o.terms)
-		if i > 0 && (need != Nothing || !verdict.Admitted) {
-			t.Fatalf("request %d waits for the log", i+1)
-		}
-		if unspent := o.account.unspent(); unspent > LeaseDefault {
-			t.Fatalf("%d unspent", unspent)
-		}
-		o.lease(1 - min(i, 1))
-	}
-	if o.leases > 9 {
-		t.Errorf("%d leases for 60 requests", o.leases)
 	}
 }
 
@@ -310,34 +257,6 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	}
 }
 
-func TestL6_RefundTakesBackItsOwn(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms.Allowance = Allowance{8, 2}
-	first := o.now
-	o.admit(1)
-	o.wait(50 * time.Second)
-	second := o.now
-	o.admit(1)
-	o.wait(20 * time.Second)
-	o.account.Refund(first) // its minute is over: the second one still counts
-	if v := o.account.Windows(o.now, o.terms); v.Minute.Remaining != 1 || v.Day.Remaining != 7 {
-		t.Errorf("%+v", v)
-	}
-	o.account.Refund(second)
-	if v := o.account.Windows(o.now, o.terms); v.Minute.Remaining != 2 || v.Day.Remaining != 8 {
-		t.Errorf("%+v", v)
-	}
-	for range 8 {
-		o.wait(time.Minute)
-		o.admit(1)
-	}
-	o.refuse(CodeQuotaExceeded, NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	o.account.Refund(Moment{Wall: o.now.Wall.AddDate(0, 0, 1), Steady: o.now.Steady}) // of a day without a count
-	if state := o.account.State(); len(state.Days) != 1 || state.Days[0].Leased != 8 {
-		t.Errorf("refunds changed what is in the log: %+v", state)
-	}
-}
-
 func TestL8_StrangersByPrefix(t *testing.T) {
 	s := NewStrangers(64, func(key uint64) uint64 { return key })
 	now := Moment{Wall: noon}
@@ -412,33 +331,5 @@ func TestL8_StrangersTableIsBounded(t *testing.T) {
 	}
 	if len(s.rows) != strangerWays {
 		t.Errorf("%d rows", len(s.rows))
-	}
-}
-
-func BenchmarkStrangersAdmit(b *testing.B) {
-	seed := maphash.MakeSeed()
-	s := NewStrangers(StrangersDefault, func(key uint64) uint64 { return maphash.Comparable(seed, key) })
-	now := Moment{Wall: noon}
-	b.ReportAllocs()
-	for i := range b.N {
-		now.Steady += time.Second
-		s.Admit(netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 8)}), now, DefaultAllowance())
-	}
-}
-
-func BenchmarkAccountAdmit(b *testing.B) {
-	for _, size := range []int{1, LeaseDefault} {
-		b.Run(fmt.Sprintf("lease %d", size), func(b *testing.B) {
-			o := newOwner(b, noon)
-			o.account.Apply(&Leased{Account: 1, Day: DateOf(noon), Count: 1 << 40})
-			o.terms.Allowance.Day, o.terms.Lease = 1<<40, size
-			b.ReportAllocs()
-			for range b.N {
-				o.now.Steady += time.Second
-				if v, _ := o.account.Admit(worldKey, o.now, o.terms); !v.Admitted {
-					b.Fatal(v)
-				}
-			}
-		})
 	}
 }

@@ -12,24 +12,23 @@ import (
 	"testing"
 )
 
-// TestFaultsQ3_YearOfAThousandAccounts is TestL1_L2_YearAgainstReference over a year, for a thousand accounts. Its control is
-// TestL1_L2_ControlYearAgainstReference, which this tier runs for every habit.
+// TestFaultsQ3_YearOfAThousandAccounts is TestL1_L2_YearAgainstReference over a year, for a thousand accounts, with a control for every habit.
 func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 	const accounts, days, steps = 1000, 365, 10
 	var next, asked, denied atomic.Int64
 	var working sync.WaitGroup
-	names := slices.Sorted(maps.Keys(callersOfTheYear(nil)))
+	names := slices.Sorted(maps.Keys(habits(nil)))
 	for range runtime.GOMAXPROCS(0) {
 		working.Go(func() {
 			for number := next.Add(1); number <= accounts && !t.Failed(); number = next.Add(1) {
 				random := rand.New(rand.NewPCG(3, uint64(number)))
 				name := names[int(number)%len(names)]
-				y := newYear(t, 0)
-				if y.live(days, callersOfTheYear(random)[name], random); y.fault != "" {
-					t.Errorf("account %d, %s, %s", number, name, y.fault)
+				m := liveDays(days, 0, habits(random)[name], random)
+				if m.fault != "" {
+					t.Errorf("account %d, %s, %s", number, name, m.fault)
 				}
-				asked.Add(int64(y.asked))
-				denied.Add(int64(y.denied))
+				asked.Add(int64(m.admitted + m.refused))
+				denied.Add(int64(m.refused))
 				if number%(accounts/steps) == 0 {
 					t.Logf("PROGRESS %d of %d accounts", number, accounts)
 				}
@@ -37,27 +36,21 @@ func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 		})
 	}
 	working.Wait()
-	t.Logf("FIGURE %d accounts, %d days of every minute and every midnight: %d requests, %d refused, as the reference to the nanosecond",
+	t.Logf("FIGURE %d accounts, %d days of every minute and every midnight: %d requests, %d refused, as the model to the nanosecond",
 		accounts, days, asked.Load(), denied.Load())
 	if denied.Load() == 0 {
 		t.Error("no limit was reached")
 	}
-	controlYear(t, names)
-}
-
-// controlYear plants a clock that is ahead, or behind, in an account of every habit that asks around midnight.
-func controlYear(t *testing.T, names []string) {
 	caught := 0
 	for _, name := range names {
-		for _, skew := range yearSkews() {
+		for _, skew := range skews() {
 			random := rand.New(rand.NewPCG(4, 0))
-			y := newYear(t, skew)
-			if y.live(3, callersOfTheYear(random)[name], random); y.fault == "" {
+			if liveDays(3, skew, habits(random)[name], random).fault == "" {
 				t.Errorf("%s: a clock that is ahead by %s is not caught", name, skew)
 				continue
 			}
 			caught++
 		}
 	}
-	t.Logf("FIGURE control: %d of %d planted clocks caught", caught, len(names)*len(yearSkews()))
+	t.Logf("FIGURE control: %d of %d planted clocks caught", caught, len(names)*len(skews()))
 }

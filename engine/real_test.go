@@ -13,14 +13,16 @@ func TestI3_RealObservations(t *testing.T) {
 	refreshes := realRefreshes(t)
 	book := NewBook("USD", testCatalogue(), DefaultRules())
 	total, known, caught, held, goodHeld := 0, 0, 0, map[Reason]int{}, []string{}
-	low, high := mustDecimal(t, "46"), mustDecimal(t, "70")
+	low, high := decimalFrom("46"), decimalFrom("70")
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		total += len(refresh.Observations)
 		for _, observation := range refresh.Observations {
+			_, institution := DefaultCatalogue().Institution(observation.InstitutionID)
+			if _, currency := DefaultCatalogue().Currency(observation.Currency); !institution || !currency {
+				t.Fatalf("unknown institution or currency: %+v", observation)
+			}
 			if !good(observation) {
 				known++
 			}
@@ -79,13 +81,4 @@ func good(o Observation) bool {
 func zeroText(text string) bool {
 	d, err := ReadDecimal(text)
 	return err == nil && d.IsZero()
-}
-
-func mustDecimal(t *testing.T, text string) Decimal {
-	t.Helper()
-	d, err := ParseDecimal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
 }

@@ -66,19 +66,6 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 	}
 }
 
-// The same check sees a cut whose rows are written to.
-func TestCutOfTheRegistryStays_Control(t *testing.T) {
-	r := NewRegistry([32]byte{1})
-	r.Apply(&CodeIssued{maskedID(1), noon, time.Minute, true, CodeSeal{}})
-	cut := r.Cut()
-	want := cut.State()
-	r.addresses.epoch-- // the planted bug: the leaf counts as the book's own
-	r.Apply(&CodeIssued{maskedID(1), noon, time.Hour, true, CodeSeal{}})
-	if reflect.DeepEqual(cut.State(), want) {
-		t.Error("a change of a cut is not seen")
-	}
-}
-
 // Addresses that come in parts are those that come at once.
 func TestRegistryIsRestoredFromParts(t *testing.T) {
 	r := NewRegistry([32]byte{1})
@@ -124,21 +111,4 @@ func maskedNumber(t *testing.T, mask string) (number int) {
 		t.Fatal(err)
 	}
 	return number
-}
-
-// What a cut costs the registry's owner: nobody logs in meanwhile.
-func BenchmarkRegistryCut(b *testing.B) {
-	for _, addresses := range []int{10_000, 300_000} {
-		b.Run(fmt.Sprint(addresses), func(b *testing.B) {
-			r := NewRegistry([32]byte{1})
-			for i := range addresses {
-				r.Apply(&CodeIssued{NewEmailID(digestOf(fmt.Sprint(i)), "a…@….com"), noon, time.Minute, false, CodeSeal{}})
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				cut := r.Cut()
-				_ = cut.Rest()
-			}
-		})
-	}
 }

@@ -96,9 +96,7 @@ func TestK2_CodeWorksOnceForItsAddress(t *testing.T) {
 		d.refused(err, CodeInvalidCode, 0)
 	}
 	token, err := d.try("a@b.do", code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if account, err := d.registry.Session(token, d.now); err != nil || account != 1 {
 		t.Errorf("account %d, %v", account, err)
 	}
@@ -121,62 +119,6 @@ func TestS2_TwoRightAnswers(t *testing.T) {
 	}
 	d.registry.Lost(first) // it did not become durable: the code is used up all the same
 	_, err = d.try("a@b.do", code)
-	d.refused(err, CodeInvalidCode, 0)
-}
-
-func TestK2_CodeLastsTenMinutes(t *testing.T) {
-	for _, tt := range []struct {
-		name         string
-		wall, steady time.Duration
-		valid        bool
-	}{
-		{"at once", 0, 0, true},
-		{"the last instant", CodeLifetime - 1, CodeLifetime - 1, true},
-		{"ten minutes", CodeLifetime, CodeLifetime, false},
-		{"the wall clock went back", -time.Hour, CodeLifetime, false},
-		{"the wall clock went ahead", CodeLifetime, time.Minute, false},
-		{"the wall clock went back within its time", -time.Hour, CodeLifetime - 1, true},
-	} {
-		d := newDesk(t)
-		code := d.mustRequest("a@b.do")
-		d.now.Wall, d.now.Steady = d.now.Wall.Add(tt.wall), d.now.Steady+tt.steady
-		if _, err := d.try("a@b.do", code); (err == nil) != tt.valid {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-	}
-}
-
-func TestK2_FiveTries(t *testing.T) {
-	for wrong := range 7 {
-		d := newDesk(t)
-		code := d.mustRequest("a@b.do")
-		for range wrong {
-			_, err := d.try("a@b.do", not(code))
-			d.refused(err, CodeInvalidCode, 0)
-		}
-		if _, err := d.try("a@b.do", code); (err == nil) != (wrong < CodeTriesMax) {
-			t.Errorf("after %d wrong tries: %v", wrong, err)
-		}
-	}
-}
-
-func TestK2_NewCodeVoidsTheOld(t *testing.T) {
-	d := newDesk(t)
-	old := d.mustRequest("a@b.do")
-	d.wait(CodeResendAfter)
-	code := d.mustRequest("a@b.do")
-	_, err := d.try("a@b.do", old)
-	d.refused(err, CodeInvalidCode, 0)
-	if _, err := d.try("a@b.do", code); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestK2_CodesAreVoidAfterARestart(t *testing.T) {
-	d := newDesk(t)
-	code := d.mustRequest("a@b.do")
-	d.restart()
-	_, err := d.try("a@b.do", code)
 	d.refused(err, CodeInvalidCode, 0)
 }
 
@@ -245,22 +187,6 @@ func TestS9_TenLettersADay(t *testing.T) {
 		if letters != tt.letters {
 			t.Errorf("%s: %d letters", tt.wall, letters)
 		}
-	}
-}
-
-// A request that sends no letter leaves the code before it valid.
-func TestK2_UnsentCodeVoidsNothing(t *testing.T) {
-	d := newDesk(t)
-	code := ""
-	for range mailsDayMax {
-		code = d.mustRequest("a@b.do")
-		d.wait(time.Minute)
-	}
-	if sent, err := d.request("a@b.do"); sent != "" || err != nil {
-		t.Fatalf("sent %q, %v", sent, err)
-	}
-	if _, err := d.try("a@b.do", code); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -361,9 +287,7 @@ func TestCodesOfAllAreBounded(t *testing.T) {
 	d := newDesk(t)
 	for i := range codesHourMax {
 		event, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), d.client(), d.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i%2 == 0 {
 			d.registry.Apply(event)
 		}
@@ -405,9 +329,7 @@ func TestSessionsEnd(t *testing.T) {
 	var tokens []Digest
 	for range sessionsPerEmailMax + 1 {
 		token, err := d.try("a@b.do", d.mustRequest("a@b.do"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tokens = append(tokens, token)
 		d.wait(time.Minute)
 	}
@@ -420,9 +342,7 @@ func TestSessionsEnd(t *testing.T) {
 		}
 	}
 	event, err := d.registry.CloseSession(tokens[3], d.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.registry.Apply(event)
 	if _, err = d.registry.CloseSession(tokens[3], d.now); codeOf(t, err) != CodeInvalidSession {
 		t.Error(err)
@@ -453,11 +373,11 @@ func (r *Registry) remembered() int {
 
 func TestSessionsAreForgotten(t *testing.T) {
 	r := NewRegistry([32]byte{})
-	for i := range 200_000 {
+	for i := range 5_000 {
 		email := idOf(fmt.Sprintf("%d@b.do", i))
 		r.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
 	}
-	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.opened) != span || len(r.visitors) != span || r.lastID != 200_000 {
+	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.opened) != span || len(r.visitors) != span || r.lastID != 5_000 {
 		t.Errorf("%d sessions, %d in order", len(r.sessions), len(r.opened))
 	}
 }
@@ -489,6 +409,23 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 	if !reflect.DeepEqual(RestoreRegistry(state, [32]byte{}).State(), state) {
 		t.Error("a snapshot does not give itself")
+	}
+}
+
+// A registry that is alone writes no codes, sealed or not.
+func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
+	r := NewRegistry([32]byte{1})
+	now := Moment{Wall: noon, Steady: time.Hour}
+	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
+	must(t, err)
+	if r.Seal(event, SecretOf("12345678")); event.Sealed != (CodeSeal{}) || !event.Mailed {
+		t.Errorf("%+v", event)
+	}
+	if r.Share(); event.Sealed != (CodeSeal{}) {
+		t.Errorf("%+v", event)
+	}
+	if r.Seal(event, SecretOf("12345678")); event.Sealed == (CodeSeal{}) {
+		t.Error("a shared key seals nothing")
 	}
 }
 

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,45 +135,35 @@ func servesOnlyGood(t *rapid.T, view *View) {
 	}
 }
 
-// The same check sees a book that forgets: without it, the property above could not fail.
-func TestReplayedStateIsLiveState_Control(t *testing.T) {
+// A book is the same whether the rows of its snapshot are sorted or not, and shares no row with the snapshot.
+func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 	f := newFixture(t)
-	decision, _ := f.book.Decide(Observe{[]Refresh{{SourceID: "a", ObservedAt: noon, Observations: goodBanks()}}}, noon)
-	whole := replay(NewBook("USD", testCatalogue(), DefaultRules()), decision.Events)
-	event := *decision.Events[0].(*Refreshed)
-	event.Quotes = event.Quotes[1:]
-	part := replay(NewBook("USD", testCatalogue(), DefaultRules()), []Event{&event})
-	if reflect.DeepEqual(whole.State(), part.State()) {
-		t.Error("a lost quote is not seen")
-	}
-}
-
-// What a batch of a thousand observations costs to decide and apply.
-func BenchmarkObserve(b *testing.B) {
-	book := NewBook("USD", testCatalogue(), DefaultRules())
-	var institutions []string
-	for _, institution := range DefaultCatalogue().Institutions() {
-		institutions = append(institutions, institution.ID)
-	}
-	now, n := noon, 0
-	b.ReportAllocs()
-	for b.Loop() {
-		var refreshes []Refresh
-		for range 20 {
-			now = now.Add(time.Hour)
-			refresh := Refresh{SourceID: "list", ObservedAt: now}
-			for i := range institutions {
-				cents := fmt.Sprintf("%02d", (i+n)%40)
-				refresh.Observations = append(refresh.Observations, usd(institutions[i], "57."+cents, "60."+cents))
+	for i, id := range []string{"bhd", "popular", "caribe", "vimenca", "banreservas"} {
+		for day := range 40 {
+			at := noon.AddDate(0, 0, -day)
+			if (day+i)%3 > 0 {
+				f.now = at
+				f.do(Observe{[]Refresh{{SourceID: "a", ObservedAt: at, Observations: []Observation{usd(id, "57", "60")}}}})
 			}
-			refreshes, n = append(refreshes, refresh), n+1
-		}
-		decision, _ := book.Decide(Observe{refreshes}, now)
-		replay(book, decision.Events)
-		book.Board()
-		if accepted := decision.Receipt.Accepted; accepted != 20*len(institutions) {
-			b.Fatalf("accepted %d", accepted)
 		}
 	}
-	b.ReportMetric(float64(20*len(institutions)*b.N)/b.Elapsed().Seconds(), "observations/s")
+	want := f.book.State()
+	if len(want.History) < 100 {
+		t.Fatalf("%d rows", len(want.History))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 20 {
+		mixed := want
+		mixed.History = slices.Clone(want.History)
+		if round > 0 {
+			random.Shuffle(len(mixed.History), func(i, j int) {
+				mixed.History[i], mixed.History[j] = mixed.History[j], mixed.History[i]
+			})
+		}
+		book := Restore(mixed, testCatalogue(), DefaultRules())
+		clear(mixed.History)
+		if got := book.State(); !reflect.DeepEqual(got.History, want.History) {
+			t.Fatalf("round %d: %d rows, want %d", round, len(got.History), len(want.History))
+		}
+	}
 }

@@ -8,15 +8,15 @@ import (
 
 // clusterDay is a cluster that lives without faults for a while.
 type clusterDay struct {
-	*clusterWorld
+	*quotaModel
 	asked  int
 	before int // records of the log before
 }
 
 func newClusterDay() *clusterDay {
-	w := newClusterWorld(func(int) int { return 0 }, clusterBug{})
+	w := newQuotaModel(func(int) int { return 0 }, false, quotaBug{})
 	w.terms = plainTerms
-	return &clusterDay{clusterWorld: w, before: len(w.log)}
+	return &clusterDay{quotaModel: w, before: len(w.log)}
 }
 
 // pass lets time go by in steps of a tenth of a second, which is how long a lease takes until all know of it. ask says who asks in a step.
@@ -76,13 +76,6 @@ func TestL2_AClusterAdmitsWhatItMay(t *testing.T) {
 			}
 		})
 	}
-}
-
-func when(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // Whoever goes on asking gets the whole day's quota, on however many nodes he asks.

@@ -121,70 +121,6 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	}
 }
 
-// Void is void: after LeaseLost the same lease is decided again, and nothing is spent of the one that was lost.
-func TestL1_VoidLeasesLeaveNoTrace(t *testing.T) {
-	now := Moment{Wall: noon, Steady: time.Hour}
-	a := newShared(1, now)
-	a.Apply(a.NextLease(worldKey, now, plainTerms, 4))
-	for range 4 {
-		a.Admit(worldKey, now, plainTerms)
-	}
-	now = later(now, 5*time.Second)
-	before := a.State()
-	first := a.NextLease(worldKey, now, plainTerms, 2)
-	a.LeaseLost()
-	if second := a.NextLease(worldKey, now, plainTerms, 2); first == nil || second == nil || *first != *second {
-		t.Errorf("first %+v, then %+v", first, second)
-	}
-	a.LeaseLost()
-	if _, need := a.Admit(worldKey, now, plainTerms); need != LeaseNeeded {
-		t.Error("a void lease is spent")
-	}
-	if after := a.State(); len(after.Leases) != len(before.Leases) || after.Leases[0] != before.Leases[0] || after.Days[0] != before.Days[0] {
-		t.Errorf("%+v, was %+v", after, before)
-	}
-}
-
-// A node that rests from an account returns what it has not spent, once; what was refunded meanwhile needs another lease.
-func TestL1_RestingNodesReturn(t *testing.T) {
-	now := Moment{Wall: noon, Steady: time.Hour}
-	a := newShared(1, now)
-	if a.NextReturn(now) != nil {
-		t.Error("returns what was never leased")
-	}
-	a.Apply(a.NextLease(worldKey, now, plainTerms, 10))
-	admitted := later(now, time.Second)
-	a.Admit(worldKey, admitted, plainTerms)
-	a.Admit(worldKey, admitted, plainTerms)
-	if a.NextReturn(later(admitted, returnAfter-1)) != nil {
-		t.Error("returns too early")
-	}
-	now = later(admitted, returnAfter)
-	back := a.NextReturn(now)
-	if back == nil || back.Unspent != 8 || back.Recent != 2 || back.Node != 1 {
-		t.Fatalf("%+v", back)
-	}
-	if a.NextReturn(now) != nil || a.Idle(later(now, time.Hour)) {
-		t.Error("a return is on its way, and another one")
-	}
-	if _, need := a.Admit(worldKey, now, plainTerms); need != LeaseNeeded {
-		t.Error("what is on its way back is spent")
-	}
-	a.ReturnLost(back)
-	now = later(now, returnAfter)
-	if back = a.NextReturn(now); back == nil || back.Unspent != 8 {
-		t.Fatalf("%+v after one that was void", back)
-	}
-	a.Refund(a.Dated(admitted))
-	if _, need := a.Admit(worldKey, now, plainTerms); need != LeaseNeeded {
-		t.Error("what was refunded after a return is spent")
-	}
-	a.Apply(back)
-	if days := a.State().Days; days[0].Leased != 2 || a.NextReturn(later(now, returnAfter)) == nil {
-		t.Errorf("%+v of the day; what was refunded is to be returned", days)
-	}
-}
-
 // A log goes from one node to a cluster and back: what was leased before counts on both sides.
 func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	now := Moment{Wall: noon, Steady: time.Hour}
@@ -235,11 +171,9 @@ func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
 	}
 	r := NewRegistry([32]byte{1})
 	r.Share()
-	from := (&loginWorld{}).client()
+	from := clientAddress(0)
 	issued, err := r.RequestCode(idOf("a@b.do"), from, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	failed, _ := r.TryCode(idOf("a@b.do"), "12345678", digestOf("t"), from, now)
 	r.Learn(&CodeIssued{Email: idOf("c@d.do"), At: noon}, now)
 	r.Learn(&CodeFailed{Email: idOf("a@b.do"), At: noon}, now)

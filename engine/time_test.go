@@ -17,9 +17,7 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		f.now = c.now
 		market := NewMarket(DefaultCatalogue(), []*Board{f.book.Board()}, c.now)
 		detail, err := market.Institution("bhd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ranked := len(f.ranking(Buy)) == 1
 		listed := market.Institutions(InstitutionsQuery{"USD", Cut{1, 0}}).Items[0].CurrentQuoteCount == 1
 		if f.rate("bhd").Stale != c.stale || detail.Rates[0].Stale != c.stale || ranked == c.stale || listed == c.stale {

@@ -46,9 +46,7 @@ func TestK7_NoticeIsFourteenDays(t *testing.T) {
 func TestK7_StatesOfTheTransition(t *testing.T) {
 	required := noon.Add(NoticeMin)
 	event, err := Transition{}.Announce(required.In(Location()), noon, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	none, announced := Transition{}, event.Transition
 	for _, tt := range []struct {
 		name              string

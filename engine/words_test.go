@@ -89,10 +89,3 @@ func TestWords_DatePrecision(t *testing.T) {
 		}
 	}
 }
-
-func TestWords_Allocations(t *testing.T) {
-	borrowed := []byte("transfer")
-	if got := testing.AllocsPerRun(100, func() { _, _ = ParseChannel(string(borrowed)) }); got != 0 {
-		t.Errorf("ParseChannel allocates %v times", got)
-	}
-}

@@ -205,9 +205,7 @@ func TestBackup_EmptyBlock(t *testing.T) {
 
 // TestRestore_SomebodyComesBetween wants a directory in which a file appeared before it was locked to be left alone.
 func TestRestore_SomebodyComesBetween(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
+	backup, _ := grownBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	theirs := filepath.Join(dir, "theirs")
 	o := testOptions()
@@ -225,9 +223,7 @@ func TestRestore_SomebodyComesBetween(t *testing.T) {
 
 // TestRestore_LeavesNothingOpen wants all files of a restored directory closed, and its bytes counted as they are written.
 func TestRestore_LeavesNothingOpen(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
+	backup, _ := grownBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, testOptions(), BackupVisitor{})
 	must(t, err)

@@ -43,27 +43,6 @@ func TestRestore_CrashAtEachStep(t *testing.T) {
 	}
 }
 
-// TestRestore_CrashControl leaves the mark out of each image: then parts are served, which the test above must notice.
-func TestRestore_CrashControl(t *testing.T) {
-	images, want := restoreImages(t)
-	served := 0
-	for _, i := range images {
-		dir := filepath.Join(scratch(t), "crash")
-		delete(i.files, markName)
-		put(t, dir, i.files)
-		if l, err := Open(dir, testOptions()); err == nil {
-			if l.Last() != want {
-				served++
-			}
-			mustClose(t, l)
-		}
-	}
-	t.Logf("without the mark %d parts would be served", served)
-	if served < 3 {
-		t.Error("the mark protects nothing")
-	}
-}
-
 // restoreImages are the directory before each step of a restore, and the last record of the whole.
 func restoreImages(t *testing.T) ([]image, uint64) {
 	t.Helper()
@@ -80,50 +59,6 @@ func restoreImages(t *testing.T) ([]image, uint64) {
 		t.Fatal(err)
 	}
 	return r.images, info.Last
-}
-
-// TestRestore_FullDisk fails each write and each sync in turn: the error comes back, and nothing is left.
-func TestRestore_FullDisk(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, info := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
-	dir := filepath.Join(scratch(t), "new", "r")
-	fired := 0
-	for at := 0; ; at++ {
-		o, steps, failed := testOptions(), 0, false
-		fail := func() error {
-			if steps++; steps-1 == at {
-				failed = true
-				return syscall.ENOSPC
-			}
-			return nil
-		}
-		o.disk.write = func(f *os.File, data []byte, offset int64) error {
-			if err := fail(); err != nil {
-				return err
-			}
-			_, err := f.WriteAt(data, offset)
-			return err
-		}
-		o.disk.sync = func(*os.File) error { return fail() }
-		_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
-		if !failed {
-			if err != nil {
-				t.Fatal(err)
-			}
-			break
-		}
-		fired++
-		if _, gone := os.Stat(dir); !errors.Is(err, syscall.ENOSPC) || !errors.Is(gone, fs.ErrNotExist) {
-			t.Fatalf("step %d: %v; left: %v", at, err, gone)
-		}
-	}
-	t.Logf("%d steps failed in turn", fired)
-	l = mustOpen(t, dir, testOptions())
-	if err := checkLog(l); err != nil || l.Last() != info.Last || fired < 10 {
-		t.Errorf("up to %d of %d: %v", l.Last(), info.Last, err)
-	}
-	mustClose(t, l)
 }
 
 // TestRestore_Places wants only a new or empty directory, held by nobody.
@@ -143,9 +78,7 @@ func TestRestore_Places(t *testing.T) {
 		t.Errorf("a log: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if err := restore(file); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}
@@ -187,9 +120,7 @@ func TestCreateFile_WholeOrNothing(t *testing.T) {
 			t.Errorf("%s: %v, left: %v", name, err, entries)
 		}
 	}
-	if err := CreateFile(path, write("whole"), good); err != nil {
-		t.Fatal(err)
-	}
+	must(t, CreateFile(path, write("whole"), good))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)

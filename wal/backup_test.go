@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // grownLog is a directory with several segments and two snapshots, as a node leaves it.
@@ -22,9 +20,7 @@ func grownLog(t testing.TB, dir string) *Log {
 	for range 3 {
 		mustAppend(t, l, 30)
 		mustSnapshot(t, l, l.Last()-5)
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
 	return l
 }
@@ -35,14 +31,21 @@ func backupOf(t testing.TB, l *Log, o BackupOptions) ([]byte, BackupInfo) {
 	o.Clock = testClock
 	var stream, file bytes.Buffer
 	info, err := l.Backup(&stream, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packed, err := PackBackup(&stream, &file, BackupVisitor{})
 	if err != nil || packed != info {
 		t.Fatalf("packed %+v of %+v: %v", packed, info, err)
 	}
 	return file.Bytes(), info
+}
+
+// grownBackup is a backup file of a grown log that is closed.
+func grownBackup(t testing.TB) ([]byte, BackupInfo) {
+	t.Helper()
+	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	backup, info := backupOf(t, l, BackupOptions{})
+	mustClose(t, l)
+	return backup, info
 }
 
 // restored is what a backup becomes, looked through.
@@ -91,18 +94,14 @@ func TestBackup_Restores(t *testing.T) {
 		}
 		mustSnapshot(t, l, l.Last())
 		look("a snapshot of everything")
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 		look("dropped")
 	}
 	mustClose(t, l)
 	before := hashDir(t, dir)
 	var file bytes.Buffer
 	out, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
 	if err != nil || hashDir(t, dir) != before {
 		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
@@ -129,9 +128,7 @@ func TestBackup_AtRestWithATornTail(t *testing.T) {
 	before := hashDir(t, dir)
 	var file bytes.Buffer
 	out, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
 	if err := errors.Join(err, out.Close()); err != nil || info.Last != last || hashDir(t, dir) != before {
 		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
@@ -199,9 +196,7 @@ func outgrow(t *testing.T, l *Log) {
 	for range 3 {
 		mustAppend(t, l, 30)
 		mustSnapshot(t, l, l.Last())
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
 }
 
@@ -239,29 +234,12 @@ func TestBackup_AtAnEmptySegment(t *testing.T) {
 	}
 	mustSnapshot(t, l, l.Last())
 	c, err := l.pin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outgrow(t, l)
 	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
 		t.Error(err)
 	}
 	l.unpin(&c)
-	mustClose(t, l)
-}
-
-// TestBackup_ControlUnpinned wants the same to fail when what is copied is not held.
-func TestBackup_ControlUnpinned(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	c, err := l.pin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.unpin(&c)
-	outgrow(t, l)
-	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a copy of files that nobody holds: %v", err)
-	}
 	mustClose(t, l)
 }
 
@@ -290,17 +268,12 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	l := grownLog(t, dir)
 	_, want := backupOf(t, l, BackupOptions{})
-	refused, passed, step := 0, 0, 1
-	if underRace {
-		step = 11 // a sample: make whole takes each
-	}
+	refused, passed, step := 0, 0, sweep(23, 1)
 	for name, data := range files(t, dir) {
 		for at := 0; at < len(data); at += step {
 			spoilt := bytes.Clone(data)
 			spoilt[at] ^= 0x10
-			if err := os.WriteFile(filepath.Join(dir, name), spoilt, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), spoilt, 0o600))
 			var stream bytes.Buffer
 			info, err := l.Backup(&stream, BackupOptions{Clock: testClock})
 			var damage *DamageError
@@ -317,9 +290,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 				}
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	t.Logf("%d flips refused, %d in what is not copied", refused, passed)
 	if refused < 500/step {
@@ -331,9 +302,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 // TestBackup_EveryFlipAndCutIsRefused wants each changed byte and each end before the end of a backup to be refused with its place,
 // and nothing to be left of a restore.
 func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
+	backup, _ := grownBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	check := func(what string, spoilt []byte) {
 		info, err := RestoreBackup(bytes.NewReader(spoilt), "b", dir, testOptions(), BackupVisitor{})
@@ -345,7 +314,7 @@ func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 			t.Fatalf("%s: something is left: %v", what, err)
 		}
 	}
-	for at := range backup {
+	for at := 0; at < len(backup); at += sweep(5, 1) {
 		for _, mask := range []byte{0x01, 0x80, 0xff} {
 			spoilt := bytes.Clone(backup)
 			spoilt[at] ^= mask
@@ -358,34 +327,6 @@ func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 	t.Logf("%d flips and %d cuts refused", 3*len(backup), len(backup))
 }
 
-// TestBackup_ControlPlainCompression counts the flips that the compression alone would not have seen.
-func TestBackup_ControlPlainCompression(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoder.Close()
-	want, err := decoder.DecodeAll(backup, nil)
-	if err != nil {
-		t.Fatalf("zstd does not read a backup: %v", err)
-	}
-	unseen := 0
-	for at := range backup {
-		spoilt := bytes.Clone(backup)
-		spoilt[at] ^= 0x01
-		if got, err := decoder.DecodeAll(spoilt, nil); err == nil && bytes.Equal(got, want) {
-			unseen++
-		}
-	}
-	t.Logf("%d of %d flips are nothing to zstd", unseen, len(backup))
-	if unseen == 0 {
-		t.Error("the guards guard nothing")
-	}
-}
-
 // TestBackup_LargeBlocks takes content of many blocks there and back, and refuses blocks that were moved.
 func TestBackup_LargeBlocks(t *testing.T) {
 	content := make([]byte, 5*blockContentMax+12345)
@@ -395,13 +336,9 @@ func TestBackup_LargeBlocks(t *testing.T) {
 	}
 	var file bytes.Buffer
 	w, err := NewBackupFile(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.Copy(w, io.MultiReader(bytes.NewReader(content[:777]), bytes.NewReader(content[777:])))
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Close()))
 	read := func(data []byte) ([]byte, error) {
 		r, err := newArchiveReader(bytes.NewReader(data), "b")
 		if err != nil {
@@ -436,20 +373,3 @@ func mustGuard(t *testing.T, b []byte) guard {
 	}
 	return g
 }
-
-// TestBackup_Newer tells a backup of a later program from damage.
-func TestBackup_Newer(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	backup, _ := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
-	newer := bytes.Clone(backup)
-	newer[guardVersionPlace]++
-	copy(newer[guardSumPlace:], leUint32(checksum(newer[:guardSumPlace])))
-	_, err := VerifyBackup(bytes.NewReader(newer), "b", BackupVisitor{})
-	var damage *BackupError
-	if !errors.As(err, &damage) || damage.Hint != hintNewer || damage.Found != "version 2" {
-		t.Errorf("%v", err)
-	}
-}
-
-func leUint32(n uint32) []byte { return []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)} }

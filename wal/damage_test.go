@@ -215,14 +215,28 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 		"segments gone": func(f map[string][]byte) {
 			maps.DeleteFunc(f, func(n string, _ []byte) bool { return slices.Contains(names, n) })
 		},
-		"middle damaged":           func(f map[string][]byte) { f[names[1]] = flipped(names[1], 60) },
-		"first damaged":            func(f map[string][]byte) { f[names[0]] = flipped(names[0], 60) },
-		"mark lost":                func(f map[string][]byte) { delete(f, markName) },
-		"mark empty":               func(f map[string][]byte) { f[markName] = nil },
-		"mark, slot 0 damaged":     func(f map[string][]byte) { f[markName] = flipped(markName, 20) },
-		"mark, slot 1 damaged":     func(f map[string][]byte) { f[markName] = flipped(markName, markSlotBytes+20) },
-		"mark, one slot":           func(f map[string][]byte) { f[markName] = slot },
-		"mark, three slots":        func(f map[string][]byte) { f[markName] = append(bytes.Clone(f[markName]), slot...) },
+		"middle damaged":       func(f map[string][]byte) { f[names[1]] = flipped(names[1], 60) },
+		"first damaged":        func(f map[string][]byte) { f[names[0]] = flipped(names[0], 60) },
+		"mark lost":            func(f map[string][]byte) { delete(f, markName) },
+		"mark empty":           func(f map[string][]byte) { f[markName] = nil },
+		"mark, slot 0 damaged": func(f map[string][]byte) { f[markName] = flipped(markName, 20) },
+		"mark, slot 1 damaged": func(f map[string][]byte) { f[markName] = flipped(markName, markSlotBytes+20) },
+		"mark, one slot":       func(f map[string][]byte) { f[markName] = slot },
+		"mark, three slots":    func(f map[string][]byte) { f[markName] = append(bytes.Clone(f[markName]), slot...) },
+		"log ends before": func(f map[string][]byte) {
+			maps.DeleteFunc(f, func(n string, _ []byte) bool { return slices.Contains(names[len(names)/2:], n) })
+		},
+		"segments and mark gone": func(f map[string][]byte) {
+			maps.DeleteFunc(f, func(n string, _ []byte) bool { return slices.Contains(names, n) || n == markName })
+		},
+		"only a snapshot of the future": func(f map[string][]byte) {
+			f[filepath.Base(snapshotPath("", newer+1))] = f[two]
+			delete(f, one)
+			delete(f, two)
+		},
+		"segments damaged":         spoil(names...),
+		"newest frame damaged":     spoilEnd(lastWithFrames(all)),
+		"foreign file":             func(f map[string][]byte) { f[names[1]+".START"] = []byte("x") },
 		"mark lost, snapshot gone": func(f map[string][]byte) { delete(f, markName); delete(f, one); delete(f, two) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
@@ -238,6 +252,7 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	t.Helper()
 	s.line("== %s", name)
 	put(t, s.dir, broken)
+	before := hashDir(t, s.dir)
 	report, err := Verify(s.dir)
 	for i := range report.Snapshots {
 		s.line("verify: snapshot %s of %d, %d bytes: %v", report.Snapshots[i].File, report.Snapshots[i].Sequence, report.Snapshots[i].Bytes, report.Snapshots[i].Damage)
@@ -247,20 +262,36 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	entries := 0
 	err = Dump(s.dir, func(e Entry) error { entries++; return nil })
 	s.line("dump: %d records, %v", entries, err != nil)
+	if hashDir(t, s.dir) != before {
+		t.Errorf("%s: looking has changed the directory", name)
+	}
 	l, err := Open(s.dir, testOptions())
-	if err != nil {
-		s.line("open: %v", err)
-	} else {
+	var damage *DamageError
+	switch {
+	case err == nil:
 		s.opened(t, l)
+	case !errors.As(err, &damage) || damage.File == "" || damage.Expected == "" || damage.Found == "" || damage.Hint == "" || hashDir(t, s.dir) != before:
+		t.Errorf("%s: refused with %+v, or changed", name, damage)
+		fallthrough
+	default:
+		s.line("open: %v", err)
 	}
 	put(t, s.dir, broken)
 	repaired, err := Repair(s.dir, testOptions())
 	s.line("repair: %+v %v", repaired, err)
-	if err == nil {
-		l, err = Open(s.dir, testOptions())
-		must(t, err)
-		s.line("then: %d to %d, %d segments", l.First(), l.Last(), len(l.segments))
-		mustClose(t, l)
+	if err != nil {
+		return
+	}
+	if repaired.Cause == nil && hashDir(t, s.dir) != before {
+		t.Errorf("%s: a repair has changed what is good", name)
+	}
+	l, err = Open(s.dir, testOptions())
+	must(t, err)
+	s.line("then: %d to %d, %d segments", l.First(), l.Last(), len(l.segments))
+	last := l.Last()
+	mustClose(t, l)
+	if !strings.HasPrefix(name, "stale") { // those hold other records
+		goesOn(t, s.dir, last)
 	}
 }
 

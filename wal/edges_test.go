@@ -61,21 +61,6 @@ func TestListTellsFilesFromDirectories(t *testing.T) {
 	}
 }
 
-func TestExistsCountsWhateverIsThere(t *testing.T) {
-	for _, names := range [][]string{
-		{segmentPath("", 1)}, {snapshotPath("", 1)}, {segmentPath("", 1), snapshotPath("", 1)}, {segmentPath("", 1) + ".END"}, {markName},
-		{segmentPath("", 1), segmentPath("", 1) + ".END"}, {snapshotPath("", 1), segmentPath("", 1) + ".START"},
-	} {
-		dir := t.TempDir()
-		for _, name := range names {
-			must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
-		}
-		if found, err := Exists(dir); !found || err != nil {
-			t.Errorf("%q: %v, %v", names, found, err)
-		}
-	}
-}
-
 // TestWhatCannotBeReadIsAnError gives each reader something else than a file.
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

@@ -19,18 +19,14 @@ func TestFiles(t *testing.T) {
 	last := l.Last()
 	mustClose(t, l)
 	for _, name := range []string{"cluster.json", "00000000000000000001.torn-x"} {
-		if err := os.WriteFile(filepath.Join(from, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(from, name), nil, 0o600))
 	}
 	files, err := Files(from)
 	if err != nil || filepath.Base(files[0]) != markName {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, f := range files {
-		if err := os.Rename(f, filepath.Join(to, filepath.Base(f))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(f, filepath.Join(to, filepath.Base(f))))
 	}
 	left, err := os.ReadDir(from)
 	if err != nil || len(left) != 3 || !slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == lockName }) {

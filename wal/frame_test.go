@@ -56,60 +56,6 @@ func resum(data []byte) []byte {
 	return data
 }
 
-// TestFramesThatAreWrongThoughTheirChecksumsAreRight holds decodeEntry against what no crash leaves: none of
-// it may be taken for a torn write.
-func TestFramesThatAreWrongThoughTheirChecksumsAreRight(t *testing.T) {
-	for name, change := range map[string]func(f []byte){
-		"version 0":           func(f []byte) { f[4] = 0 },
-		"reserved byte":       func(f []byte) { f[6] = 1 },
-		"no records":          func(f []byte) { f[8] = 0 },
-		"a record more":       func(f []byte) { f[8]++ },
-		"a record less":       func(f []byte) { f[8]-- },
-		"too many records":    func(f []byte) { f[11] = 0xff },
-		"payload too long":    func(f []byte) { f[15] = 0xff },
-		"payload shorter":     func(f []byte) { f[12]-- },
-		"frame 0":             func(f []byte) { f[16] = 0 },
-		"sequence 0":          func(f []byte) { f[24] = 0 },
-		"sequence wraps":      func(f []byte) { copy(f[24:32], bytes.Repeat([]byte{0xff}, 8)) },
-		"empty record":        func(f []byte) { f[40] = 0 },
-		"record beyond":       func(f []byte) { f[40]++ },
-		"record of gigabytes": func(f []byte) { f[43] = 0xff },
-	} {
-		data := entry(origin, []byte("one"), []byte("two"))
-		change(data[1:])
-		if _, _, bad := decodeEntry(resum(data)); bad == nil || bad.torn || bad.version != 0 {
-			t.Errorf("%s: %+v", name, bad)
-		}
-	}
-}
-
-func TestFramesThatAWriteCanLeave(t *testing.T) {
-	whole := entry(origin, []byte("one"), []byte("two"))
-	for name, data := range map[string][]byte{
-		"nothing":         {},
-		"half a length":   {0x80},
-		"length alone":    whole[:1],
-		"half a header":   whole[:20],
-		"header alone":    whole[:41],
-		"all but a byte":  whole[:len(whole)-1],
-		"zeros":           make([]byte, 100),
-		"zeros in record": append(append(bytes.Clone(whole[:45]), make([]byte, 4)...), whole[49:]...),
-	} {
-		if _, _, bad := decodeEntry(data); bad == nil || !bad.torn {
-			t.Errorf("%s: %+v", name, bad)
-		}
-	}
-}
-
-func TestW11_NewerFrameVersionIsNoDamage(t *testing.T) {
-	data := entry(origin, []byte("one"))
-	data[1+4] = formatVersion + 1
-	_, _, bad := decodeEntry(resum(data))
-	if bad == nil || bad.version != formatVersion+1 {
-		t.Errorf("%+v", bad)
-	}
-}
-
 func TestFindFrame(t *testing.T) {
 	f := appendFrame(nil, position{frame: 7, sequence: 9}, [][]byte{[]byte("one")})
 	noise := []byte("tsWLtsWL" + strings.Repeat("noise", 20))
@@ -122,18 +68,6 @@ func TestFindFrame(t *testing.T) {
 	}
 	if _, at := findFrame(data[:len(data)-1], 7); at != -1 {
 		t.Errorf("found half a frame at %d", at)
-	}
-}
-
-func TestDamageErrorIsOneLine(t *testing.T) {
-	err := &DamageError{File: "f", Offset: 1, Sequence: 2, Expected: "a", Found: "b", Hint: "h"}
-	want := "damaged log: f at offset 1, sequence 2: expected a, found b; h"
-	if err.Error() != want {
-		t.Errorf("%q", err.Error())
-	}
-	format := &FormatError{File: "f", Version: 2, Known: 1}
-	if strings.Contains(format.Error(), "\n") || !strings.Contains(format.Error(), "newer") {
-		t.Errorf("%q", format.Error())
 	}
 }
 

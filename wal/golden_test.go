@@ -41,9 +41,7 @@ func TestW11_GoldenFormat1(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	l := mustOpen(t, dir, testOptions())
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	wantWhole(t, l)
 	mustAppend(t, l, 3)
 	mustClose(t, l)
 	fresh := filepath.Join(t.TempDir(), "log")

@@ -15,6 +15,14 @@ import (
 	"time"
 )
 
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
 func testClock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }
 
 // quickDisk is the real disk without syncs, for tests that open thousands of logs and pull no plug.
@@ -47,17 +55,13 @@ func batchFrom(seq uint64, n int) [][]byte {
 func mustOpen(t testing.TB, dir string, o Options) *Log {
 	t.Helper()
 	l, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
 func mustClose(t testing.TB, l *Log) {
 	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 }
 
 // mustAppend appends batches of 1, 2, 3, 1, ... records.
@@ -75,9 +79,7 @@ func mustAppend(t testing.TB, l *Log, batches int) {
 
 func mustSnapshot(t testing.TB, l *Log, seq uint64) {
 	t.Helper()
-	if err := l.WriteSnapshot(seq, stateAt(seq)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.WriteSnapshot(seq, stateAt(seq)))
 }
 
 // stateAt is the state after the record: enough to tell two snapshots apart.
@@ -92,9 +94,7 @@ func stateAt(seq uint64) func(io.Writer) error {
 func files(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string][]byte{}
 	for _, e := range entries {
 		if e.Name() == lockName {
@@ -110,13 +110,9 @@ func files(t testing.TB, dir string) map[string][]byte {
 // put makes dir hold exactly the files.
 func put(t testing.TB, dir string, all map[string][]byte) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)))
 	for name, data := range all {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 }
 
@@ -179,6 +175,14 @@ func checkLog(l *Log) error {
 		err = fmt.Errorf("read up to %d of %d", next-1, l.Last())
 	}
 	return err
+}
+
+// wantWhole is checkLog that must find nothing.
+func wantWhole(t testing.TB, l *Log) {
+	t.Helper()
+	if err := checkLog(l); err != nil {
+		t.Error(err)
+	}
 }
 
 // memoryFiles is where Linux mounts a file system in memory for everybody.

@@ -23,9 +23,7 @@ func TestEmptyLog(t *testing.T) {
 	if last, err := l.Append(nil); last != 0 || err != nil {
 		t.Errorf("empty batch: %d %v", last, err)
 	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	wantWhole(t, l)
 	mustClose(t, l)
 	mustClose(t, l)
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -55,45 +53,6 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestAppendLimits(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), testOptions())
-	defer mustClose(t, l)
-	whole := bytes.Repeat([]byte{1}, RecordBytesMax)
-	for name, c := range map[string]struct {
-		batch [][]byte
-		ok    bool
-	}{
-		"empty record":    {[][]byte{{1}, {}}, false},
-		"largest record":  {[][]byte{whole}, true},
-		"record too long": {[][]byte{append(whole, 1)}, false},
-		"batch too long":  {[][]byte{whole, whole, whole, whole}, false},
-		"largest batch":   {[][]byte{whole, whole, whole, whole[:RecordBytesMax-4*recordPrefixBytes]}, true},
-		"most records":    {slicesOf(BatchRecordsMax), true},
-		"too many":        {slicesOf(BatchRecordsMax + 1), false},
-	} {
-		before := l.Last()
-		last, err := l.Append(c.batch)
-		if c.ok && (err != nil || last != before+uint64(len(c.batch))) {
-			t.Errorf("%s: %d, %v", name, last, err)
-		}
-		if !c.ok && (!errors.Is(err, ErrLimit) || l.Last() != before) {
-			t.Errorf("%s: last %d, %v", name, l.Last(), err)
-		}
-	}
-	n := uint64(0)
-	if err := l.Read(1, func(uint64, []byte) error { n++; return nil }); err != nil || n != l.Last() {
-		t.Errorf("read %d of %d: %v", n, l.Last(), err)
-	}
-}
-
-func slicesOf(n int) [][]byte {
-	b := make([][]byte, n)
-	for i := range b {
-		b[i] = []byte{byte(i)}
-	}
-	return b
-}
-
 func TestReadFromTheMiddle(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	defer mustClose(t, l)
@@ -120,31 +79,12 @@ func TestReadFromTheMiddle(t *testing.T) {
 	}
 }
 
-func TestReadSeesDamageThatCameAfterOpen(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, testOptions())
-	defer mustClose(t, l)
-	mustAppend(t, l, 20)
-	flip(t, segmentPath(dir, 1), 60, 3)
-	var damage *DamageError
-	if err := l.Read(1, func(uint64, []byte) error { return nil }); !errors.As(err, &damage) {
-		t.Fatalf("got %v", err)
-	}
-	if damage.File != segmentPath(dir, 1) {
-		t.Errorf("names %s", damage.File)
-	}
-}
-
 func flip(t testing.TB, path string, at, bit int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data[at] ^= 1 << bit
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestClosedLogRefuses(t *testing.T) {
@@ -248,15 +188,9 @@ func TestAppendBesideSnapshot(t *testing.T) {
 	close(start)
 	for range 50 {
 		mustAppend(t, l, 3)
-		if err := l.DropBefore(l.Last()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.DropBefore(l.Last()))
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err := checkLog(l); err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
+	wantWhole(t, l)
 	mustClose(t, l)
 }

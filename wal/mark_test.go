@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,9 +83,13 @@ func TestLimitsAreAllowedAndNotMore(t *testing.T) {
 		t.Errorf("an entry of %d bytes, at most %d", len(data), entryBytesMax)
 	}
 	full[3] = largest[:len(full[3])+1]
-	for name, records := range map[string][][]byte{"records": append(tiny, []byte{1}), "bytes of a record": {append(largest, 1)}, "bytes of a batch": full} {
-		if _, err := checkBatch(records); err == nil {
-			t.Errorf("%s: one more is taken", name)
+	l := mustOpen(t, t.TempDir(), testOptions())
+	defer mustClose(t, l)
+	for name, records := range map[string][][]byte{
+		"records": append(tiny, []byte{1}), "bytes of a record": {append(largest, 1)}, "bytes of a batch": full, "an empty record": {{1}, {}},
+	} {
+		if _, err := l.Append(records); !errors.Is(err, ErrLimit) || l.Last() != 0 {
+			t.Errorf("%s: one more is taken: %v", name, err)
 		}
 		if _, _, bad := decodeEntry(entry(origin, records...)); bad == nil {
 			t.Errorf("%s: one more is read", name)

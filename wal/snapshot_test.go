@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,90 +154,5 @@ func TestW4_SnapshotFallback(t *testing.T) {
 		if r := mustOpenRecovery(t, dir); len(r.SnapshotDamage) != 0 || r.SnapshotSequence != l.Last() {
 			t.Errorf("%s, later: %+v", name, r)
 		}
-	}
-}
-
-func TestW4_EveryBitFlipOfACompactedLog(t *testing.T) {
-	dir := scratch(t)
-	compacted(t, dir)
-	h := history{files: files(t, dir)}
-	// The log does not begin with record 1, so its records are compared with what it holds undamaged.
-	h.records = ours(dir).records
-	for i := range h.records {
-		h.batches = append(h.batches, i+1)
-	}
-	var names []string
-	for name := range maps.Keys(h.files) {
-		if strings.HasPrefix(name, snapshotPrefix) || name == markName {
-			names = append(names, name)
-		}
-	}
-	names = append(names, segmentNames(h.files)[0], lastWithFrames(h.files))
-	c := sweepFlips(t, h, ours, stride(1), true, names)
-	t.Logf("flips: %s", c)
-	if c.bad > 0 || c.refused == 0 || c.told == 0 {
-		t.Errorf("sweep: %s", c)
-	}
-}
-
-// TestLogAndSnapshotMustMeet removes what only one of the two could still prove.
-func TestLogAndSnapshotMustMeet(t *testing.T) {
-	dir := scratch(t)
-	_, newer := compacted(t, dir)
-	all := files(t, dir)
-	names := segmentNames(all)
-	for name, change := range map[string]func(map[string][]byte){
-		"log ends before": func(f map[string][]byte) {
-			for _, n := range names[len(names)/2:] {
-				delete(f, n)
-			}
-		},
-		"log gone": func(f map[string][]byte) {
-			for _, n := range names {
-				delete(f, n)
-			}
-		},
-		"snapshots gone": func(f map[string][]byte) {
-			maps.DeleteFunc(f, func(n string, _ []byte) bool { return strings.HasPrefix(n, snapshotPrefix) })
-		},
-		"snapshot renamed": func(f map[string][]byte) {
-			f[filepath.Base(snapshotPath("", newer+1))] = f[filepath.Base(snapshotPath("", newer))]
-			maps.DeleteFunc(f, func(n string, _ []byte) bool {
-				return strings.HasPrefix(n, snapshotPrefix) && n != filepath.Base(snapshotPath("", newer+1))
-			})
-		},
-	} {
-		for _, marked := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				broken := maps.Clone(all)
-				if !marked {
-					delete(broken, markName)
-				}
-				change(broken)
-				refuses(t, broken)
-			})
-		}
-	}
-	broken := maps.Clone(all)
-	delete(broken, names[0])
-	refuses(t, broken)
-}
-
-func TestUnfinishedSnapshotIsRemoved(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, testOptions())
-	mustAppend(t, l, 5)
-	mustClose(t, l)
-	temp := snapshotPath(dir, 4) + tempSuffix
-	must(t, os.WriteFile(temp, []byte("half"), 0o600))
-	report, err := Verify(dir)
-	if err != nil || len(report.Unusable) != 1 {
-		t.Errorf("%+v, %v", report, err)
-	}
-	if r := mustOpenRecovery(t, dir); len(r.TempsRemoved) != 1 {
-		t.Errorf("%+v", r)
-	}
-	if _, err := os.Stat(temp); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("still there: %v", err)
 	}
 }

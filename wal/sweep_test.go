@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -228,69 +228,151 @@ func (c *tally) String() string {
 	return fmt.Sprintf("%d cases: %d refused, %d told, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.told, c.ambiguous, c.bad, c.first)
 }
 
-// sweepFlips flips each stride-th bit of every file that is named.
-func sweepFlips(t testing.TB, h history, read reader, stride int, acked bool, names []string) *tally {
+// damage is one file of a history with other bytes.
+type damage struct {
+	what, file string
+	data       []byte
+}
+
+// flips flips each stride-th bit of the files that are named.
+func (h history) flips(names []string, stride int) iter.Seq[damage] {
+	return func(yield func(damage) bool) {
+		bit := 0
+		for _, name := range names {
+			for at := range 8 * len(h.files[name]) {
+				if bit++; bit%stride != 0 {
+					continue
+				}
+				data := slices.Clone(h.files[name])
+				data[at/8] ^= 1 << (at % 8)
+				if !yield(damage{fmt.Sprintf("%s byte %d bit %d", name, at/8, at%8), name, data}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// zeros are runs of 64 zeros, from each stride-th byte of the segments on.
+func (h history) zeros(stride int) iter.Seq[damage] {
+	return func(yield func(damage) bool) {
+		for _, name := range segmentNames(h.files) {
+			for at := 0; at < len(h.files[name]); at += stride {
+				data := slices.Clone(h.files[name])
+				run := data[at:min(at+64, len(data))]
+				if len(bytes.Trim(run, "\x00")) == 0 {
+					continue
+				}
+				if clear(run); !yield(damage{fmt.Sprintf("%s zeros at %d", name, at), name, data}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sectors are random sectors of the segments filled with zeros or another byte.
+func (h history) sectors(rounds int) iter.Seq[damage] {
+	names := slices.DeleteFunc(segmentNames(h.files), func(n string) bool { return len(h.files[n]) == 0 })
+	return func(yield func(damage) bool) {
+		r := rand.New(rand.NewSource(4))
+		for range rounds {
+			name := names[r.Intn(len(names))]
+			data := slices.Clone(h.files[name])
+			at, fill := 512*r.Intn((len(data)+511)/512), byte(0)
+			if r.Intn(2) == 0 {
+				fill = byte(r.Intn(256))
+			}
+			for i := at; i < min(at+512, len(data)); i++ {
+				data[i] = fill
+			}
+			if !yield(damage{fmt.Sprintf("%s sector at %d filled with %d", name, at, fill), name, data}) {
+				return
+			}
+		}
+	}
+}
+
+// cuts end the last segment early, at each stride-th byte.
+func (h history) cuts(stride int) iter.Seq[damage] {
+	return func(yield func(damage) bool) {
+		name := lastWithFrames(h.files)
+		for size := 0; size < len(h.files[name]); size += stride {
+			if !yield(damage{fmt.Sprintf("%s cut at %d", name, size), name, h.files[name][:size]}) {
+				return
+			}
+		}
+	}
+}
+
+// sweepOver lets a reader look at each damage. acked: all records of the history were acknowledged.
+func (h history) sweepOver(t testing.TB, read reader, acked bool, all iter.Seq[damage]) *tally {
 	t.Helper()
 	dir := filepath.Join(scratch(t), "log")
 	put(t, dir, h.files)
 	c := &tally{}
-	bit := 0
-	for _, name := range names {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, b := range h.files[name] {
-			for k := range 8 {
-				if bit++; bit%stride != 0 {
-					continue
-				}
-				must(t, writeByte(f, i, b^1<<k))
-				v := read(dir)
-				c.add(fmt.Sprintf("%s byte %d bit %d", name, i, k), v, h.judge(v, acked))
-			}
-			must(t, writeByte(f, i, b))
-		}
-		must(t, f.Close())
+	for d := range all {
+		path := filepath.Join(dir, d.file)
+		must(t, os.WriteFile(path, d.data, 0o600))
+		v := read(dir)
+		c.add(d.what, v, h.judge(v, acked))
+		must(t, os.WriteFile(path, h.files[d.file], 0o600))
 	}
+	t.Logf("%s", c)
 	return c
 }
 
-func writeByte(f *os.File, at int, b byte) error {
-	_, err := f.WriteAt([]byte{b}, int64(at))
-	return err
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+// TestW4_DamageIsSeen sweeps damages over whole logs: each is told or refused, by its place. The planted readers show that the sweep would
+// notice.
+func TestW4_DamageIsSeen(t *testing.T) {
+	log, large, compacted := write(t, 20, 9, 15), write(t, 120, 40, 70), compactedHistory(t)
+	plain := write(t, 20)
+	names := segmentNames(compacted.files)
+	outer := slices.DeleteFunc(slices.Sorted(maps.Keys(compacted.files)), func(name string) bool {
+		return slices.Contains(names, name) && name != names[0] && name != lastWithFrames(compacted.files)
+	})
+	for name, c := range map[string]struct {
+		h       history
+		all     iter.Seq[damage]
+		told    bool // some are told and not refused
+		planted []reader
+	}{
+		"bit flips": {log, log.flips(slices.Sorted(maps.Keys(log.files)), sweep(13, 1)), true, nil},
+		"bit flips of segments": {plain, plain.flips(segmentNames(plain.files), sweep(61, 5)), false,
+			[]reader{withoutChecksum, withoutTrailer, withoutMark}},
+		"bit flips of a compacted log": {compacted, compacted.flips(outer, sweep(13, 1)), true, nil},
+		"zeros":                        {plain, plain.zeros(sweep(11, 1)), false, []reader{withoutChecksum}},
+		"lost sectors":                 {large, large.sectors(sweep(150, 1000)), false, []reader{withoutChecksum}},
+		"cuts":                         {plain, plain.cuts(sweep(7, 1)), false, []reader{withoutMark}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.h.sweepOver(t, ours, true, c.all); got.bad > 0 || got.refused == 0 || got.ambiguous != 0 || c.told != (got.told > 0) {
+				t.Errorf("sweep: %s", got)
+			}
+			for i, planted := range c.planted {
+				if c.h.sweepOver(t, planted, true, c.all).bad == 0 {
+					t.Errorf("the sweep did not notice planted bug %d", i)
+				}
+			}
+		})
 	}
 }
 
-func stride(full int) int {
-	if underRace {
-		return full * 11
+// compactedHistory is a log that does not begin with record 1: its records are compared with what it holds undamaged.
+func compactedHistory(t *testing.T) history {
+	dir := scratch(t)
+	compacted(t, dir)
+	h := history{files: files(t, dir), records: ours(dir).records}
+	for i := range h.records {
+		h.batches = append(h.batches, i+1)
 	}
-	return full
-}
-
-func TestW4_EveryBitFlipIsSeen(t *testing.T) {
-	h := write(t, 20, 9, 15)
-	c := sweepFlips(t, h, ours, stride(1), true, slices.Sorted(maps.Keys(h.files)))
-	t.Logf("flips: %s", c)
-	if c.bad > 0 || c.refused == 0 || c.told == 0 || c.ambiguous != 0 {
-		t.Errorf("sweep: %s", c)
-	}
+	return h
 }
 
 func TestW4_BitFlipsWithoutAMarkAreAtMostAmbiguousInTheLastFrame(t *testing.T) {
 	h := write(t, 20)
-	mark := h.files[markName]
 	delete(h.files, markName)
-	names := segmentNames(h.files)
-	c := sweepFlips(t, h, ours, stride(1), false, names)
-	t.Logf("flips without a mark: %s", c)
+	c := h.sweepOver(t, ours, false, h.flips(segmentNames(h.files), sweep(13, 1)))
 	if c.bad > 0 || c.refused == 0 || c.ambiguous == 0 {
 		t.Errorf("sweep: %s", c)
 	}
@@ -298,20 +380,12 @@ func TestW4_BitFlipsWithoutAMarkAreAtMostAmbiguousInTheLastFrame(t *testing.T) {
 	if frames := frameOffsets(t, last); c.ambiguous > 8*(len(last)-frames[len(frames)-2]) {
 		t.Errorf("%d flips are ambiguous, the last frame has only %d bits", c.ambiguous, 8*(len(last)-frames[len(frames)-2]))
 	}
-	h.files[markName] = mark
 }
 
-func TestW4_BitFlipControls(t *testing.T) {
-	h := write(t, 20)
-	names := segmentNames(h.files)
-	for name, planted := range map[string]reader{
-		"no checksum": withoutChecksum, "no frame checksum": withoutTrailer, "no mark": withoutMark,
-	} {
-		c := sweepFlips(t, h, planted, 5, true, names)
-		t.Logf("%s: %s", name, c)
-		if c.bad == 0 {
-			t.Errorf("%s: the sweep did not notice the planted bug", name)
-		}
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -339,91 +413,4 @@ func lastWithFrames(all map[string][]byte) string {
 		}
 	}
 	return ""
-}
-
-func TestW4_SectorLosses(t *testing.T) {
-	h := write(t, 120, 40, 70)
-	rounds := 1000
-	if underRace {
-		rounds = 150
-	}
-	c := sweepSectors(t, h, ours, rounds)
-	t.Logf("sector losses: %s", c)
-	if c.bad > 0 || c.refused == 0 {
-		t.Errorf("sweep: %s", c)
-	}
-	if c := sweepSectors(t, h, withoutChecksum, rounds); c.bad == 0 {
-		t.Error("control: the sweep did not notice a reader without checksums")
-	}
-}
-
-func sweepSectors(t testing.TB, h history, read reader, rounds int) *tally {
-	t.Helper()
-	r := rand.New(rand.NewSource(4))
-	dir := filepath.Join(scratch(t), "log")
-	put(t, dir, h.files)
-	names := slices.DeleteFunc(segmentNames(h.files), func(n string) bool { return len(h.files[n]) == 0 })
-	c := &tally{}
-	for range rounds {
-		name := names[r.Intn(len(names))]
-		data := slices.Clone(h.files[name])
-		at := 512 * r.Intn((len(data)+511)/512)
-		sector := data[at:min(at+512, len(data))]
-		fill := byte(0)
-		if r.Intn(2) == 0 {
-			fill = byte(r.Intn(256))
-		}
-		for i := range sector {
-			sector[i] = fill
-		}
-		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-		v := read(dir)
-		must(t, os.WriteFile(filepath.Join(dir, name), h.files[name], 0o600))
-		c.add(fmt.Sprintf("%s sector at %d filled with %d", name, at, fill), v, h.judge(v, true))
-	}
-	return c
-}
-
-func TestW4_ZeroRuns(t *testing.T) {
-	h := write(t, 20)
-	c, control := &tally{}, &tally{}
-	dir := filepath.Join(scratch(t), "log")
-	put(t, dir, h.files)
-	for _, name := range segmentNames(h.files) {
-		for at := 0; at < len(h.files[name]); at += stride(1) {
-			data := slices.Clone(h.files[name])
-			run := data[at:min(at+64, len(data))]
-			if len(bytes.Trim(run, "\x00")) == 0 {
-				continue
-			}
-			clear(run)
-			must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-			what := fmt.Sprintf("%s zeros at %d", name, at)
-			v := ours(dir)
-			c.add(what, v, h.judge(v, true))
-			v = withoutChecksum(dir)
-			control.add(what, v, h.judge(v, true))
-		}
-		must(t, os.WriteFile(filepath.Join(dir, name), h.files[name], 0o600))
-	}
-	t.Logf("zero runs: %s; control: %s", c, control)
-	if c.bad > 0 || c.refused != c.cases || c.cases == 0 || control.bad == 0 {
-		t.Errorf("sweep: %s; control: %s", c, control)
-	}
-}
-
-func TestZerosBehindTheEndAreATornTail(t *testing.T) {
-	h := write(t, 20)
-	name := lastWithFrames(h.files)
-	h.files[name] = append(slices.Clone(h.files[name]), make([]byte, 40)...)
-	dir := filepath.Join(scratch(t), "log")
-	put(t, dir, h.files)
-	l := mustOpen(t, dir, testOptions())
-	defer mustClose(t, l)
-	if r := l.Recovery(); r.TornBytes != 40 || r.Last != uint64(len(h.records)) || r.AmbiguousTail {
-		t.Errorf("%+v", r)
-	}
-	if !strings.Contains(l.Recovery().TornFile, ".torn-20260102T030405") {
-		t.Errorf("kept in %s", l.Recovery().TornFile)
-	}
 }

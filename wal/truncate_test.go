@@ -2,7 +2,6 @@ package wal
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ func truncateEverywhere(t *testing.T, h history, c truncation, base int) {
 	offsets := frameOffsets(t, h.files[name])
 	dir := filepath.Join(scratch(t), "log")
 	cases, refused, exact, ambiguous := 0, 0, 0, 0
-	for size := len(h.files[name]); size >= 0; size -= 1 + stride(1)/2 {
+	for size := len(h.files[name]); size >= 0; size -= sweep(7, 1) {
 		broken := maps.Clone(h.files)
 		broken[name] = h.files[name][:size]
 		broken[markName] = c.mark
@@ -84,9 +83,7 @@ func checkCut(t *testing.T, l *Log, h history, batches int, tail []byte) bool {
 	if l.Last() != uint64(h.batches[batches-1]) || r.TornBytes != int64(len(tail)) {
 		t.Fatalf("last %d, want %d; cut %d, want %d", l.Last(), h.batches[batches-1], r.TornBytes, len(tail))
 	}
-	if err := checkLog(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkLog(l))
 	if len(tail) > 0 {
 		kept, err := os.ReadFile(r.TornFile)
 		if err != nil || !slices.Equal(kept, tail) {
@@ -94,52 +91,4 @@ func checkCut(t *testing.T, l *Log, h history, batches int, tail []byte) bool {
 		}
 	}
 	return r.AmbiguousTail
-}
-
-// TestW4_TruncationControl plants a reader that ignores the mark: it must take acknowledged records for a
-// torn tail, and the sweep's judgement must say so.
-func TestW4_TruncationControl(t *testing.T) {
-	h := write(t, 20)
-	name := lastWithFrames(h.files)
-	dir := filepath.Join(scratch(t), "log")
-	broken := maps.Clone(h.files)
-	good, planted := &tally{}, &tally{}
-	for size := range len(h.files[name]) {
-		broken[name] = h.files[name][:size]
-		put(t, dir, broken)
-		v := ours(dir)
-		good.add(fmt.Sprint(size), v, h.judge(v, true))
-		v = withoutMark(dir)
-		planted.add(fmt.Sprint(size), v, h.judge(v, true))
-	}
-	t.Logf("with the mark: %s; without: %s", good, planted)
-	if good.bad != 0 || planted.bad != planted.cases || planted.cases == 0 {
-		t.Errorf("with the mark: %s; without: %s", good, planted)
-	}
-}
-
-// TestW4_AppendAfterACut goes on where a torn tail was cut, which must leave a log as good as any.
-func TestW4_AppendAfterACut(t *testing.T) {
-	h := write(t, 20)
-	name := lastWithFrames(h.files)
-	whole := len(h.batches)
-	h.files[markName] = h.marks[whole-2]
-	dir := filepath.Join(scratch(t), "log")
-	for _, missing := range []int{1, 5, 30} {
-		h.files[name] = h.files[name][:len(h.files[name])-missing]
-		put(t, dir, h.files)
-		l := mustOpen(t, dir, testOptions())
-		mustAppend(t, l, 10)
-		mustClose(t, l)
-		l = mustOpen(t, dir, testOptions())
-		if r := l.Recovery(); r.TornBytes != 0 || r.Mark != MarkWhole {
-			t.Errorf("%+v", r)
-		}
-		if err := checkLog(l); err != nil {
-			t.Error(err)
-		}
-		mustClose(t, l)
-		h = write(t, 20)
-		h.files[markName] = h.marks[whole-2]
-	}
 }

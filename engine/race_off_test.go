@@ -1,6 +1,0 @@
-//go:build !race
-
-package engine
-
-// raceDetector says that bulk tests may run in full.
-const raceDetector = false
