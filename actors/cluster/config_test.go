@@ -94,11 +94,12 @@ func TestFiles_Refused(t *testing.T) {
 	if _, err := (TLS{empty, empty, empty}).Load(); err == nil {
 		t.Error("an empty certificate is taken")
 	}
-	authority, certificate, key := newAuthority(t, dir).issue(t, "n1")
-	if _, err := (TLS{empty, certificate, key}).Load(); err == nil {
-		t.Error("an empty authority is taken")
-	}
-	if _, err := (TLS{authority, certificate, key}).Load(); err != nil {
+	files := newPair(t)
+	if _, err := files.Load(); err != nil {
 		t.Error(err)
+	}
+	files.Authority = empty
+	if _, err := files.Load(); err == nil {
+		t.Error("an empty authority is taken")
 	}
 }
