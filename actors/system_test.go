@@ -228,21 +228,6 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 }
 
-func TestWarmRankingDoesNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	s := start(t, Config{Journal: &memoryJournal{}})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	if n := testing.AllocsPerRun(1000, func() { _ = best(t, s) }); n > 1 { // the text of the decimal is the test's own
-		t.Errorf("%v allocations", n)
-	}
-	q := usdRanking()
-	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Ranking(q) }); n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
-}
-
 func TestWorksInABubble(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
