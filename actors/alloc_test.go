@@ -107,11 +107,11 @@ func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 // F8: what a start costs for each record and each account, beyond what it costs without any. Seconds depend on the machine and
 // on who else uses it; memory does not, and most of the seconds were once spent on it.
 func TestF8_StartAllocatesLittle(t *testing.T) {
-	const count = 10_000
+	const count = 30_000
 	year := &memoryJournal{}
-	institutions := newMarket().institutions
+	all := everyInstitution()
 	for i := range count {
-		record, err := encodeEvent(oneQuote(institutions, i, count))
+		record, err := encodeEvent(oneQuote(all, i, count))
 		if err != nil {
 			t.Fatal(err)
 		}

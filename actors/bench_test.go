@@ -1,72 +1,11 @@
 package actors
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 )
-
-// market makes refreshes of all institutions in some currencies, an hour apart.
-type market struct {
-	institutions []string
-	now          time.Time
-	n            int
-}
-
-func newMarket() *market {
-	m := &market{now: noon.AddDate(-1, 0, 0)}
-	for _, institution := range engine.DefaultCatalogue().Institutions() {
-		m.institutions = append(m.institutions, institution.ID)
-	}
-	return m
-}
-
-// refreshes are count more, each of one source with a quote of every institution.
-func (m *market) refreshes(count int) []engine.Refresh {
-	var out []engine.Refresh
-	for range count {
-		m.n++
-		m.now = m.now.Add(time.Minute)
-		refresh := engine.Refresh{SourceID: fmt.Sprintf("list-%d", m.n%4), ObservedAt: m.now}
-		for i, id := range m.institutions {
-			cents := fmt.Sprintf("%02d", (i+m.n)%40)
-			refresh.Observations = append(refresh.Observations,
-				engine.Observation{InstitutionID: id, Currency: "USD", Buy: "57." + cents, Sell: "60." + cents},
-				engine.Observation{InstitutionID: id, Currency: "EUR", Buy: "63." + cents, Sell: "68." + cents})
-		}
-		out = append(out, refresh)
-	}
-	return out
-}
-
-// F10: observations taken in, decided, durable and published, as an import hands them over.
-func BenchmarkObserve(b *testing.B) {
-	for _, refreshes := range []int{1, 20, 200} {
-		b.Run(fmt.Sprintf("refreshes=%d", refreshes), func(b *testing.B) {
-			s := start(b, Config{Dir: b.TempDir()})
-			m := newMarket()
-			batches := make([][]engine.Refresh, 50)
-			taken := 0
-			for b.Loop() {
-				if taken%len(batches) == 0 {
-					b.StopTimer()
-					for i := range batches {
-						batches[i] = m.refreshes(refreshes)
-					}
-					b.StartTimer()
-				}
-				receipt, err := s.Observe(batches[taken%len(batches)])
-				if err != nil || len(receipt.Refused) > 0 {
-					b.Fatal(err, receipt.Refused[:min(3, len(receipt.Refused))])
-				}
-				taken++
-			}
-			b.ReportMetric(float64(taken*refreshes*2*len(m.institutions))/b.Elapsed().Seconds(), "observations/s")
-		})
-	}
-}
 
 // A warm question through the actor of its currency.
 func BenchmarkRanking(b *testing.B) {

@@ -201,7 +201,7 @@ func (w *witness) report() {
 // kill forfeits at most one lease. TestFaultsKilledNodeLosesNothing kills 1,000 times.
 func TestW1_KilledNodeLosesNothing(t *testing.T) {
 	w := &witness{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(1, 2))}
-	w.run(cases(36, 160))
+	w.run(cases(24, 160))
 	w.report()
 }
 
