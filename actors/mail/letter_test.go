@@ -39,8 +39,12 @@ func render(t testing.TB, letter engine.Letter) []byte {
 	return text.Bytes()
 }
 
-func TestLetter_Golden(t *testing.T) {
+// TestS9_LetterGolden says what a letter must: its words, who asked for it, no link and no image, Spanish first.
+func TestS9_LetterGolden(t *testing.T) {
 	text := render(t, letterTo(t, "ana.perez@example.do", "01234567"))
+	if problems := letterProblems(text, "ana.perez@example.do", "01234567"); len(problems) > 0 {
+		t.Errorf("a good letter is reported: %q", problems)
+	}
 	if bare := strings.NewReplacer("\r\n", "").Replace(string(text)); strings.ContainsAny(bare, "\r\n") {
 		t.Error("a line does not end with CRLF")
 	}
@@ -57,30 +61,6 @@ func TestLetter_Golden(t *testing.T) {
 	}
 	if !bytes.Equal(text, want) {
 		t.Errorf("the letter changed; if it should, run go test ./actors/mail -run Golden -update\n%s", text)
-	}
-}
-
-func TestS9_LetterSaysWhatItMust(t *testing.T) {
-	text := render(t, letterTo(t, "ana@example.do", "01234567"))
-	if problems := letterProblems(text, "ana@example.do", "01234567"); len(problems) > 0 {
-		t.Errorf("a good letter is reported: %q", problems)
-	}
-	plain, html := bodies(t, text)
-	for _, body := range []string{plain, html} {
-		spanish, english := strings.Index(body, "Su código"), strings.Index(body, "Your code")
-		if spanish < 0 || english < spanish {
-			t.Error("want Spanish first, then English")
-		}
-		for _, words := range []string{"diez minutos", "ten minutes", "Alguien lo pidió", "Someone asked", "no tiene que hacer nada", "nothing you need to do"} {
-			if !strings.Contains(body, words) {
-				t.Errorf("the letter does not say %q", words)
-			}
-		}
-		for _, link := range []string{"://", "href", "src=", "<img", "www."} {
-			if strings.Contains(body, link) {
-				t.Errorf("the letter has a link or an image: %q", link)
-			}
-		}
 	}
 }
 
@@ -108,7 +88,9 @@ func TestS9_HostileAddresses(t *testing.T) {
 				continue
 			}
 			passed = append(passed, to.String())
-			b.mustSend(t, engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)})
+			if err := b.Send(engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		pass(time.Second)
 		mails := b.server.taken()
@@ -196,15 +178,6 @@ func namesOf(text []byte) []string {
 		}
 	}
 	return names
-}
-
-func bodies(t testing.TB, text []byte) (plain, html string) {
-	t.Helper()
-	plain, html, err := readBodies(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plain, html
 }
 
 // readBodies reads both parts and insists that there are no more.

@@ -80,49 +80,49 @@ func (r *recorded) Write(text []byte) (int, error) {
 
 // half carries bytes one way. Unlike net.Pipe it keeps some, as a socket does: TLS may have both sides write at once.
 type half struct {
-	mu     sync.Mutex
-	change *sync.Cond
-	kept   bytes.Buffer
-	ended  bool
+	kept  chan []byte
+	rest  []byte
+	ended chan struct{}
+	once  sync.Once
 }
 
-const halfBytes = 1 << 16
+// halfWrites is how many writes are kept.
+const halfWrites = 16
 
-func newHalf() *half {
-	h := &half{}
-	h.change = sync.NewCond(&h.mu)
-	return h
-}
+func newHalf() *half { return &half{kept: make(chan []byte, halfWrites), ended: make(chan struct{})} }
 
 func (h *half) read(into []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.kept.Len() == 0 && !h.ended {
-		h.change.Wait()
+	if len(h.rest) == 0 {
+		select {
+		case h.rest = <-h.kept:
+		case <-h.ended:
+			select {
+			case h.rest = <-h.kept:
+			default:
+				return 0, io.EOF
+			}
+		}
 	}
-	h.change.Broadcast()
-	return h.kept.Read(into) // io.EOF when nothing is left
+	n := copy(into, h.rest)
+	h.rest = h.rest[n:]
+	return n, nil
 }
 
 func (h *half) write(text []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.kept.Len() >= halfBytes && !h.ended {
-		h.change.Wait()
+	select {
+	case <-h.ended:
+		return 0, io.ErrClosedPipe
+	default:
 	}
-	if h.ended {
+	select {
+	case h.kept <- bytes.Clone(text):
+		return len(text), nil
+	case <-h.ended:
 		return 0, io.ErrClosedPipe
 	}
-	h.change.Broadcast()
-	return h.kept.Write(text)
 }
 
-func (h *half) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ended = true
-	h.change.Broadcast()
-}
+func (h *half) end() { h.once.Do(func() { close(h.ended) }) }
 
 // wire is one end of a connection in memory. It has no deadlines: what bounds a dialog must not depend on them.
 type wire struct{ in, out *half }

@@ -8,12 +8,10 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
@@ -44,11 +42,7 @@ func TestQueue_Full(t *testing.T) {
 		scripted(t, lines, "") // accepts and hangs
 		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.QueueMax = 3 })
 		began := clock()
-		for i := range 3 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		m.mustSend(t, many(3)...)
 		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
 		if err := m.Send(letterTo(t, "ana2@example.do", testCode)); err != nil {
 			t.Errorf("a newer letter to an address that waits needs no room: %v", err)
@@ -72,11 +66,7 @@ func TestQueue_FullOfExpired(t *testing.T) {
 		m := openMailer(t, noServer, io.Discard, func(c *Config) {
 			c.QueueMax, c.Breaker.Failures, c.Breaker.Pause = 2, 1, time.Hour
 		})
-		for i := range 2 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		m.mustSend(t, many(2)...)
 		pass(9 * time.Minute)
 		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
 		pass(time.Minute)
@@ -89,75 +79,47 @@ func TestQueue_FullOfExpired(t *testing.T) {
 	})
 }
 
-// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2).
+// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2); the older one
+// waits for its next try, or is being tried when the newer comes.
 func TestK2_NewerLetterReplaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refusing atomic.Bool
-		refusing.Store(true)
-		server := &catcher{onRcpt: func(string) error {
-			if refusing.Load() {
+	for _, underway := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			meanwhile, tries := make(chan struct{}), 0
+			b := newBed(t, &catcher{onRcpt: func(string) error {
+				if tries++; tries > 1 {
+					return nil
+				}
+				if underway {
+					<-meanwhile
+				}
 				return refusal(451, "later")
+			}}, nil)
+			for _, code := range []string{"11111111", "22222222"} {
+				if err := b.Send(letterTo(t, "ana@example.do", code)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
 			}
-			return nil
-		}}
-		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
-		pass(time.Second)
-		refusing.Store(false)
-		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
-		pass(10 * time.Minute)
-		mails := server.taken()
-		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") {
-			t.Errorf("got %d letters, want the newer alone", len(mails))
-		}
-		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
-			t.Errorf("got %+v", stats)
-		}
-	})
-}
-
-// TestK2_NewerLetterReplacesOnItsWay: the older letter is being tried when the newer comes; it is not tried again.
-func TestK2_NewerLetterReplacesOnItsWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		meanwhile := make(chan struct{})
-		tries := 0
-		server := &catcher{onRcpt: func(string) error {
-			if tries++; tries == 1 {
-				<-meanwhile
-				return refusal(451, "later")
+			close(meanwhile)
+			pass(10 * time.Minute)
+			mails := b.server.taken()
+			if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
+				t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
 			}
-			return nil
-		}}
-		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
-		synctest.Wait()
-		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
-		close(meanwhile)
-		pass(10 * time.Minute)
-		mails := server.taken()
-		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
-			t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
-		}
-		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
-			t.Errorf("got %+v", stats)
-		}
-	})
+			if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
+				t.Errorf("got %+v", stats)
+			}
+		})
+	}
 }
 
 // TestQueue_Expired: a code that has run out is not sent: not when it was late, not after a long silence of the server, and not
 // when only its next try would come too late.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var up atomic.Bool
-		up.Store(true)
-		lines := newPipes()
-		(&catcher{}).serve(t, lines)
-		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if !up.Load() {
-				return noServer(ctx, network, addr)
-			}
-			return lines.dial(ctx, network, addr)
-		}, io.Discard, func(c *Config) {
+		s := newDownServer(t)
+		s.up.Store(true)
+		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
 			c.Breaker, c.Backoff.First, c.Backoff.Max = Breaker{Failures: 2, Pause: time.Hour}, time.Second, 8*time.Minute
 		})
 		late := letterTo(t, "late@example.do", testCode)
@@ -172,16 +134,16 @@ func TestQueue_Expired(t *testing.T) {
 			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
 				t.Errorf("letter %d: got %+v, want it expired", i, stats)
 			}
-			up.Store(false)
+			s.up.Store(false)
 		}
 		pass(9 * time.Minute)
 		if stats := m.Stats(); !stats.Open || stats.Waiting != 1 {
 			t.Errorf("got %+v, want ana's letter waiting for the breaker", stats)
 		}
-		up.Store(true)
+		s.up.Store(true)
 		pass(2 * time.Hour)
-		if stats := m.Stats(); stats.Expired != 3 || lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
-			t.Errorf("got %+v and %d connections, want all expired", stats, lines.dialled())
+		if stats := m.Stats(); stats.Expired != 3 || s.lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
+			t.Errorf("got %+v and %d connections, want all expired", stats, s.lines.dialled())
 		}
 	})
 }
@@ -190,41 +152,27 @@ func TestQueue_Expired(t *testing.T) {
 // letter has lost a try to a breaker that was open.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tried []time.Duration
-		var up atomic.Bool
-		began := clock()
-		server, lines, logs := &catcher{}, newPipes(), &logged{}
-		server.serve(t, lines)
-		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			tried = append(tried, clock().Sub(began))
-			if !up.Load() {
-				return noServer(ctx, network, addr)
-			}
-			return lines.dial(ctx, network, addr)
-		}, logs, func(c *Config) {
+		s, logs := newDownServer(t), &logged{}
+		m := openMailer(t, s.dial, logs, func(c *Config) {
 			c.Attempts, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
 			c.Backoff = Backoff{First: time.Second, Max: time.Second}
 		})
-		for i := range 20 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		m.mustSend(t, many(20)...)
 		pass(5*time.Minute + 30*time.Second)
-		if len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
+		if tried := s.tried; len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
 			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
 		}
 		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
 			t.Errorf("want the breaker open and said once: %+v", m.Stats())
 		}
-		up.Store(true)
+		s.up.Store(true)
 		pass(time.Minute)
 		stats := m.Stats()
-		if stats.Sent != 20 || stats.Open || len(server.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
+		if stats.Sent != 20 || stats.Open || len(s.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
-		if len(tried) != 9 || server.sessions != 1 {
-			t.Errorf("%d connections for 20 letters that were due together, want 1", server.sessions)
+		if len(s.tried) != 9 || s.sessions != 1 {
+			t.Errorf("%d connections for 20 letters that were due together, want 1", s.sessions)
 		}
 	})
 }
@@ -239,10 +187,8 @@ func TestBreaker_NotForLetters(t *testing.T) {
 			return nil
 		}}
 		b := newBed(t, server, nil)
-		for i := range 50 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
-		b.mustSend(t, letterTo(t, "eva@example.do", testCode))
+		b.mustSend(t, many(50)...)
+		b.mustSend(t, "eva@example.do")
 		pass(time.Second)
 		if stats := b.Stats(); stats.Refused != 50 || stats.Sent != 1 || stats.Open {
 			t.Errorf("got %+v", stats)
@@ -254,9 +200,7 @@ func TestBreaker_NotForLetters(t *testing.T) {
 func TestSession_Reused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, &catcher{}, nil)
-		for i := range 2*sessionLetters + 1 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
+		b.mustSend(t, many(2*sessionLetters+1)...)
 		pass(time.Second)
 		if stats := b.Stats(); stats.Sent != 2*sessionLetters+1 || b.pipes.dialled() < 3 || b.pipes.dialled() > 4 {
 			t.Errorf("got %+v over %d connections, want 3", stats, b.pipes.dialled())
@@ -304,12 +248,10 @@ func TestClose_Drains(t *testing.T) {
 			return nil
 		}}
 		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "grey@example.do", testCode))
+		b.mustSend(t, "grey@example.do")
 		synctest.Wait()
-		for i := range 10 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
-		b.mustSend(t, letterTo(t, "grey2@example.do", testCode))
+		b.mustSend(t, many(10)...)
+		b.mustSend(t, "grey2@example.do")
 		began := clock()
 		err := b.Close(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "2 letters were not sent") || clock().Sub(began) != 0 {
@@ -328,63 +270,28 @@ func TestClose_Drains(t *testing.T) {
 // TestClose_Bounded: whatever the server does, Close ends within Drain or with its context, and leaves nothing running.
 func TestClose_Bounded(t *testing.T) {
 	greeting := "220 x\r\n250 x\r\n250 ok\r\n"
-	for _, says := range []string{"", greeting, greeting + "250 ok\r\n354 go on\r\n"} {
+	for _, tt := range []struct {
+		says  string
+		drain time.Duration
+	}{{"", time.Minute}, {greeting, time.Minute}, {greeting + "250 ok\r\n354 go on\r\n", time.Minute}, {"", 2 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			lines := newPipes()
-			scripted(t, lines, says)
-			m := openMailer(t, lines.dial, io.Discard, nil)
-			for i := range 3 {
-				if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scripted(t, lines, tt.says)
+			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = tt.drain })
+			m.mustSend(t, many(3)...)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			began := clock()
 			err := m.Close(ctx)
-			if took := clock().Sub(began); err == nil || took != 3*time.Second {
-				t.Errorf("close: %v after %s, want after the context's 3s", err, took)
+			if took := clock().Sub(began); err == nil || took != min(tt.drain, 3*time.Second) {
+				t.Errorf("close: %v after %s, want after the context's 3s, or %s", err, took, tt.drain)
 			}
 			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.Open {
 				t.Errorf("got %+v", stats)
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		lines := newPipes()
-		scripted(t, lines, "")
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = 2 * time.Second })
-		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-			t.Fatal(err)
-		}
-		began := clock()
-		if err := m.Close(t.Context()); err == nil || clock().Sub(began) != 2*time.Second {
-			t.Errorf("close: %v after %s, want after Drain", err, clock().Sub(began))
-		}
-	})
-}
-
-// TestClose_LeavesNothing holds Close, over real sockets, against the list of goroutines.
-func TestClose_LeavesNothing(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &catcher{arrived: make(chan caught, 1)}
-	server.serve(t, listener)
-	before := goleak.IgnoreCurrent()
-	m := openMailer(t, nil, io.Discard, func(c *Config) { c.Addr = listener.Addr().String() })
-	if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-		t.Fatal(err)
-	}
-	<-server.arrived
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { _ = m.Close(context.Background()) })
-	}
-	all.Wait()
-	goleak.VerifyNone(t, before)
 }
 
 // TestSend_Concurrent: many senders at once, half of them to the same addresses; every letter is accounted for once.

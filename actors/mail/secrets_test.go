@@ -19,10 +19,10 @@ import (
 // TestS5_NothingLeaks runs every kind of outcome against a server that repeats in its answers all that it knows, and looks for
 // codes, password and addresses in everything that the mailer says: raw, hex, base64, for URLs, reversed.
 func TestS5_NothingLeaks(t *testing.T) {
-	trusted := newAuthority(t)
+	trusted := goodIdentity(t)
 	synctest.Test(t, func(t *testing.T) {
 		logins := 0
-		server := &catcher{tls: trusted.server(t, serverName, year(2200)), mechanisms: []string{"PLAIN"}}
+		server := &catcher{tls: trusted.tls, mechanisms: []string{"PLAIN"}}
 		server.onLogin = func(user, password string) error {
 			if logins++; logins%5 == 0 {
 				return refusal(535, "not you, "+user+" with "+password+" "+hex.EncodeToString([]byte(password)))
@@ -50,7 +50,7 @@ func TestS5_NothingLeaks(t *testing.T) {
 			return nil
 		}
 		b := newBed(t, server, func(c *Config) {
-			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, trusted.roots(), testUser, engine.SecretOf(testPassword)
+			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, engine.SecretOf(testPassword)
 			c.Attempts, c.QueueMax = 3, 30
 		})
 		secrets := []string{testPassword}
