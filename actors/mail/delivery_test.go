@@ -164,6 +164,13 @@ func TestMail_Login(t *testing.T) {
 					c.TLS, c.RootCAs, c.Attempts = StartTLS, roots(trusted), 2
 					c.User, c.Password = testUser, engine.SecretOf(tt.password)
 				})
+				err := Check(t.Context(), b.config) // as far as a letter would go, and no letter
+				if (err == nil) != tt.sent || len(b.server.taken()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
+					t.Errorf("the check says %v", err)
+				}
+				if strings.HasPrefix(tt.name, "wrong") && err.Error() != "at login: the server answers 535" {
+					t.Errorf("the check repeats what the server says: %v", err)
+				}
 				b.mustSend(t, "ana@example.do")
 				pass(time.Minute)
 				stats := b.Stats()
@@ -173,8 +180,23 @@ func TestMail_Login(t *testing.T) {
 				if !strings.Contains(b.logs.String(), tt.log) {
 					t.Errorf("the log does not say %s: %s", tt.log, b.logs)
 				}
+				if strings.HasPrefix(tt.name, "wrong") { // a password that is changed is that of the next login
+					b.SetPassword(engine.SecretOf(testPassword))
+					b.mustSend(t, "eva@example.do")
+					if pass(time.Minute); b.Stats().Sent != 1 {
+						t.Errorf("with the right password: %+v", b.Stats())
+					}
+				}
 			})
 		})
+	}
+}
+
+// TestCheck_Unreachable tells how far it came.
+func TestCheck_Unreachable(t *testing.T) {
+	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: noServer}
+	if err := Check(t.Context(), config); err == nil || !strings.HasPrefix(err.Error(), "at connect") {
+		t.Errorf("got %v", err)
 	}
 }
 

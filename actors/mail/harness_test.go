@@ -80,7 +80,6 @@ type catcher struct {
 	mu       sync.Mutex
 	mails    []caught
 	sessions int
-	rcpts    int
 }
 
 func (c *catcher) taken() []caught {
@@ -131,9 +130,6 @@ func (d *dialog) Mail(from string, _ *gosmtp.MailOptions) error {
 }
 
 func (d *dialog) Rcpt(to string, _ *gosmtp.RcptOptions) error {
-	d.mu.Lock()
-	d.rcpts++
-	d.mu.Unlock()
 	if d.onRcpt != nil {
 		if err := d.onRcpt(to); err != nil {
 			return err

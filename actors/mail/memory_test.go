@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 )
 
 // pipes is a listener in memory; dial gives the other ends, which record what is written to them.
@@ -43,10 +42,14 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	p.dials++
 	p.mu.Unlock()
-	ours, theirs := newWire()
+	ours, theirs := newWire(func(text []byte) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wire.Write(text)
+	})
 	select {
 	case p.conns <- theirs:
-		return &recorded{Conn: ours, pipes: p}, nil
+		return ours, nil
 	case <-p.ended:
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	case <-ctx.Done():
@@ -64,18 +67,6 @@ func (p *pipes) dialled() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dials
-}
-
-type recorded struct {
-	net.Conn
-	pipes *pipes
-}
-
-func (r *recorded) Write(text []byte) (int, error) {
-	r.pipes.mu.Lock()
-	r.pipes.wire.Write(text)
-	r.pipes.mu.Unlock()
-	return r.Conn.Write(text)
 }
 
 // half carries bytes one way. Unlike net.Pipe it keeps some, as a socket does: TLS may have both sides write at once.
@@ -124,25 +115,29 @@ func (h *half) write(text []byte) (int, error) {
 
 func (h *half) end() { h.once.Do(func() { close(h.ended) }) }
 
-// wire is one end of a connection in memory. It has no deadlines: what bounds a dialog must not depend on them.
-type wire struct{ in, out *half }
-
-func newWire() (*wire, *wire) {
-	there, back := newHalf(), newHalf()
-	return &wire{in: back, out: there}, &wire{in: there, out: back}
+// wire is one end of a connection in memory. Its deadlines, those of an unused pipe, do nothing: what bounds a dialog must not depend on them.
+type wire struct {
+	net.Conn
+	in, out *half
+	record  func(text []byte)
 }
 
-func (w *wire) Read(into []byte) (int, error)  { return w.in.read(into) }
-func (w *wire) Write(text []byte) (int, error) { return w.out.write(text) }
+// newWire is both ends.
+func newWire(record func([]byte)) (client, server *wire) {
+	a, b := net.Pipe()
+	there, back := newHalf(), newHalf()
+	return &wire{a, back, there, record}, &wire{b, there, back, func([]byte) {}}
+}
+
+func (w *wire) Read(into []byte) (int, error) { return w.in.read(into) }
+
+func (w *wire) Write(text []byte) (int, error) {
+	w.record(text)
+	return w.out.write(text)
+}
 
 func (w *wire) Close() error {
 	w.in.end()
 	w.out.end()
-	return nil
+	return w.Conn.Close()
 }
-
-func (w *wire) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "memory"} }
-func (w *wire) RemoteAddr() net.Addr             { return &net.UnixAddr{Name: "memory"} }
-func (w *wire) SetDeadline(time.Time) error      { return nil }
-func (w *wire) SetReadDeadline(time.Time) error  { return nil }
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }
