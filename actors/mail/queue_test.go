@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	"github.com/tasard/tasard/engine"
 )
 
