@@ -55,20 +55,11 @@ var diskFaults = []struct {
 	{"everything a little", nil, flipped},
 }
 
-// diskTally is what all rounds found.
-type diskTally struct {
-	sync.Mutex
-	rounds, well, files int
-	loud                map[string]int
-}
-
-// diskAtOnce is how many rounds run side by side: most of the time they wait for elections.
-const diskAtOnce = 4
-
 // TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
 // refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and
 // that must help. What was acknowledged is on the disk of every node that says that it can change something, and no two nodes have other
 // records at one place. With one damaged node out of three the cluster goes on; with two it may stand still until somebody chooses.
+// CLUSTER_DISKS is how many rounds there are for each kind of file.
 func TestFaultsCluster_DiskDamage(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("CLUSTER_DISKS"))
 	if err != nil {
@@ -76,43 +67,29 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 	}
 	seed := uint64(realClock().UnixNano())
 	t.Logf("seed %d", seed)
-	tally := diskTally{loud: map[string]int{}}
+	all := make([]*diskRound, len(diskFaults)*rounds)
 	t.Run("rounds", func(t *testing.T) {
-		queue := make(chan int)
-		var working sync.WaitGroup
-		for range diskAtOnce {
-			working.Go(func() {
-				for number := range queue {
-					fault, round := diskFaults[number/rounds], number%rounds
-					t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
-						r := newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
-						r.run(fault.words, fault.harm)
-						tally.add(r)
-					})
-				}
+		for number := range all {
+			fault, round := diskFaults[number/rounds], number%rounds
+			t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
+				t.Parallel() // most of the time they wait for elections
+				all[number] = newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
+				all[number].run(fault.words, fault.harm)
 			})
 		}
-		for number := range len(diskFaults) * rounds {
-			queue <- number
-		}
-		close(queue)
-		working.Wait()
 	})
+	files, well, loud := 0, 0, map[string]int{}
+	for _, r := range all {
+		files += r.damaged
+		if len(r.said) == 0 {
+			well++
+		}
+		for _, said := range r.said {
+			loud[said]++
+		}
+	}
 	t.Logf("FIGURE %d rounds, %d files damaged: after %d all nodes went on with everything; else %v; nothing that was acknowledged was lost",
-		tally.rounds, tally.files, tally.well, tally.loud)
-}
-
-func (d *diskTally) add(r *diskRound) {
-	d.Lock()
-	defer d.Unlock()
-	d.rounds++
-	d.files += r.damaged
-	for _, said := range r.said {
-		d.loud[said]++
-	}
-	if len(r.said) == 0 {
-		d.well++
-	}
+		len(all), files, well, loud)
 }
 
 // diskRound is three nodes, one or two of which find their part of the stream damaged.
@@ -129,7 +106,11 @@ type diskRound struct {
 
 func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
 	r := &diskRound{t: t, chance: chance, victims: victims, parts: newParts(t), nodes: make([]*process, 3)}
-	t.Cleanup(r.stopAll)
+	t.Cleanup(func() {
+		for i := range r.nodes {
+			r.stop(i)
+		}
+	})
 	return r
 }
 
@@ -342,11 +323,5 @@ func (r *diskRound) stop(i int) {
 	if n := r.nodes[i]; n != nil {
 		r.nodes[i] = nil
 		n.end()
-	}
-}
-
-func (r *diskRound) stopAll() {
-	for i := range r.nodes {
-		r.stop(i)
 	}
 }
