@@ -20,6 +20,14 @@ func BenchmarkRanking(b *testing.B) {
 	}
 }
 
+func BenchmarkAdmit(b *testing.B) {
+	n, caller := benchNode(b, engine.LeaseDefault)
+	b.ReportAllocs()
+	for b.Loop() {
+		ask(b, n, caller)
+	}
+}
+
 // benchNode is a node with one key that may ask for ever.
 func benchNode(b testing.TB, lease int) (*node, engine.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
@@ -30,40 +38,6 @@ func benchNode(b testing.TB, lease int) (*node, engine.Caller) {
 	m := n.join(1, 1)
 	caller := engine.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}
 	return n, caller
-}
-
-func BenchmarkAdmit(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		lease int
-	}{{"within-lease", leaseMax}, {"lease-16", engine.LeaseDefault}, {"lease-1", 1}} {
-		b.Run(c.name, func(b *testing.B) {
-			n, caller := benchNode(b, c.lease)
-			ask(b, n, caller)
-			b.ReportAllocs()
-			for b.Loop() {
-				ask(b, n, caller)
-			}
-		})
-	}
-	b.Run("stranger", func(b *testing.B) {
-		n, caller := benchNode(b, leaseMax)
-		n.tenants.config.Terms.Allowance.Day = allowanceDayMax
-		caller.HasKey = false
-		b.ReportAllocs()
-		for b.Loop() {
-			ask(b, n, caller)
-		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		n, caller := benchNode(b, leaseMax)
-		b.ReportAllocs()
-		b.RunParallel(func(p *testing.PB) {
-			for p.Next() {
-				ask(b, n, caller)
-			}
-		})
-	})
 }
 
 func ask(b testing.TB, n *node, caller engine.Caller) {
