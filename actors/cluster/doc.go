@@ -63,7 +63,7 @@
 //	7564  the server acknowledges before it syncs,    SyncAlways, in code and not in a file; and a node's own synced copy before it
 //	      every two minutes                           acknowledges (TestRunning/PipeOnly, TestFaultsCluster_*)
 //	7567  one node that loses its unsynced end, and   the same: what is acknowledged was synced by a majority and by the node that
-//	      pauses, make two histories                  says so; two histories would not fit the checksums (TestRun_Control)
+//	      pauses, make two histories                  says so; two histories would not fit the checksums (Test*/Damage)
 //	7549  changed or cut .blk files are served, or    every record carries the checksum of the one before it; a node that reads
 //	      the stream loses records                    another one stops with a DamageError before it applies it (Test*/Damage).
 //	                                                  The server may even get lost while it reads such a file, and take memory

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,32 +31,6 @@ func TestFounding(t *testing.T) {
 		f.configs[i].Insecure, f.configs[i].SecretFile, f.configs[i].TLS = false, secret, ours
 	}
 	f.play(t, part{"AllMembers", allMembers}, part{"TLS", func(t *testing.T, f *fleet) { onlyProven(t, f, ours) }})
-}
-
-// TestFounding_TwoLogs refuses to choose.
-func TestFounding_TwoLogs(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	alone(t, &f.configs[0], 3)
-	alone(t, &f.configs[2], 4)
-	const words = "n1 and n3 each have a log of their own"
-	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
-	defer cancel()
-	var all sync.WaitGroup
-	var told atomic.Int64
-	for _, c := range f.configs {
-		c.hears(words, func() {
-			if told.Add(1) == 3 { // each has said it
-				cancel()
-			}
-		})
-		all.Go(func() {
-			if _, err := startNode(ctx, c); err == nil || !strings.Contains(err.Error(), words) {
-				t.Errorf("refused with %v", err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // allMembers makes no stream before all members are there: the one that is late has the records. They come first, and every node has them.

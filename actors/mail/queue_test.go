@@ -309,25 +309,29 @@ func TestSend_Concurrent(t *testing.T) {
 	})
 }
 
-// TestQueue_Order takes entries by when they are due, and those that are due together in the order in which they came.
+// TestQueue_Order takes entries by when they are due, and those that are due together in the order in which they came, also when others
+// were swept from between them.
 func TestQueue_Order(t *testing.T) {
 	var q queue
 	entries := map[string]*entry{}
-	for i, due := range []int{2003, 2001, 2002, 2001} {
-		to := many(4)[i]
+	for i, due := range []int{2001, 2005, 2002, 2006, 2007, 2002, 2004} {
+		to := many(7)[i]
 		entries[to] = &entry{letter: engine.Letter{To: email(t, to)}, due: year(due)}
 		q.add(entries[to])
 	}
-	for _, to := range []string{"ana1@example.do", "ana3@example.do", "ana2@example.do", "ana0@example.do"} {
-		if next := q.next(); next != entries[to] || !q.holds(next.letter.To) || q.take() != next || q.holds(next.letter.To) {
-			t.Errorf("%s is not next, but %v", to, next)
-		}
+	first := q.take()
+	q.putBack(first)
+	if swept := q.sweep(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || q.size() != 6 {
+		t.Errorf("%d swept, size %d", len(swept), q.size())
 	}
-	late := entries["ana0@example.do"]
-	q.putBack(late)
-	q.finish(entries["ana1@example.do"])
-	gone := func(e *entry) bool { return e == late }
-	if swept := q.sweep(gone); len(swept) != 1 || q.size() != 2 || q.next() != nil {
-		t.Errorf("%d swept, size %d, next %v", len(swept), q.size(), q.next())
+	for _, i := range []int{2, 5, 6, 1, 3, 4} {
+		next, want := q.next(), entries[many(7)[i]]
+		if next != want || !q.holds(want.letter.To) || q.take() != next || q.holds(want.letter.To) {
+			t.Errorf("entry %d is not next", i)
+		}
+		q.finish(next)
+	}
+	if q.size() != 0 || len(q.latest) != 0 || q.next() != nil {
+		t.Errorf("size %d, %d addresses", q.size(), len(q.latest))
 	}
 }
