@@ -129,16 +129,9 @@ func moody(l letter) {
 	q.reply(double(q.query), nil)
 }
 
-func stormSize() int {
-	if raceDetector {
-		return 20_000
-	}
-	return 40_000
-}
-
 func TestEveryQuestionIsAnsweredOnce(t *testing.T) {
 	const askers = 12
-	each := stormSize()
+	each := cases(20_000, 40_000)
 	o := storm(t, askers, each, moody)
 	t.Log(o)
 	if o.total() != int64(askers*each) || o.wrong.Load() > 0 {
@@ -402,44 +395,4 @@ func TestPanic(t *testing.T) {
 			actor.stop()
 		})
 	}
-}
-
-func TestWarmAskDoesNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	s, _ := toyStage(t, 100)
-	actor := spawnToy(t, s, &toy{behave: answering})
-	questions := newAsks[int, int](time.Minute)
-	allocations := testing.AllocsPerRun(1000, func() {
-		if answer, err := questions.ask(actor, 4); err != nil || answer != 8 {
-			t.Errorf("%d, %v", answer, err)
-		}
-	})
-	if allocations != 0 {
-		t.Errorf("%v allocations, want 0", allocations)
-	}
-	actor.stop()
-}
-
-func BenchmarkAsk(b *testing.B) {
-	s, _ := toyStage(b, 4096)
-	actor := spawnToy(b, s, &toy{behave: answering})
-	questions := newAsks[int, int](time.Minute)
-	b.Run("idle", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = questions.ask(actor, 4)
-		}
-	})
-	b.Run("contended", func(b *testing.B) {
-		b.ReportAllocs()
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				_, _ = questions.ask(actor, 4)
-			}
-		})
-	})
-	actor.stop()
 }

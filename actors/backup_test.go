@@ -33,7 +33,7 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 	config := Config{Dir: t.TempDir(), SnapshotRecords: 20, Log: LogConfig{SegmentBytes: 4096, ReserveBytes: -1}}
 	s := start(t, config)
 	withSnapshot := 0
-	for round := range 12 {
+	for round := range 6 {
 		observe(t, s, minutes(round*10, 10)...)
 		want := states(t, s)
 		going := make(chan error, 1)

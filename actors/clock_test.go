@@ -129,13 +129,3 @@ func TestQ4Clock_SetBackBeforeTheStart(t *testing.T) {
 		t.Error("ahead of the log is what a start always is")
 	}
 }
-
-// Looking at the clock on the way of a request allocates nothing, also while it is doubted.
-func TestQ4Clock_Costs(t *testing.T) {
-	c := newTwoClocks(noon, time.Time{})
-	c.wall = c.wall.Add(time.Hour)
-	c.clock.now()
-	if n := testing.AllocsPerRun(100, func() { c.clock.now() }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}

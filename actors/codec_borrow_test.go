@@ -4,8 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"testing"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // allSampleEvents are those of currencies and all others.
@@ -78,33 +76,6 @@ func TestEventsOfARoom(t *testing.T) {
 			if want := all[name[:len(name)-1]]; !reflect.DeepEqual(got, want) {
 				t.Fatalf("round %d, %s: %+v, want %+v", round, name, got, want)
 			}
-		}
-	}
-}
-
-// A replay reads into the same memory: what it costs does not grow with garbage (F8).
-func TestF8_DecodingAllocatesNothing(t *testing.T) {
-	d := newDecoder()
-	d.room = &eventRoom{}
-	events := sampleEvents()
-	quotes := events["refreshed-typed"].(*engine.Refreshed)
-	leased := sampleTenantEvents(t)["leased"]
-	for name, c := range map[string]struct {
-		event any
-		most  float64
-	}{"quotes": {quotes, 0}, "leased": {leased, 3}} { // its key's text, and two small messages
-		record, err := encodeEvent(c.event)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := testing.AllocsPerRun(200, func() {
-			d.room.empty()
-			if _, err := d.decodeEvent(record); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if got > c.most {
-			t.Errorf("%s: %v allocations, at most %v", name, got, c.most)
 		}
 	}
 }

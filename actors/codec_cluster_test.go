@@ -101,41 +101,6 @@ func TestDormantAccountsLearn(t *testing.T) {
 	}
 }
 
-func TestLeasesOfNodesAreChecked(t *testing.T) {
-	for name, leases := range map[string][]*SnapshotLease{
-		"no such node":  {{Node: 1 << 16}},
-		"out of order":  {{Node: 2, Count: 1}, {Node: 1, Count: 1}},
-		"twice":         {{Node: 2, Count: 1}, {Node: 2, Count: 1}},
-		"alone, behind": {{Node: 2, Count: 1}, {Count: 1}},
-		"alone, recent": {{Recent: 1}},
-		"node, unspent": {{Node: 1, Unspent: 1}},
-		"negative":      {{Node: 1, Recent: -1}},
-	} {
-		state, err := (&SnapshotAccount{Id: 1, Email: emailRecord(citizen(t, 9).Record().Email), Leases: leases}).MarshalVT()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if read, err := newDecoder().accountState(state); err == nil {
-			t.Errorf("%s reads as %+v", name, read)
-		}
-	}
-	seal := keyOf(1)
-	for name, record := range map[string]*Record{
-		"node":        {Event: &Record_Leased{&RecordLeased{Account: 1, Node: 1 << 16}}},
-		"returned by": {Event: &Record_Returned{&RecordReturned{Account: 1, Node: 1 << 16}}},
-		"recent":      {Event: &Record_Leased{&RecordLeased{Account: 1, Recent: -1}}},
-		"seal":        {Event: &Record_CodeIssued{&RecordCodeIssued{Email: emailRecord(citizen(t, 9).Record().Email), Sealed: seal[:7]}}},
-	} {
-		data, err := record.MarshalVT()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if event, err := newDecoder().decodeEvent(data); err == nil {
-			t.Errorf("%s reads as %+v", name, event)
-		}
-	}
-}
-
 // A snapshot keeps the codes that all nodes of a cluster can check, with their tries.
 func TestK2_SnapshotKeepsSharedCodes(t *testing.T) {
 	registry := engine.NewRegistry([32]byte{})

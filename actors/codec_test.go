@@ -70,7 +70,7 @@ func sampleEvents() map[string]engine.Event {
 // Golden records of every event, for ever: what an old node wrote must be read. A new event or version
 // adds files; a file that exists is never written again.
 func TestGoldenRecords(t *testing.T) {
-	for name, event := range sampleEvents() {
+	for name, event := range allSampleEvents(t) {
 		path := filepath.Join("testdata", "golden-records", "v1-"+name+".hex")
 		encoded, err := encodeEvent(event)
 		if err != nil {
@@ -201,14 +201,7 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	for _, event := range sampleEvents() {
-		record, err := encodeEvent(event)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(record)
-	}
-	for _, event := range sampleTenantEvents(f) {
+	for _, event := range allSampleEvents(f) {
 		record, err := encodeEvent(event)
 		if err != nil {
 			f.Fatal(err)

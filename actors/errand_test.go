@@ -11,12 +11,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
+// everyInstitution is all of the catalogue.
+func everyInstitution() (all []string) {
+	for _, institution := range engine.DefaultCatalogue().Institutions() {
+		all = append(all, institution.ID)
+	}
+	return all
+}
+
 // crowded is a refresh of so many sources, each with a quote of every institution in five currencies.
 func crowded(sources int, at time.Time, cents int) []engine.Refresh {
 	var refreshes []engine.Refresh
 	for source := range sources {
 		refresh := engine.Refresh{SourceID: fmt.Sprintf("list-%02d", source), ObservedAt: at, Slot: at, Complete: true}
-		for i, id := range newMarket().institutions {
+		for i, id := range everyInstitution() {
 			for currency, base := range map[string]int{"USD": 57, "EUR": 63, "CAD": 42, "GBP": 75, "CHF": 70} {
 				text := fmt.Sprintf("%02d", (cents+i)%40)
 				refresh.Observations = append(refresh.Observations, engine.Observation{
@@ -92,62 +100,59 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	}
 }
 
-// A panic of an errand that applies stops the node, and a cut that waits for it is given up.
+// A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is served stays what it was.
 func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	s, failures := toyStage(t, 10)
 	nobody := spawnToy(t, s, &toy{behave: func(letter) {}})
-	clock := newStuckClock()
 	book := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	flying, waiting := once[engine.Command, engine.Receipt](engine.Observe{}), once[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
-		clock: clock.read, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(), loaded: &atomic.Bool{},
-		writes: writes{limit: 5, flight: &flight{decision: engine.Decision{Events: []engine.Event{bogus{}}}}},
+		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(),
+		loaded: &atomic.Bool{}, writes: writes{
+			limit: 5, waiting: []*command{waiting},
+			flight: &flight{[]*command{flying}, engine.Decision{Events: []engine.Event{bogus{}}}},
+		},
 	}
 	var err error
 	if owner.self, err = s.spawn("USD", owner); err != nil {
 		t.Fatal(err)
 	}
-	var ends []*engine.Error
-	gone := make(chan struct{}, 2)
-	cutting := func() {
-		c := &cut{boards: make([]*engine.Board, 1)}
-		c.done = func(c *cut) {
-			ends = append(ends, c.err.Load())
-			gone <- struct{}{}
-		}
+	before := owner.board
+	gone := make(chan *engine.Error, 1)
+	cutting := func() *engine.Error {
+		c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { gone <- c.err.Load() }}
 		c.missing.Store(1)
 		owner.self.send(&share{cut: c})
+		return <-gone
 	}
 	owner.self.send(&committed{})
-	cutting()
-	<-gone
-	cutting() // also after the node has stopped
-	<-gone
+	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
+	late := once[engine.Command, engine.Receipt](engine.Observe{})
+	owner.self.send(late)
+	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
+		if _, err := m.await(); !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
+		}
+	}
 	owner.self.stop()
 	nobody.stop()
-	if failures.Load() != 1 || len(ends) != 2 || ends[0] == nil || ends[1] == nil {
-		t.Errorf("%d failures; the cuts ended with %v", failures.Load(), ends)
+	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.board != before {
+		t.Errorf("%d failures; the cuts ended with %v; the board is another one: %v", failures.Load(), ends, owner.board != before)
 	}
 }
 
-// A long refresh is taken in inside a bubble of testing/synctest as well, and takes none of its time.
-func TestF12_ErrandsInABubble(t *testing.T) {
+// bogus is an event that no rule applies.
+type bogus struct{ engine.Event }
+
+// A node works in the time of a bubble of testing/synctest: a long refresh takes none of it.
+func TestF12_WorksInABubble(t *testing.T) {
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		clock := time.Now //nolint:forbidigo // the bubble's
-		began := clock()
-		s, err := Open(Config{Journal: &memoryJournal{}, Clock: clock, Catalogue: testCatalogue()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-s.Ready()
+		s := start(t, Config{Dir: dir, Clock: bubbleNow})
+		began := bubbleNow()
 		receipt := observe(t, s, crowded(12, began, 1)...)
-		if receipt.Accepted == 0 || len(receipt.Refused) > 0 {
-			t.Errorf("receipt: %d accepted, %d refused", receipt.Accepted, len(receipt.Refused))
-		}
-		if passed := clock().Sub(began); passed != 0 {
-			t.Errorf("%v of the bubble's time have passed", passed)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		if passed := bubbleNow().Sub(began); receipt.Accepted == 0 || len(receipt.Refused) > 0 || passed != 0 {
+			t.Errorf("receipt: %d accepted, %d refused, after %v of the bubble's time", receipt.Accepted, len(receipt.Refused), passed)
 		}
 	})
 }

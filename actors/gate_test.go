@@ -69,33 +69,6 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 	}
 }
 
-func TestK7_AnnouncementMayBeWithdrawnBeforeItsDay(t *testing.T) {
-	n := startNode(t, Config{})
-	if _, err := n.Announce(noon.Add(engine.NoticeMin-time.Second), "luis"); !isCode(err, engine.CodeInvalidParameters) {
-		t.Errorf("13 days ahead: %v", err)
-	}
-	if err := n.WithdrawAnnouncement("luis"); !isCode(err, engine.CodeInvalidParameters) {
-		t.Errorf("nothing to withdraw: %v", err)
-	}
-	if _, err := n.Announce(noon.Add(2*engine.NoticeMin), "luis"); err != nil {
-		t.Fatal(err)
-	}
-	n.restart()
-	if transition := n.Transition(); !transition.Pending(noon) || transition.By != "luis" {
-		t.Errorf("after a restart %+v", transition)
-	}
-	if err := n.WithdrawAnnouncement("luis"); err != nil {
-		t.Fatal(err)
-	}
-	n.crash()
-	if transition := n.Transition(); transition != (engine.Transition{}) {
-		t.Errorf("after the withdrawal %+v", transition)
-	}
-	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis\x1b[31m"); !isCode(err, engine.CodeInvalidParameters) {
-		t.Errorf("a name that colours the log: %v", err)
-	}
-}
-
 func TestL8_StrangersAreCountedByAddress(t *testing.T) {
 	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: 5}}})
 	ask := func(text string) engine.Grant {
@@ -123,25 +96,6 @@ func TestL8_StrangersAreCountedByAddress(t *testing.T) {
 		if grant := ask("203.0.113.7"); grant.Admitted != (i < 5) {
 			t.Errorf("request %d after a refund: %+v", i, grant)
 		}
-	}
-}
-
-func TestL6_RefundCostsNothing(t *testing.T) {
-	n := startNode(t, Config{})
-	m := n.join(1, 1)
-	for range 100 {
-		grant := n.admit(m.keys[0])
-		if !grant.Admitted {
-			t.Fatalf("%+v", grant)
-		}
-		n.Refund(grant)
-	}
-	if spent := n.spent(m.token); spent != 0 {
-		t.Errorf("%d spent after refunds", spent)
-	}
-	n.Refund(engine.Grant{Account: 1}) // was never admitted
-	if got := n.admitted(m.keys[0], 61); got != 60 {
-		t.Errorf("%d admitted within a minute, want 60", got)
 	}
 }
 
@@ -217,26 +171,18 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	if err != nil || record.Allowance != (engine.Allowance{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
 		t.Errorf("%+v, %+v, %v", record, verdict, err)
 	}
-	for what, err := range map[string]error{
-		"no such account":       n.SuspendAccount(77, "", "luis"),
-		"negative":              n.LimitAccount(1, engine.Allowance{Day: -1}, "luis"),
-		"minutes beyond bounds": n.LimitAccount(1, engine.Allowance{Minute: allowanceMinuteMax + 1}, "luis"),
-		"a reason in colours":   n.SuspendAccount(1, "\x1b[31m", "luis"),
-		"restored as it was":    n.RestoreAccount(1, "luis"),
+	for what, c := range map[string]struct {
+		err  error
+		want engine.Code
+	}{
+		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
+		"negative":              {n.LimitAccount(1, engine.Allowance{Day: -1}, "luis"), engine.CodeInvalidParameters},
+		"minutes beyond bounds": {n.LimitAccount(1, engine.Allowance{Minute: allowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
+		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
+		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},
 	} {
-		switch what {
-		case "no such account":
-			if !isCode(err, engine.CodeNotFound) {
-				t.Errorf("%s: %v", what, err)
-			}
-		case "restored as it was":
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-		default:
-			if !isCode(err, engine.CodeInvalidParameters) {
-				t.Errorf("%s: %v", what, err)
-			}
+		if codeOfError(c.err) != c.want {
+			t.Errorf("%s: %v, want %q", what, c.err, c.want)
 		}
 	}
 }

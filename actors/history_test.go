@@ -101,10 +101,10 @@ type recorder struct {
 	all   []porcupine.Operation
 }
 
-func (r *recorder) note(client int, d deed, e ending, call, back int64) {
+func (r *recorder) note(client int, in, out any, call, back int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = append(r.all, porcupine.Operation{ClientId: client, Input: d, Output: e, Call: call, Return: back})
+	r.all = append(r.all, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: call, Return: back})
 }
 
 func (r *recorder) noted() int {
@@ -179,15 +179,9 @@ func required(t testing.TB, lease int) (*node, *member) {
 	return n, n.join(1, 2)
 }
 
-// door is a way to ask a node as a member; leave shuts it as a crash does.
-type door func(n *node, m *member) (asked counter, leave func())
-
-// directly asks the node itself.
-func directly(n *node, m *member) (asked counter, leave func()) { return asker{n.System, m}, func() {} }
-
 // oneHistory lets the clients loose on a node, with a crash in the middle or without; lazy is the planted
 // lie of the journal.
-func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool, open door) []porcupine.Operation {
+func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcupine.Operation {
 	n, m := required(t, lease)
 	n.journal.mu.Lock()
 	n.journal.lazy = lazy
@@ -203,42 +197,37 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool, open doo
 		}
 		return &clients
 	}
-	asked, leave := open(n, m)
 	if !crash {
-		phase(asked, 0, nil, infinity).Wait()
-		leave()
+		phase(asker{n.System, m}, 0, nil, infinity).Wait()
 		return r.all
 	}
 	until := int64(infinity / 2)
-	clients := phase(asked, 0, &crashed, until)
+	clients := phase(asker{n.System, m}, 0, &crashed, until)
 	for target := 1 + int(seed%(historyClients*historyRequests/2)); r.noted() < target; {
 		runtime.Gosched()
 	}
 	crashed.Store(true)
 	image := n.journal.crashed()
-	leave()
 	clients.Wait()
 	n.stop()
 	r.note(historyClients, deed{kind: actCrash}, done, until+1, until+2)
 	n.boot(image)
 	r.ticks.Store(until + 3)
-	asked, leave = open(n, m)
-	phase(asked, 1, nil, infinity).Wait()
-	leave()
+	phase(asker{n.System, m}, 1, nil, infinity).Wait()
 	return r.all
 }
 
 // Every history of both keys, revocations and crashes is one that a single counter could have given.
 func TestQ1_HistoriesAreLinearizable(t *testing.T) {
-	checkHistories(t, histories, historiesCrashed, directly)
+	checkHistories(t, histories, historiesCrashed)
 }
 
 // checkHistories holds so many histories against the model, the first of them with a crash.
-func checkHistories(t *testing.T, count, withCrash int, open door) {
+func checkHistories(t *testing.T, count, withCrash int) {
 	t.Helper()
 	answered, lost := 0, 0
 	for seed := range uint64(count) {
-		all := oneHistory(t, seed, 1+int(seed%historyLease), seed < uint64(withCrash), false, open)
+		all := oneHistory(t, seed, 1+int(seed%historyLease), seed < uint64(withCrash), false)
 		for _, op := range all {
 			if op.Output == unanswered {
 				lost++
@@ -301,7 +290,7 @@ func TestQ1_Control_CheckThenActIsIllegal(t *testing.T) {
 // last request that was answered is the one that is lost.
 func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
 	for seed := range uint64(4 * histories) {
-		all := oneHistory(t, seed, 1, true, true, directly)
+		all := oneHistory(t, seed, 1, true, true)
 		if porcupine.CheckOperationsTimeout(quotaModel(), all, time.Minute) == porcupine.Illegal {
 			t.Logf("caught in history %d", seed)
 			return
@@ -311,38 +300,34 @@ func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
 }
 
 // 8 clients with both keys of one account, 2,000 requests on a limit of 1,000.
-func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) {
-	for _, lease := range []int{1, engine.LeaseDefault} {
+func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, engine.LeaseDefault) }
+
+func exactlyTheLimit(t *testing.T, leases ...int) {
+	for _, lease := range leases {
 		n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
 		m := n.join(1, 2)
 		var clients sync.WaitGroup
-		var admitted, refused atomic.Int64
+		var counts [refusedKey + 1]atomic.Int64
 		for number := range 8 {
 			clients.Go(func() {
 				for range 250 {
-					switch (asker{n.System, m}).admit(number % 2) {
-					case done:
-						admitted.Add(1)
-					case refusedQuota:
-						refused.Add(1)
-					}
+					counts[asker{n.System, m}.admit(number%2)].Add(1)
 				}
 			})
 		}
 		clients.Wait()
-		if admitted.Load() != engine.DayLimitDefault || refused.Load() != 2000-engine.DayLimitDefault {
-			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted.Load(), refused.Load())
+		if admitted, refused := counts[done].Load(), counts[refusedQuota].Load(); admitted != engine.DayLimitDefault || refused != 2000-admitted {
+			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted, refused)
 		}
 		n.crash()
 		if asked := (asker{n.System, m}); asked.admit(0) != refusedQuota || asked.admit(1) != refusedQuota {
 			t.Errorf("lease %d: admitted after the crash", lease)
 		}
-		n.stop()
-		n.boot(n.journal)
 	}
 }
 
-func TestK5_ThirdKeyUnderParallelCreations(t *testing.T) {
+// Fifty creations side by side make two keys, and none more after a crash.
+func TestK5_S7_ThirdKeyUnderParallelCreations(t *testing.T) {
 	n := startNode(t, Config{})
 	m := n.join(1, 0)
 	var creators sync.WaitGroup

@@ -64,10 +64,7 @@ func act(t *rapid.T, s *System, now time.Time) {
 // After any run the state that is built from the journal alone, and the one from a snapshot and the
 // records after it, are the state that was live; also after further runs on top of them.
 func TestReplayedStateIsLiveState(t *testing.T) {
-	snapshots, events, left := 0, 0, 100
-	if raceDetector || testing.Short() {
-		left = 40
-	}
+	snapshots, events, left := 0, 0, cases(25, 100)
 	rapid.Check(t, func(r *rapid.T) {
 		if left == 0 {
 			return
@@ -158,63 +155,6 @@ func TestReplayedStateIsLiveState_Control(t *testing.T) {
 	lost := start(t, Config{Journal: journal.upTo(1)})
 	if reflect.DeepEqual(normal(states(t, s)), normal(states(t, lost))) {
 		t.Error("a lost record is not seen")
-	}
-}
-
-// A cut is the state after one record: everything up to it and nothing later, in every currency.
-func TestCutIsOneMoment(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40})
-	traffic := observeUntil(s, []string{"USD", "EUR", "CHF"})
-	seen := map[uint64]bool{}
-	for range 12 {
-		q := once[struct{}, *cut](struct{}{})
-		s.clerk.send(q)
-		c, err := q.await()
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[c.sequence] = true
-		again := start(t, Config{Journal: journal.upTo(c.sequence)})
-		for i, want := range states(t, again) {
-			if got := c.boards[i].State(); !reflect.DeepEqual(got, want) {
-				t.Fatalf("cut at %d: %s has\n%+v\nwant\n%+v", c.sequence, want.Currency, got, want)
-			}
-		}
-	}
-	traffic()
-	t.Logf("%d cuts while %d records were written", len(seen), journal.Last())
-	if len(seen) < 2 {
-		t.Error("nothing changed between the cuts")
-	}
-}
-
-// observeUntil writes to each currency from a goroutine of its own until the returned function is called.
-func observeUntil(s *System, codes []string) (stop func()) {
-	end, ended := make(chan struct{}), make(chan struct{}, len(codes))
-	for n, code := range codes {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			for i := 1; ; i++ {
-				select {
-				case <-end:
-					return
-				default:
-				}
-				sell := []string{"60", "60.10", "60.20"}[i%3]
-				if code != "USD" {
-					sell = []string{"68", "68.10", "68.20"}[i%3]
-				}
-				at := noon.Add(time.Duration(i*len(codes)+n) * time.Microsecond)
-				_, _ = s.Observe([]engine.Refresh{saying("a", at, code, "", sell, "popular")})
-			}
-		}()
-	}
-	return func() {
-		close(end)
-		for range codes {
-			<-ended
-		}
 	}
 }
 

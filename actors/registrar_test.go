@@ -77,52 +77,6 @@ func TestK1_LettersFollowTheLog(t *testing.T) {
 	}
 }
 
-// Codes are void after a restart; sessions and brakes are not.
-func TestK2_CodesAreOfOneProcess(t *testing.T) {
-	n := startNode(t, Config{})
-	email := mustEmail(t, "ana@example.com")
-	if err := n.RequestCode(email, client(1)); err != nil {
-		t.Fatal(err)
-	}
-	n.restart()
-	if _, _, err := n.OpenSession(email, n.mail.code(email), client(1)); !isCode(err, engine.CodeInvalidCode) {
-		t.Errorf("a code of the last process: %v", err)
-	}
-	if err := n.RequestCode(email, client(1)); !isCode(err, engine.CodeRequestedTooSoon) {
-		t.Errorf("the pause between codes is forgotten: %v", err)
-	}
-}
-
-// Of many who know the right code one gets in.
-func TestS2_OneCodeOpensOneSession(t *testing.T) {
-	n := startNode(t, Config{})
-	for round := range 10 {
-		email := mustEmail(t, fmt.Sprintf("user%d@example.com", round))
-		if err := n.RequestCode(email, client(round)); err != nil {
-			t.Fatal(err)
-		}
-		var opened atomic.Int64
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				switch _, _, err := n.OpenSession(email, n.mail.code(email), client(100*round+i)); {
-				case err == nil:
-					opened.Add(1)
-				case !isCode(err, engine.CodeInvalidCode):
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if opened.Load() != 1 {
-			t.Errorf("one code opened %d sessions", opened.Load())
-		}
-	}
-	if got := n.census(); got != 10 {
-		t.Errorf("%d accounts, want 10", got)
-	}
-}
-
 // Many logins go into few batches, whatever is under way.
 func TestRegistrarGathers(t *testing.T) {
 	n := startNode(t, Config{})
@@ -193,25 +147,6 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 	}
 }
 
-func TestSuspensionIsInForceAtOnceAndDurable(t *testing.T) {
-	n := startNode(t, Config{})
-	m := n.join(1, 1)
-	if err := n.SuspendAccount(1, "abuse", "luis"); err != nil {
-		t.Fatal(err)
-	}
-	if grant := n.admit(m.keys[0]); grant.Account != 0 {
-		t.Errorf("%+v", grant)
-	}
-	n.crash()
-	record, _, err := n.ShowAccount(1)
-	if err != nil || record.Reason != "abuse" || !record.SuspendedAt.Equal(noon) {
-		t.Errorf("%+v, %v", record, err)
-	}
-	if grant := n.admit(m.keys[0]); grant.Account != 0 {
-		t.Errorf("after a crash %+v", grant)
-	}
-}
-
 // With leases of one every admission is durable before it is answered, and a crash costs nothing.
 func TestL1_LeaseOfOneIsExact(t *testing.T) {
 	n := startNode(t, Config{Terms: engine.Terms{Lease: 1, Allowance: engine.Allowance{Minute: 1000}}})
@@ -243,15 +178,25 @@ func TestL1_LeaseOfOneIsExact(t *testing.T) {
 	}
 }
 
-// The lease is fetched before the last one is used up: who keeps asking never waits for the disk.
-func TestL1_NextLeaseIsAskedForAhead(t *testing.T) {
-	n := startNode(t, Config{})
-	m := n.join(1, 1)
-	n.admitted(m.keys[0], engine.LeaseDefault/2-1)
-	release, reached := n.hold()
-	if got := n.admitted(m.keys[0], engine.LeaseDefault/2+1); got != engine.LeaseDefault/2+1 {
-		t.Errorf("%d admitted of what is left of the lease", got)
+func TestL1_CleanStopCostsNothing(t *testing.T) {
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: 1000}}})
+	busy, aside := n.join(1, 1), n.join(2, 1)
+	if got := n.admitted(busy.keys[0], 5) + n.admitted(aside.keys[0], 7); got != 12 {
+		t.Fatalf("%d of 12 admitted", got)
 	}
-	<-reached // the next one is under way
-	release()
+	n.pass(2 * time.Minute)
+	n.sweepAll()
+	n.admitted(busy.keys[0], 1)
+	if live := n.tenants.living.Load(); live != 1 {
+		t.Fatalf("%d accounts live, want 1", live)
+	}
+	n.restart()
+	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6 || b != 7 {
+		t.Errorf("after a clean stop %d and %d are spent, want 6 and 7", a, b)
+	}
+	n.admitted(busy.keys[0], 1)
+	n.crash()
+	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6+engine.LeaseDefault || b != 7 {
+		t.Errorf("after a crash %d and %d are spent, want %d and 7", a, b, 6+engine.LeaseDefault)
+	}
 }

@@ -131,7 +131,7 @@ func (f *fleet) createKeys(token engine.Digest) string {
 // TestShared_K5_TwoActiveKeys creates nine keys of an account on three nodes at once: exactly two are made, and every node knows the same.
 func TestShared_K5_TwoActiveKeys(t *testing.T) {
 	lost := 0
-	for seed := range uint64(20) {
+	for seed := range uint64(cases(8, 20)) {
 		f := launch(t, 3, seed, Config{})
 		token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
 		if wrong := f.createKeys(token); wrong != "" {

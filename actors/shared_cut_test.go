@@ -308,7 +308,7 @@ func anyCommands(t fatalist, seed uint64) {
 
 // TestShared_AnyCommands is anyCommands in real time.
 func TestShared_AnyCommands(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(cases(3, 10)) {
 		anyCommands(t, seed)
 	}
 }
@@ -322,7 +322,7 @@ func TestShared_InABubble(t *testing.T) {
 // the same record.
 func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {
 	compared := 0
-	for seed := range uint64(10) {
+	for seed := range uint64(cases(3, 10)) {
 		f := launch(t, 3, seed, Config{SnapshotRecords: 7})
 		tokens := []engine.Digest{f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))}
 		f.rush(seed, tokens, 15)

@@ -11,7 +11,7 @@ import (
 // TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on each: one session is
 // opened, and one account begun, whatever node was first.
 func TestShared_K2_OneCodeOneSession(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(cases(8, 20)) {
 		f := launch(t, 3, seed, Config{})
 		email := mustEmail(t, "one@example.com")
 		if err := f.nodes[seed%3].RequestCode(email, client(1)); err != nil {
@@ -45,7 +45,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 // TestShared_K2_FiveTriesInAll tries wrong codes on three nodes at once. Behind four of them the right one opens a session on any node,
 // behind five it does on none.
 func TestShared_K2_FiveTriesInAll(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(cases(8, 20)) {
 		for _, wrong := range []int{engine.CodeTriesMax - 1, engine.CodeTriesMax} {
 			f := launch(t, 3, seed, Config{})
 			email := mustEmail(t, "one@example.com")

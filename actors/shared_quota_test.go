@@ -46,17 +46,12 @@ func (q *fleetQuota) ask(times int, nodes ...*ship) {
 func (q *fleetQuota) judge(grant engine.Grant, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r := q.reference
-	switch {
-	case err != nil:
-		q.wrong = err.Error()
-	case grant.Admitted:
-		r.admitted = append(r.admitted, q.now)
-		r.days[grant.At.Day]++
+	if err == nil && grant.Admitted {
 		q.fresh++
-		if r.within(q.now) > r.allowance.Minute || r.days[grant.At.Day] > r.allowance.Day {
-			q.wrong = "more was admitted than the limits allow"
-		}
+		err = q.reference.admit(q.now, grant.At.Day)
+	}
+	if err != nil {
+		q.wrong = err.Error()
 	}
 }
 

@@ -24,49 +24,6 @@ func (f *fleet) alike() []engine.BookState {
 	return first
 }
 
-// TestShared_RatesAreTheSameEverywhere has three nodes observe at once, each other institutions in the same currencies. Every observation
-// that was acknowledged is on every node, nobody gets an error, and the states are the same.
-func TestShared_RatesAreTheSameEverywhere(t *testing.T) {
-	f := launch(t, 3, 1, Config{SnapshotRecords: 40})
-	defer f.stop()
-	institutions := []string{"popular", "banreservas", "bhd"}
-	const rounds = 20
-	var working sync.WaitGroup
-	for i, s := range f.nodes {
-		for _, currency := range []string{"USD", "EUR"} {
-			working.Go(func() {
-				for round := range rounds {
-					at := noon.Add(time.Duration(round-rounds) * time.Minute)
-					_, err := s.Observe([]engine.Refresh{saying("infodolar", at, currency, fmt.Sprintf("58.%02d", round), "60.50", institutions[i])})
-					if err != nil {
-						t.Errorf("node %d: %v", s.node.id, err)
-						return
-					}
-				}
-			})
-		}
-	}
-	working.Wait()
-	for _, state := range f.alike() {
-		if state.Currency != "USD" && state.Currency != "EUR" {
-			continue
-		}
-		for _, id := range institutions {
-			found := false
-			for _, offer := range state.Offers {
-				found = found || offer.Key.Institution == id && offer.Buy.String() == fmt.Sprintf("58.%02d", rounds-1)
-			}
-			if !found {
-				t.Errorf("%s has no rate of %s as it was acknowledged: %+v", state.Currency, id, state.Offers)
-			}
-		}
-	}
-	if f.log.lost == 0 {
-		t.Error("no offer lost its place: nothing was tested")
-	}
-	t.Logf("%d records, %d offers lost their place", f.log.end(), f.log.lost)
-}
-
 // D5: three nodes that all believe themselves the collector publish the same slots at the same time, each with other values. The log has
 // each source, currency and slot once, every node shows those values, and whoever came second is told that he repeated.
 func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {

@@ -28,34 +28,6 @@ func slotsOf(t fatalist, s *System) map[string]time.Time {
 	return all
 }
 
-func TestX16_SlotsSurviveSnapshotAndLog(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal})
-	first, second := noon.Add(-4*time.Hour), noon.Add(-time.Hour)
-	if got := slotsOf(t, s); len(got) != 0 {
-		t.Errorf("of nothing: %v", got)
-	}
-	observe(t, s, collected("a", first, "57", "66"), collected("b", first, "57", "66"), saying("c", noon, "USD", "57", "60", "popular"))
-	observe(t, s, collected("a", second, "57", "66"))
-	want := map[string]time.Time{"a": second, "b": first}
-	if got := slotsOf(t, s); !maps.Equal(got, want) {
-		t.Errorf("live: %v, want %v", got, want)
-	}
-	if got := slotsOf(t, start(t, Config{Journal: journal.crashed()})); !maps.Equal(got, want) {
-		t.Errorf("from the log: %v, want %v", got, want)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	journal.records, journal.dropped = nil, journal.last()
-	if got := slotsOf(t, start(t, Config{Journal: journal})); !maps.Equal(got, want) || journal.snapshot == nil {
-		t.Errorf("from the snapshot: %v, want %v", got, want)
-	}
-	if _, err := s.Slots(); !isCode(err, engine.CodeDataUnavailable) {
-		t.Errorf("after the end: %v", err)
-	}
-}
-
 // D5: wherever a crash cuts the slots, doing again what Slots calls undone gives the same state as without a crash, and the log has
 // exactly one event for each source, currency and slot.
 func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {

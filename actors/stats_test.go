@@ -232,21 +232,3 @@ func TestStats_CostsTheSameForMany(t *testing.T) {
 	journal.outcome <- nil
 	waiting.group.Wait()
 }
-
-// BenchmarkStats is what it costs to look at a node with 100,000 accounts, all of which were used lately.
-func BenchmarkStats(b *testing.B) {
-	const accounts = 100_000
-	n := &node{t: b, mail: newLetterbox(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
-	n.boot(population(b, accounts))
-	defer n.stop()
-	for id := range uint64(accounts) {
-		ask(b, n, engine.Caller{Key: keyOf(id + 1), HasKey: true})
-	}
-	if got := n.Stats(); got.Accounts != accounts || got.Living != accounts {
-		b.Fatalf("%d accounts, %d live", got.Accounts, got.Living)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Stats()
-	}
-}

@@ -2,39 +2,13 @@ package actors
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
-
-func TestObservedIsServedAndSurvives(t *testing.T) {
-	c := Config{Dir: t.TempDir()}
-	s := start(t, c)
-	receipt := observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"), saying("a", noon, "EUR", "63", "68", "popular"))
-	if receipt.Accepted != 3 || receipt.Changed != 3 || len(receipt.Refused) != 0 {
-		t.Errorf("receipt %+v", receipt)
-	}
-	if got := best(t, s); got != "60" {
-		t.Errorf("best is %q, want 60", got)
-	}
-	before := states(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := start(t, c)
-	if r := again.Recovery(); r.Last != 2 || r.SnapshotSequence != 2 {
-		t.Errorf("recovery %+v, want 2 records and a snapshot of them", r)
-	}
-	if !reflect.DeepEqual(states(t, again), before) {
-		t.Error("the state after a restart is another one")
-	}
-}
 
 // While nothing is loaded: 2 s while the log replays, 60 s when it is empty, and the catalogue answers
 // once it is known that it is.
@@ -146,43 +120,6 @@ func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
 	}
 }
 
-// Whoever has been told that a change is done sees it, in every answer.
-func TestOwnWritesAreRead(t *testing.T) {
-	s := start(t, Config{Journal: &memoryJournal{}})
-	codes := []string{"USD", "EUR", "CHF"}
-	bands := map[string]int{"USD": 57, "EUR": 63, "CHF": 68}
-	var group sync.WaitGroup
-	for _, code := range codes {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for i := range 150 {
-				at := noon.Add(time.Duration(i-200) * time.Minute)
-				sell := fmt.Sprintf("%d.%02d", bands[code]+2, i%90)
-				observe(t, s, saying("a", at, code, fmt.Sprint(bands[code]), sell, "popular"))
-				all, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Institution: "popular"}, Cut: engine.Cut{Limit: 200}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if !quotes(all.Items, code, sell) {
-					t.Errorf("%s: the list of all currencies has no %s after it was taken in", code, sell)
-				}
-			}
-		}()
-	}
-	group.Wait()
-}
-
-func quotes(rates []*engine.Rate, code, sell string) bool {
-	for _, rate := range rates {
-		if rate.Currency == code && rate.Sell.String() == sell {
-			return true
-		}
-	}
-	return false
-}
-
 // The same question gets the same page until something changes; then another one.
 func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
 	clock := &testClock{now: noon}
@@ -226,39 +163,6 @@ func TestPagesAreBounded(t *testing.T) {
 			t.Fatalf("page %d is not kept", i)
 		}
 	}
-}
-
-func TestWarmRankingDoesNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	s := start(t, Config{Journal: &memoryJournal{}})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	if n := testing.AllocsPerRun(1000, func() { _ = best(t, s) }); n > 1 { // the text of the decimal is the test's own
-		t.Errorf("%v allocations", n)
-	}
-	q := usdRanking()
-	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Ranking(q) }); n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
-}
-
-func TestWorksInABubble(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		clock := time.Now //nolint:forbidigo // the bubble's clock
-		s := start(t, Config{Dir: dir, Clock: clock})
-		observe(t, s, saying("a", clock(), "USD", "57", "60", "popular"))
-		timer := time.NewTimer(27 * time.Hour)
-		<-timer.C
-		page, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 10}})
-		if err != nil || len(page.Items) != 1 || !page.Items[0].Stale {
-			t.Errorf("%+v, %v; want one stale rate", page, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
@@ -312,61 +216,4 @@ func TestClose(t *testing.T) {
 		group.Wait()
 		<-s.Done()
 	})
-	t.Run("under load", func(t *testing.T) { closeUnderLoad(t) })
-}
-
-// closeUnderLoad: what was acknowledged before or during Close is there afterwards.
-func closeUnderLoad(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal})
-	began := make(chan struct{}, 8)
-	acknowledged := make([]int, 4)
-	var group sync.WaitGroup
-	for writer := range acknowledged {
-		group.Add(2)
-		go func() {
-			defer group.Done()
-			for i := 1; ; i++ {
-				at := noon.Add(time.Duration(i) * time.Millisecond)
-				if _, err := s.Observe([]engine.Refresh{saying(fmt.Sprintf("s%d", writer), at, "USD", "57", fmt.Sprintf("60.%02d", i%100), "popular")}); err != nil {
-					return
-				}
-				if acknowledged[writer] = i; i == 5 {
-					began <- struct{}{}
-				}
-			}
-		}()
-		go func() {
-			defer group.Done()
-			for {
-				if _, err := s.Currencies(); err != nil {
-					return
-				}
-			}
-		}()
-	}
-	for range acknowledged {
-		<-began
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	group.Wait()
-	again := start(t, Config{Journal: journal.crashed()})
-	found := 0
-	for _, state := range states(t, again) {
-		for _, offer := range state.Offers {
-			found++
-			var writer int
-			if _, err := fmt.Sscanf(offer.SourceID, "s%d", &writer); err != nil {
-				t.Fatal(err)
-			}
-			if i := int(offer.LastCheckedAt.Sub(noon) / time.Millisecond); i < acknowledged[writer] {
-				t.Errorf("source %d: %d acknowledged, %d kept", writer, acknowledged[writer], i)
-			}
-		}
-	}
-	if found != len(acknowledged) {
-		t.Errorf("%d sources of %d are kept", found, len(acknowledged))
-	}
 }

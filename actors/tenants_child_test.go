@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // The environment of a node that is going to be killed.
 const (
 	tenantChildDir  = "TASARD_ACTORS_TENANT_CHILD"
-	tenantChildDay  = "TASARD_ACTORS_TENANT_DAY"  // whole days since noon
+	tenantChildTime = "TASARD_ACTORS_TENANT_TIME" // since noon
 	tenantChildLies = "TASARD_ACTORS_TENANT_LIES" // the planted bug
 )
 
@@ -27,10 +26,10 @@ const (
 	crashLimit    = 250
 )
 
-func tenantChildConfig(dir string, day int) Config {
+func tenantChildConfig(dir string, start time.Duration) Config {
 	began := time.Now() //nolint:forbidigo // a node that is killed runs on real time
 	return Config{
-		Dir: dir, Clock: func() time.Time { return noon.AddDate(0, 0, day).Add(time.Since(began)) }, //nolint:forbidigo // the same
+		Dir: dir, Clock: func() time.Time { return noon.Add(start + time.Since(began)) }, //nolint:forbidigo // the same
 		Log: LogConfig{SegmentBytes: 16 << 10}, SnapshotRecords: 200, Mailer: newLetterbox(), StrangersMax: 64, AccountShards: 3,
 		Terms: engine.Terms{Allowance: engine.Allowance{Day: crashLimit, Minute: allowanceMinuteMax}},
 	}
@@ -67,12 +66,15 @@ func (l *lyingJournal) DropBefore(uint64) error { return nil }
 //
 //	found ACCOUNT SPENT          at the start
 //	key ACCOUNT ID ACTIVE        at the start, for each key
+//	shown RATE                   at the start
 //	ready                        the load begins
 //	g ACCOUNT                    a request was admitted
 //	q ACCOUNT                    a request was refused: the day is used up
 //	k ACCOUNT ID                 a key was made
 //	r ACCOUNT ID                 a key is about to be revoked
 //	R ACCOUNT ID                 it was
+//	o RATE                       a rate was acknowledged
+//	s RATE                       a rate was served
 //	bad WORDS                    what must never happen did
 type child struct {
 	*System
@@ -86,8 +88,8 @@ func (c *child) say(format string, values ...any) {
 }
 
 func tenantChild(dir string) int {
-	day, _ := strconv.Atoi(os.Getenv(tenantChildDay))
-	config := tenantChildConfig(dir, day)
+	start, _ := time.ParseDuration(os.Getenv(tenantChildTime))
+	config := tenantChildConfig(dir, start)
 	if os.Getenv(tenantChildLies) != "" {
 		honest, err := openLocal(config)
 		if err != nil {
@@ -111,8 +113,12 @@ func tenantChild(dir string) int {
 		c.say("bad %v", err)
 		return 1
 	}
+	shown := c.shown()
+	c.say("shown %d", shown)
 	c.say("ready")
 	var clients sync.WaitGroup
+	clients.Go(func() { c.publish(shown) })
+	clients.Go(func() { c.watch(shown) })
 	for number := range crashAccounts * crashClients {
 		random := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(number)))
 		clients.Go(func() { c.client(uint64(number%crashAccounts+1), random) })
@@ -171,6 +177,38 @@ func (c *child) client(account uint64, random *rand.Rand) {
 			for range 10 {
 				c.ask(account, record.Keys[random.IntN(len(record.Keys))])
 			}
+		}
+	}
+}
+
+// shown is the number of the newest rate that a caller can see.
+func (c *child) shown() int {
+	page, err := c.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: 1}})
+	if err != nil || len(page.Items) == 0 {
+		return 0
+	}
+	return numberOf(page.Items[0].Sell.String())
+}
+
+// publish publishes rates behind the one that was found.
+func (c *child) publish(number int) {
+	for {
+		number++
+		at, side := c.config.Clock(), sideOf(number)
+		if _, err := c.Observe([]engine.Refresh{saying("a", at, "USD", "58", side, "popular"), saying("a", at, "EUR", "58", side, "popular")}); err != nil {
+			c.say("bad %v", err)
+			return
+		}
+		c.say("o %d", number)
+	}
+}
+
+// watch tells of each new rate.
+func (c *child) watch(number int) {
+	for {
+		if now := c.shown(); now > number {
+			number = now
+			c.say("s %d", now)
 		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -16,7 +18,6 @@ import (
 const (
 	crashDayCycles = 12 // so many cycles are one day, on which the limit is reached
 	crashLinesMost = 400
-	crashCycles    = 100
 )
 
 // witness is what the outside world knows of the nodes that were killed.
@@ -26,9 +27,10 @@ type witness struct {
 	lies     bool
 	random   *rand.Rand
 	accounts [crashAccounts + 1]witnessed
+	told     int // newest rate that was acknowledged or served
 	wrong    int // what must not be was seen; with the planted bug that is the aim
 
-	killed, granted, exhausted, made, ended int
+	killed, granted, exhausted, made, ended, published, seen int
 }
 
 type witnessed struct {
@@ -56,7 +58,8 @@ func (w *witness) run(cycles int) {
 				w.accounts[i].least, w.accounts[i].most = 0, 0
 			}
 		}
-		w.cycle(cycle/crashDayCycles, 1+w.random.IntN(crashLinesMost))
+		start := time.Duration(cycle/crashDayCycles)*24*time.Hour + time.Duration(cycle)*time.Minute
+		w.cycle(start, 1+w.random.IntN(crashLinesMost))
 		if w.t.Failed() || w.lies && w.wrong > 0 {
 			return
 		}
@@ -64,10 +67,10 @@ func (w *witness) run(cycles int) {
 }
 
 // cycle starts a node, listens, kills it after so many lines of load, and settles what it may have spent.
-func (w *witness) cycle(day, lines int) {
+func (w *witness) cycle(start time.Duration, lines int) {
 	w.t.Helper()
 	node := exec.Command(os.Args[0])
-	node.Env = append(os.Environ(), tenantChildDir+"="+w.dir, tenantChildDay+"="+strconv.Itoa(day))
+	node.Env = append(os.Environ(), tenantChildDir+"="+w.dir, tenantChildTime+"="+start.String())
 	if w.lies {
 		node.Env = append(node.Env, tenantChildLies+"=yes")
 	}
@@ -109,6 +112,9 @@ func (w *witness) hear(words []string, listed map[string]bool) {
 		return
 	}
 	number, err := strconv.Atoi(words[1])
+	if err == nil && w.rate(words[0], number) {
+		return
+	}
 	if err != nil || number < 1 || number > crashAccounts {
 		w.fault("the node says: %q", words)
 		return
@@ -143,6 +149,24 @@ func (w *witness) hear(words []string, listed map[string]bool) {
 	}
 }
 
+// rate takes a line about a rate in.
+func (w *witness) rate(what string, number int) bool {
+	switch what {
+	case "shown":
+		if number < w.told {
+			w.fault("rate %d was told, after a kill %d is shown", w.told, number)
+		}
+	case "o":
+		w.published++
+	case "s":
+		w.seen++
+	default:
+		return false
+	}
+	w.told = max(w.told, number)
+	return true
+}
+
 // compare holds the keys that a node found against those that were acknowledged. An account lists only its
 // newest revoked keys.
 func (w *witness) compare(listed map[string]bool) {
@@ -166,28 +190,25 @@ func (w *witness) compare(listed map[string]bool) {
 }
 
 func (w *witness) report() {
-	w.t.Logf("%d kills: %d requests admitted, %d refused on a used up day, %d keys made, %d revoked", w.killed, w.granted, w.exhausted, w.made, w.ended)
-	if w.killed == 0 || w.granted == 0 || w.exhausted == 0 || w.made == 0 || w.ended == 0 {
+	w.t.Logf("FIGURE %d kills: %d requests admitted, %d refused on a used up day, %d keys made, %d revoked, %d rates published, %d seen",
+		w.killed, w.granted, w.exhausted, w.made, w.ended, w.published, w.seen)
+	if slices.Contains([]int{w.killed, w.granted, w.exhausted, w.made, w.ended, w.published, w.seen}, 0) {
 		w.t.Error("too little happened between the kills")
 	}
 }
 
-// W1 for accounts: no acknowledged key is lost, no revoked key is accepted, nothing is granted beyond the
-// quota, and a kill forfeits at most one lease.
-func TestW1_KilledNodeKeepsAccounts(t *testing.T) {
-	cycles := crashCycles
-	if raceDetector || testing.Short() {
-		cycles /= 4
-	}
+// W1: no key and no rate that was acknowledged or served is lost, no revoked key is accepted, nothing is granted beyond the quota, and a
+// kill forfeits at most one lease. TestFaultsKilledNodeLosesNothing kills 1,000 times.
+func TestW1_KilledNodeLosesNothing(t *testing.T) {
 	w := &witness{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(1, 2))}
-	w.run(cycles)
+	w.run(cases(24, 160))
 	w.report()
 }
 
-// The same check sees a node whose leases and keys are acknowledged before they are durable.
+// The same check sees a node whose leases, keys and rates are acknowledged before they are durable.
 func TestW1_Control_AcknowledgedBeforeDurable(t *testing.T) {
 	w := &witness{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(1, 2)), lies: true}
-	w.run(crashCycles)
+	w.run(100)
 	t.Logf("caught after %d kills", w.killed)
 	if w.wrong == 0 {
 		t.Error("a node that acknowledges before it keeps goes unseen")

@@ -11,65 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/tasard/tasard/engine"
 )
-
-// A panic in the middle of an admission costs that request: no count changes, nobody else waits, and the
-// node goes on.
-func TestQ5_PanicsCostOneRequest(t *testing.T) {
-	var armed atomic.Bool
-	var looks, panics, admitted, failed atomic.Int64
-	clock := func() time.Time {
-		if armed.Load() && looks.Add(1)%17 == 0 {
-			panics.Add(1)
-			panic("planted")
-		}
-		return noon
-	}
-	n := startNode(t, Config{
-		Clock: clock, Steady: paceOf(time.Second + 1), Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000}, Lease: leaseMax},
-	})
-	var members []*member
-	for i := range 8 {
-		members = append(members, n.join(i+1, 1))
-		n.admitted(members[i].keys[0], 1)
-	}
-	armed.Store(true)
-	var clients sync.WaitGroup
-	for i := range 8 {
-		clients.Go(func() {
-			for k := range 1250 {
-				switch grant, err := n.Admit(engine.Caller{Key: members[(i+k)%8].keys[0], HasKey: true}); {
-				case isCode(err, engine.CodeInternalError):
-					failed.Add(1)
-				case err != nil || !grant.Admitted:
-					t.Errorf("%+v, %v", grant, err)
-				default:
-					admitted.Add(1)
-				}
-			}
-		})
-	}
-	clients.Wait()
-	armed.Store(false)
-	if n.Err() != nil {
-		t.Fatalf("the node stopped: %v", n.Err())
-	}
-	total := int64(-8)
-	for i := range members {
-		_, verdict, err := n.ShowAccount(uint64(i + 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += int64(verdict.Day.Limit - verdict.Day.Remaining)
-	}
-	t.Logf("%d panics in %d requests", panics.Load(), admitted.Load()+failed.Load())
-	if total != admitted.Load() || failed.Load() != panics.Load() || failed.Load() == 0 {
-		t.Errorf("%d spent, %d admitted, %d failed, %d panics", total, admitted.Load(), failed.Load(), panics.Load())
-	}
-}
 
 // spellings are the ways in which a secret could slip into a file.
 func spellings(secret string) map[string]string {
@@ -176,21 +120,5 @@ func TestCloseUnderLoadOfAccounts(t *testing.T) {
 		if spent := n.spent(m.token); int64(spent) != admitted[i].Load() {
 			t.Errorf("account %d has spent %d, %d were admitted", i+1, spent, admitted[i].Load())
 		}
-	}
-}
-
-// The way of a request with a key allocates nothing while its lease lasts.
-func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	n, caller := benchNode(t, leaseMax)
-	ask(t, n, caller)
-	if allocations := testing.AllocsPerRun(2000, func() { ask(t, n, caller) }); allocations != 0 {
-		t.Errorf("%g allocations with a key", allocations)
-	}
-	caller.HasKey = false
-	if allocations := testing.AllocsPerRun(900, func() { ask(t, n, caller) }); allocations != 0 {
-		t.Errorf("%g allocations without a key", allocations)
 	}
 }

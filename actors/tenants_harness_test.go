@@ -4,12 +4,48 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	cmap "github.com/orcaman/concurrent-map"
+	"go.uber.org/goleak"
+
 	"github.com/tasard/tasard/engine"
 )
+
+// TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine may be left.
+func TestMain(m *testing.M) {
+	// Each actor system makes 1,024 maps of that many maps, half the time of a node's start, and tests start tens of thousands of nodes.
+	// The program leaves it alone: the number is everybody's who has this library, and may not change while a map is in use.
+	cmap.SHARD_COUNT = 1
+	if dir := os.Getenv(tenantChildDir); dir != "" {
+		os.Exit(tenantChild(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// cases returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func cases(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+// paceOf is a steady clock of which each look is so much later: with a second between two looks no minute
+// ever fills.
+func paceOf(step time.Duration) func() time.Duration {
+	var looks atomic.Int64
+	return func() time.Duration { return time.Duration(looks.Add(1)) * step }
+}
+
+// publishing gives a node something to answer.
+func publishing(n *node) {
+	observe(n.t, n.System, saying("bhd-site", n.clock.read(), "USD", "58.00", sideOf(0), "bhd"))
+}
 
 // letterbox is a mailer that keeps the newest letter of every address.
 type letterbox struct {

@@ -389,7 +389,7 @@ func (w *shaken) renew() {
 
 // A panic over any letter, before its work or behind it, costs the question, or stops the node when something could be half changed.
 // Whichever: no count falls, nothing acknowledged is gone, and everybody is answered.
-func TestQ5_PanicsOverAnyLetter(t *testing.T) { checkPanics(t, 400, 12) }
+func TestQ5_PanicsOverAnyMessage(t *testing.T) { checkPanics(t, 400, 12) }
 
 // The library's own supervisor would start the actor again, empty: its counts fall.
 func TestQ5_Control_EmptyRestart(t *testing.T) {

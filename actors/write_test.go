@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/wal"
 )
 
 // slowJournal lets the test see each append and decide when and how it ends.
@@ -140,35 +138,6 @@ func TestTooManyWritesAreOverload(t *testing.T) {
 	}
 }
 
-func TestReadOnlyAndBack(t *testing.T) {
-	full := false
-	journal := &memoryJournal{}
-	journal.before = func([][]byte) error {
-		if full {
-			return fmt.Errorf("append: %w", wal.ErrNoSpace)
-		}
-		return nil
-	}
-	s := start(t, Config{Journal: journal})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	full = true
-	for range 3 {
-		_, err := s.Observe([]engine.Refresh{saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular")})
-		var e *engine.Error
-		if !errors.As(err, &e) || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
-			t.Fatalf("without space: %v, want %s with a Retry-After", err, engine.CodeReadOnly)
-		}
-		if got := best(t, s); got != "60" {
-			t.Errorf("without space the best is %s", got)
-		}
-	}
-	full = false
-	observe(t, s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
-	if got := best(t, s); got != "61" || s.Err() != nil {
-		t.Errorf("with space again: best %s, %v", got, s.Err())
-	}
-}
-
 func TestFirstFailureStopsTheNode(t *testing.T) {
 	journal := newSlowJournal()
 	broken := errors.New("planted")
@@ -224,91 +193,6 @@ func TestForeignWriterStopsTheNode(t *testing.T) {
 	if err == nil || !errors.Is(s.Err(), ErrPosition) {
 		t.Errorf("%v, Err %v, want %v", err, s.Err(), ErrPosition)
 	}
-}
-
-// bogus is an event that no rule applies.
-type bogus struct{ engine.Event }
-
-// A panic while applying stops the node; what is served stays what it was, and everybody is answered.
-func TestPanicWhileApplyingStopsTheNode(t *testing.T) {
-	s, failures := toyStage(t, 10)
-	nobody := spawnToy(t, s, &toy{behave: func(letter) {}})
-	book := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
-	flying, waiting := once[engine.Command, engine.Receipt](engine.Observe{}), once[engine.Command, engine.Receipt](engine.Observe{})
-	owner := &currencyActor{
-		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(),
-		writes: writes{
-			limit: 5, waiting: []*command{waiting},
-			flight: &flight{[]*command{flying}, engine.Decision{Events: []engine.Event{bogus{}}}},
-		},
-	}
-	var err error
-	if owner.self, err = s.spawn("USD", owner); err != nil {
-		t.Fatal(err)
-	}
-	before := owner.board
-	owner.self.send(&committed{})
-	for what, m := range map[string]*command{"flying": flying, "waiting": waiting} {
-		if _, err := m.await(); !isCode(err, engine.CodeReadOnly) {
-			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
-		}
-	}
-	late := once[engine.Command, engine.Receipt](engine.Observe{})
-	owner.self.send(late)
-	if _, err := late.await(); !isCode(err, engine.CodeReadOnly) {
-		t.Errorf("later command: %v, want %s", err, engine.CodeReadOnly)
-	}
-	owner.self.stop()
-	nobody.stop()
-	if failures.Load() != 1 || owner.board != before {
-		t.Errorf("%d failures, want 1; the board is another one: %v", failures.Load(), owner.board != before)
-	}
-}
-
-// A panic while reading costs one question its answer and nothing else.
-func TestE5_PanicWhileReading(t *testing.T) {
-	clock := &moodyClock{testClock: testClock{now: noon}}
-	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	for range 3 {
-		clock.set(true)
-		_, err := s.Ranking(usdRanking())
-		_, err2 := s.Currencies()
-		clock.set(false)
-		for _, err := range []error{err, err2} {
-			var e *engine.Error
-			if !errors.As(err, &e) || e.Code != engine.CodeInternalError || strings.Contains(e.Message, "planted") {
-				t.Errorf("%v, want %s without internals", err, engine.CodeInternalError)
-			}
-		}
-		if got := best(t, s); got != "60" {
-			t.Errorf("the next answer is %q", got)
-		}
-	}
-	observe(t, s, saying("a", noon, "USD", "57", "61", "popular"))
-	if s.Err() != nil {
-		t.Errorf("the node stopped: %v", s.Err())
-	}
-}
-
-type moodyClock struct {
-	testClock
-	bad bool
-}
-
-func (m *moodyClock) set(bad bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.bad = bad
-}
-
-func (m *moodyClock) read() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.bad {
-		panic("planted")
-	}
-	return m.now
 }
 
 func TestRefreshLargerThanARecordIsRefused(t *testing.T) {

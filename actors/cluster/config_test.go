@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,32 +74,19 @@ func TestParseMember(t *testing.T) {
 
 // TestFiles_Refused names files that are not what they should be.
 func TestFiles_Refused(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	dir, good := t.TempDir(), newPair(t)
+	empty, full, none := filepath.Join(dir, "empty"), filepath.Join(dir, "full"), filepath.Join(dir, "none")
+	if err := errors.Join(os.WriteFile(empty, []byte(" \n"), 0o600), os.WriteFile(full, []byte("word\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{empty: "", none: "", full: "word"} {
+		if secret, err := readSecret(file); secret != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", file, secret, err)
 		}
-		return path
 	}
-	empty := write("empty", " \n")
-	if _, err := readSecret(empty); err == nil {
-		t.Error("an empty secret is taken")
-	}
-	if _, err := readSecret(filepath.Join(dir, "none")); err == nil {
-		t.Error("a secret that is not there is taken")
-	}
-	if secret, err := readSecret(write("secret", "word\n")); err != nil || secret != "word" {
-		t.Errorf("secret %q, %v", secret, err)
-	}
-	if _, err := (TLS{empty, empty, empty}).Load(); err == nil {
-		t.Error("an empty certificate is taken")
-	}
-	authority, certificate, key := newAuthority(t, dir).issue(t, "n1")
-	if _, err := (TLS{empty, certificate, key}).Load(); err == nil {
-		t.Error("an empty authority is taken")
-	}
-	if _, err := (TLS{authority, certificate, key}).Load(); err != nil {
-		t.Error(err)
+	for files, ok := range map[TLS]bool{good: true, {empty, empty, empty}: false, {empty, good.Certificate, good.Key}: false} {
+		if _, err := files.Load(); (err == nil) != ok {
+			t.Errorf("%+v: %v", files, err)
+		}
 	}
 }

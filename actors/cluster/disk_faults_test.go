@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,9 +16,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/wal"
 )
+
+// quicken leaves elections as slow as they are in production.
+func quicken() {}
+
+// TestFaultsCluster_KillLeader is TestProcesses_KillLeader again and again.
+func TestFaultsCluster_KillLeader(t *testing.T) { killLeader(t, 5) }
 
 // harm is what a disk does to one file of the server while its node is down.
 type harm func(chance *rand.Rand, content []byte) []byte
@@ -49,20 +55,11 @@ var diskFaults = []struct {
 	{"everything a little", nil, flipped},
 }
 
-// diskTally is what all rounds found.
-type diskTally struct {
-	sync.Mutex
-	rounds, well, files int
-	loud                map[string]int
-}
-
-// diskAtOnce is how many rounds run side by side: most of the time they wait for elections.
-const diskAtOnce = 4
-
 // TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
 // refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and
 // that must help. What was acknowledged is on the disk of every node that says that it can change something, and no two nodes have other
 // records at one place. With one damaged node out of three the cluster goes on; with two it may stand still until somebody chooses.
+// CLUSTER_DISKS is how many rounds there are for each kind of file.
 func TestFaultsCluster_DiskDamage(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("CLUSTER_DISKS"))
 	if err != nil {
@@ -70,43 +67,29 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 	}
 	seed := uint64(realClock().UnixNano())
 	t.Logf("seed %d", seed)
-	tally := diskTally{loud: map[string]int{}}
+	all := make([]*diskRound, len(diskFaults)*rounds)
 	t.Run("rounds", func(t *testing.T) {
-		queue := make(chan int)
-		var working sync.WaitGroup
-		for range diskAtOnce {
-			working.Go(func() {
-				for number := range queue {
-					fault, round := diskFaults[number/rounds], number%rounds
-					t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
-						r := newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
-						r.run(fault.words, fault.harm)
-						tally.add(r)
-					})
-				}
+		for number := range all {
+			fault, round := diskFaults[number/rounds], number%rounds
+			t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
+				t.Parallel() // most of the time they wait for elections
+				all[number] = newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
+				all[number].run(fault.words, fault.harm)
 			})
 		}
-		for number := range len(diskFaults) * rounds {
-			queue <- number
-		}
-		close(queue)
-		working.Wait()
 	})
+	files, well, loud := 0, 0, map[string]int{}
+	for _, r := range all {
+		files += r.damaged
+		if len(r.said) == 0 {
+			well++
+		}
+		for _, said := range r.said {
+			loud[said]++
+		}
+	}
 	t.Logf("FIGURE %d rounds, %d files damaged: after %d all nodes went on with everything; else %v; nothing that was acknowledged was lost",
-		tally.rounds, tally.files, tally.well, tally.loud)
-}
-
-func (d *diskTally) add(r *diskRound) {
-	d.Lock()
-	defer d.Unlock()
-	d.rounds++
-	d.files += r.damaged
-	for _, said := range r.said {
-		d.loud[said]++
-	}
-	if len(r.said) == 0 {
-		d.well++
-	}
+		len(all), files, well, loud)
 }
 
 // diskRound is three nodes, one or two of which find their part of the stream damaged.
@@ -114,7 +97,7 @@ type diskRound struct {
 	t       *testing.T
 	chance  *rand.Rand
 	parts   []childPart
-	nodes   []*diskNode // nil while one is stopped
+	nodes   []*process // nil while one is stopped
 	victims int
 	damaged int      // files
 	acked   []string // in the order of their places
@@ -122,13 +105,12 @@ type diskRound struct {
 }
 
 func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
-	r := &diskRound{t: t, chance: chance, victims: victims, nodes: make([]*diskNode, 3)}
-	at := clustertest.Addresses(t, 3)
-	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
-	for i, m := range members {
-		r.parts = append(r.parts, childPart{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
-	}
-	t.Cleanup(r.stopAll)
+	r := &diskRound{t: t, chance: chance, victims: victims, parts: newParts(t), nodes: make([]*process, 3)}
+	t.Cleanup(func() {
+		for i := range r.nodes {
+			r.stop(i)
+		}
+	})
 	return r
 }
 
@@ -168,7 +150,7 @@ func (r *diskRound) run(words []string, do harm) {
 func (r *diskRound) start(words []string, do harm, first int) {
 	var all sync.WaitGroup
 	for i := range r.nodes {
-		all.Go(func() { r.nodes[i], _ = startDiskNode(r.t, r.parts[i]) })
+		all.Go(func() { r.nodes[i], _ = startProcess(r.t, r.parts[i], limited()) })
 	}
 	all.Wait()
 	if slices.Contains(r.nodes, nil) || !r.write(20+r.chance.IntN(100)) || !r.whole() {
@@ -211,7 +193,7 @@ func (r *diskRound) damage(dir string, words []string, do harm) {
 
 // launch starts a node. That it refuses is an answer when it says what to do; where that may be done, it is done.
 func (r *diskRound) launch(i int) {
-	n, refusal := startDiskNode(r.t, r.parts[i])
+	n, refusal := startProcess(r.t, r.parts[i], limited())
 	if n == nil {
 		r.refused(i, refusal)
 		if r.victims == 1 {
@@ -242,7 +224,7 @@ func (r *diskRound) renew(i int) {
 	if err := os.Rename(part, part+".damaged"); err != nil {
 		r.t.Fatal(err)
 	}
-	n, refusal := startDiskNode(r.t, r.parts[i])
+	n, refusal := startProcess(r.t, r.parts[i], limited())
 	if n == nil {
 		r.t.Errorf("n%d has no part of the stream, does not start and says: %s", i+1, refusal)
 	}
@@ -251,12 +233,14 @@ func (r *diskRound) renew(i int) {
 
 func (r *diskRound) tell(what string) { r.said = append(r.said, what) }
 
-// diskWait is how long a change may take before nobody waits for it any more: an election takes up to nine seconds.
-const diskWait = 20 * time.Second
+// limited is a child whose memory has a bound, as a service's unit gives it: its server may get lost in damaged files.
+func limited() *exec.Cmd {
+	return exec.Command("/bin/sh", "-c", `ulimit -v 6291456 && exec "$0"`, os.Args[0]) // KiB of address space
+}
 
 // until looks until something is so, or it is too late.
 func (r *diskRound) until(ok func() bool) bool {
-	for end := realClock().Add(diskWait); realClock().Before(end); _ = pause(r.t.Context(), 20*time.Millisecond) {
+	for end := realClock().Add(answerWait); realClock().Before(end); _ = pause(r.t.Context(), 20*time.Millisecond) {
 		if ok() {
 			return true
 		}
@@ -267,7 +251,7 @@ func (r *diskRound) until(ok func() bool) bool {
 // whole waits until every node says that no node lacks anything, as whoever wants to stop the next one does.
 func (r *diskRound) whole() bool {
 	return r.until(func() bool {
-		return !slices.ContainsFunc(r.nodes, func(n *diskNode) bool { return n == nil || n.ask("whole") != "true" })
+		return !slices.ContainsFunc(r.nodes, func(n *process) bool { return n == nil || n.ask("whole") != "true" })
 	})
 }
 
@@ -275,7 +259,7 @@ func (r *diskRound) whole() bool {
 func (r *diskRound) write(records int) bool {
 	for k := range records {
 		text := fmt.Sprintf("record %d of %d", len(r.acked), k)
-		if !slices.ContainsFunc(r.nodes, func(n *diskNode) bool { return n != nil && r.able(n) && n.ask("append "+text) != "" }) {
+		if !slices.ContainsFunc(r.nodes, func(n *process) bool { return n != nil && r.able(n) && n.ask("append "+text) != "" }) {
 			return false
 		}
 		r.acked = append(r.acked, text)
@@ -284,7 +268,7 @@ func (r *diskRound) write(records int) bool {
 }
 
 // able waits until a node can change something, or it is too late.
-func (r *diskRound) able(n *diskNode) bool {
+func (r *diskRound) able(n *process) bool {
 	able := false
 	r.until(func() bool {
 		says := n.ask("standing")
@@ -297,7 +281,7 @@ func (r *diskRound) able(n *diskNode) bool {
 // judge ends all nodes and looks at their disks: whoever went on has everything, and nobody has another history.
 func (r *diskRound) judge() {
 	r.until(func() bool {
-		return !slices.ContainsFunc(r.nodes, func(n *diskNode) bool {
+		return !slices.ContainsFunc(r.nodes, func(n *process) bool {
 			return n != nil && !strings.HasPrefix(n.ask("log"), fmt.Sprint(len(r.acked), " "))
 		})
 	})
@@ -339,11 +323,5 @@ func (r *diskRound) stop(i int) {
 	if n := r.nodes[i]; n != nil {
 		r.nodes[i] = nil
 		n.end()
-	}
-}
-
-func (r *diskRound) stopAll() {
-	for i := range r.nodes {
-		r.stop(i)
 	}
 }

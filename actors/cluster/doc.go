@@ -61,20 +61,20 @@
 // The Jepsen report on NATS 2.12.1 (December 2025; jepsen.io/analyses/nats-2.12.1) and its issues, and why they do not reach a caller here:
 //
 //	7564  the server acknowledges before it syncs,    SyncAlways, in code and not in a file; and a node's own synced copy before it
-//	      every two minutes                           acknowledges (TestServer_PipeOnly, TestFaultsCluster_*)
+//	      every two minutes                           acknowledges (TestRunning/PipeOnly, TestFaultsCluster_*)
 //	7567  one node that loses its unsynced end, and   the same: what is acknowledged was synced by a majority and by the node that
-//	      pauses, make two histories                  says so; two histories would not fit the checksums (TestRun_Control)
+//	      pauses, make two histories                  says so; two histories would not fit the checksums (Test*/Damage)
 //	7549  changed or cut .blk files are served, or    every record carries the checksum of the one before it; a node that reads
-//	      the stream loses records                    another one stops with a DamageError before it applies it (TestFaults_Damage).
+//	      the stream loses records                    another one stops with a DamageError before it applies it (Test*/Damage).
 //	                                                  The server may even get lost while it reads such a file, and take memory
 //	                                                  without bound: a node that does not listen in time ends, if memory lasts
 //	                                                  so long: the units bound that (TestFaultsCluster_DiskDamage)
 //	7556  changed snapshots make a node delete the    a stream that is shorter than a local log stops that node, and nobody makes it
-//	      stream                                      again: what was acknowledged is in every local log (TestJournal_LostStream).
+//	      stream                                      again: what was acknowledged is in every local log (TestTrimmed/LostStream).
 //	                                                  A member that keeps no part any more is not Current in every Status
-//	7545  changing members loses records              members never change (TestConfig_Refused, TestJoin_Refused)
-//	      acknowledgements that got lost, or came     answers are hints; the place decides (TestFaults_LostAnswers, and its
-//	      twice                                       control TestFaults_ControlTrustsAnswers)
+//	7545  changing members loses records              members never change (TestConfig_Refused, TestRunning/Refused)
+//	      acknowledgements that got lost, or came     answers are hints; the place decides (TestRunning/LostAnswers, and its
+//	      twice                                       control TestRunning/ControlTrustsAnswers)
 //
 // # Goroutines
 //

@@ -71,13 +71,3 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
-
-// TestRun_Control has a message of another history come at the right place.
-func TestRun_Control(t *testing.T) {
-	r := run{last: 4, sum: 7}
-	f := frame{sequence: 5, previous: 8, record: []byte("x")}
-	var damage *DamageError
-	if _, err := r.add(5, f.encode()); !errors.As(err, &damage) || len(r.frames) > 0 {
-		t.Errorf("taken: %v", err)
-	}
-}

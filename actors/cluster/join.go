@@ -40,7 +40,7 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 			return log, nil
 		}
 		// No answer in time tells less than an answer from before.
-		if err != nil && told != err.Error() && (told == "" || !errors.Is(err, context.DeadlineExceeded)) {
+		if err != nil && told != err.Error() && (told == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
 			told = err.Error()
 			c.logger.Info("waiting for the cluster", "cause", told)
 		}

@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
@@ -24,6 +26,16 @@ type childPart struct {
 	Name, Listen, Dir string
 	Number            int
 	Members           []Member
+}
+
+// newParts are three members.
+func newParts(t testing.TB) (parts []childPart) {
+	at := clustertest.Addresses(t, 3)
+	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
+	for i, m := range members {
+		parts = append(parts, childPart{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
+	}
+	return parts
 }
 
 // child runs a node until its input ends. Each line of input is a command, each line of output an answer:
@@ -60,7 +72,7 @@ func runChild(text string) (answer func(command string) (string, error), err err
 		return nil, err
 	}
 	f := &fleet{members: part.Members}
-	n, err := startNode(contextOfChild(), f.config(part.Name, part.Number, part.Listen, part.Dir))
+	n, err := startNode(context.Background(), f.config(part.Name, part.Number, part.Listen, part.Dir))
 	if err != nil {
 		return nil, err
 	}
@@ -74,25 +86,21 @@ func runChild(text string) (answer func(command string) (string, error), err err
 			place, _, err := n.append(rest)
 			return fmt.Sprint(place), err
 		case "log":
-			return n.digest()
+			log, err := n.records(0)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d %08x", len(log), checksum([]byte(strings.Join(log, "\n")))), nil
 		case "standing":
 			return n.standing(), nil
-		case "whole":
-			return fmt.Sprint(n.whole()), nil
+		case "whole": // what is waited for before the next node is stopped
+			lacks := func(s NodeStatus) bool { return !s.Current || !s.Reachable || s.Lag > 0 }
+			return fmt.Sprint(!slices.ContainsFunc(n.cluster.Status().Nodes, lacks)), nil
 		case "stop":
 			return "", n.stop()
 		}
 		return "", fmt.Errorf("command %q", command)
 	}, nil
-}
-
-func (n *testNode) digest() (string, error) {
-	j, sum, count := n.cluster.Journal(), uint32(0), 0
-	err := j.Read(j.First(), func(_ uint64, record []byte) error {
-		sum, count = crc32.Update(crc32.Update(sum, castagnoli, record), castagnoli, []byte{'\n'}), count+1
-		return nil
-	})
-	return fmt.Sprintf("%d %08x", count, sum), err
 }
 
 func (n *testNode) standing() string {
@@ -105,103 +113,134 @@ func (n *testNode) standing() string {
 	return "follows"
 }
 
-// whole is what whoever wants to stop the next node waits for.
-func (n *testNode) whole() bool {
-	return !slices.ContainsFunc(n.cluster.Status().Nodes, func(s NodeStatus) bool { return !s.Current || !s.Reachable || s.Lag > 0 })
-}
-
-// process is a child as its parent sees it.
+// process is a child as its parent sees it. It may hang, or end, whenever it likes.
 type process struct {
-	t       testing.TB
 	command *exec.Cmd
 	in      io.WriteCloser
-	out     *bufio.Scanner
+	lines   chan string   // what it says; closed at its end
+	words   *bytes.Buffer // what it complains of
 }
 
-// environment is what makes this test program that child.
-func (c childPart) environment(t testing.TB) []string {
-	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(os.Environ(), childNode+"="+string(text))
-}
+// startWait is how long a child may take until it has joined, answerWait how long an answer may take: an election takes up to nine seconds.
+const (
+	startWait  = 100 * time.Second
+	answerWait = 20 * time.Second
+)
 
-// startProcess starts a child; await waits until it has joined.
-func startProcess(t testing.TB, part childPart) *process {
+// startProcess starts a child and waits until it has joined; nil: it does not start, and says why.
+func startProcess(t testing.TB, part childPart, command *exec.Cmd) (p *process, refusal string) {
 	t.Helper()
-	p := &process{t: t, command: exec.CommandContext(t.Context(), os.Args[0])}
-	p.command.Env, p.command.Stderr = part.environment(t), os.Stderr
-	var err error
-	if p.in, err = p.command.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.command.StdoutPipe()
+	p = &process{command: command, lines: make(chan string, 1), words: &bytes.Buffer{}}
+	text, err := json.Marshal(part)
 	if err == nil {
-		err = p.command.Start()
+		p.in, err = command.StdinPipe()
+	}
+	command.Env, command.Stderr = append(os.Environ(), childNode+"="+string(text)), p.words
+	var out io.Reader
+	if err == nil {
+		out, err = command.StdoutPipe()
+	}
+	if err == nil {
+		err = command.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil, err.Error()
 	}
-	p.out = bufio.NewScanner(out)
-	return p
+	go func() {
+		defer close(p.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.lines <- lines.Text()
+		}
+	}()
+	if p.answer(startWait) == "ready" {
+		return p, ""
+	}
+	p.end()
+	return nil, strings.TrimSpace(p.words.String())
 }
 
-// ask gives a command and waits for the answer; "" is only a wait.
+// answer is the next line, "" when there is none in time.
+func (p *process) answer(longest time.Duration) string {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case line := <-p.lines:
+		return line
+	case <-timer.C:
+		return ""
+	}
+}
+
+// ask gives a command and waits for the answer. A child that does not give one in time is ended.
 func (p *process) ask(command string) string {
-	p.t.Helper()
-	if command != "" {
-		if _, err := fmt.Fprintln(p.in, command); err != nil {
-			p.t.Fatal(err)
-		}
+	if p.command.ProcessState != nil {
+		return ""
 	}
-	if !p.out.Scan() {
-		p.t.Fatalf("no answer to %q: %v", command, p.out.Err())
+	if _, err := fmt.Fprintln(p.in, command); err != nil {
+		return ""
 	}
-	return p.out.Text()
+	says := p.answer(answerWait)
+	if says == "" {
+		p.end()
+	}
+	return says
+}
+
+// end lets it stop, and kills it when it does not. How it ends is its affair.
+func (p *process) end() {
+	_ = p.in.Close() // its sign to stop
+	killer := time.AfterFunc(answerWait, func() { _ = p.command.Process.Kill() })
+	defer killer.Stop()
+	p.wait()
 }
 
 // kill ends it without a word.
 func (p *process) kill() {
-	p.t.Helper()
-	if err := p.command.Process.Kill(); err != nil {
-		p.t.Fatal(err)
-	}
-	_ = p.command.Wait() // it was killed
+	_ = p.command.Process.Kill()
+	p.wait()
 }
 
-// end has it stop and waits.
-func (p *process) end() {
-	p.t.Helper()
-	if err := p.in.Close(); err != nil {
-		p.t.Error(err)
+func (p *process) wait() {
+	if p.command.ProcessState != nil {
+		return
 	}
-	if err := p.command.Wait(); err != nil {
-		p.t.Error(err)
+	for range p.lines {
 	}
+	_ = p.command.Wait()
 }
 
-// TestProcesses_KillLeader kills the leader while the others append, starts it again, then kills all at once: nothing that was told to stand
-// is lost, and all have the same log.
+// TestProcesses_KillLeader kills the leader while the others append, starts it again, then kills all at once: nothing that was told to
+// stand is lost, and all have the same log. TestFaultsCluster_KillLeader has more rounds and the server's own times.
 func TestProcesses_KillLeader(t *testing.T) {
-	at := clustertest.Addresses(t, 3)
-	parts := make([]childPart, 3)
-	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
-	for i := range parts {
-		parts[i] = childPart{Name: members[i].Name, Number: i + 1, Listen: at[i], Dir: t.TempDir(), Members: members}
-	}
-	nodes := make([]*process, 3)
+	t.Parallel()
+	killLeader(t, 1)
+}
+
+func killLeader(t *testing.T, rounds int) {
+	parts, nodes := newParts(t), make([]*process, 3)
 	start := func(which ...int) {
+		t.Helper()
+		var all sync.WaitGroup
 		for _, i := range which {
-			nodes[i] = startProcess(t, parts[i])
+			all.Go(func() {
+				var refusal string
+				if nodes[i], refusal = startProcess(t, parts[i], exec.Command(os.Args[0])); refusal != "" {
+					t.Errorf("%s says %q", parts[i].Name, refusal)
+				}
+			})
 		}
-		for _, i := range which {
-			if got := nodes[i].ask(""); got != "ready" {
-				t.Fatalf("%s says %q", parts[i].Name, got)
+		if all.Wait(); t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Cleanup(func() {
+		for _, n := range nodes {
+			if n != nil {
+				n.kill()
 			}
 		}
-	}
+	})
 	same := func(want int) {
 		t.Helper()
 		var digests [3]string
@@ -213,15 +252,10 @@ func TestProcesses_KillLeader(t *testing.T) {
 		})
 	}
 	start(0, 1, 2)
-	records := 0
-	for round := range 2 {
+	for round := range rounds {
 		leader := -1
 		eventually(t, "a leader", func() bool {
-			for i, n := range nodes {
-				if n.ask("standing") == "leads" {
-					leader = i
-				}
-			}
+			leader = slices.IndexFunc(nodes, func(n *process) bool { return n.ask("standing") == "leads" })
 			return leader >= 0
 		})
 		nodes[leader].kill()
@@ -233,22 +267,19 @@ func TestProcesses_KillLeader(t *testing.T) {
 			}
 		}
 		all.Wait()
-		records += 2
 		t.Logf("leader killed: the others had both appended after %s", realClock().Sub(began))
-		began = realClock()
 		start(leader)
-		t.Logf("killed node back after %s", realClock().Sub(began))
-		same(records)
+		same(2 * (round + 1))
 	}
 	for _, n := range nodes {
 		n.kill()
 	}
-	began := realClock()
 	start(0, 1, 2)
 	nodes[1].ask("append after all were killed")
-	t.Logf("all killed: the first append after %s", realClock().Sub(began))
-	same(records + 1)
+	same(2*rounds + 1)
 	for _, n := range nodes {
-		n.end()
+		if n.end(); !n.command.ProcessState.Success() {
+			t.Errorf("%s: %s", n.command.ProcessState, n.words)
+		}
 	}
 }

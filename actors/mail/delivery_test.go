@@ -3,6 +3,8 @@ package mail
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net"
@@ -30,12 +32,10 @@ type protection struct {
 	detail string // part of what the log says
 }
 
-func protections(t *testing.T, trusted *authority) []protection {
-	good := trusted.server(t, serverName, year(2200))
-	wrong := trusted.server(t, "mail.evil.example", year(2200))
-	expired := trusted.server(t, serverName, year(1999))
-	foreign := newAuthority(t).server(t, serverName, year(2200))
-	old := trusted.server(t, serverName, year(2200))
+func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
+	trust, name, late := goodIdentity(t), newIdentity(t, "mail.evil.example", year(2200)), newIdentity(t, serverName, year(1999))
+	good, wrong, expired, old := trust.tls, name.tls, late.tls, trust.tls.Clone()
+	foreign := newIdentity(t, serverName, year(2201)).tls
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	return []protection{
 		{name: "off", mode: Off, sent: true},
@@ -53,21 +53,21 @@ func protections(t *testing.T, trusted *authority) []protection {
 		{name: "tls, foreign authority", mode: Implicit, server: foreign, inside: true, detail: "x509"},
 		{name: "tls, server speaks none", mode: Implicit, detail: "tls:"},
 		{name: "starttls, server speaks tls at once", mode: StartTLS, server: good, inside: true},
-	}
+	}, roots(trust, name, late)
 }
 
 // TestS9_Protection: a letter goes out exactly when the protection that was asked for holds. Otherwise not a word of it leaves;
 // the rows that send are the control.
 func TestS9_Protection(t *testing.T) {
-	trusted := newAuthority(t)
-	for _, tt := range protections(t, trusted) {
+	all, trusted := protections(t)
+	for _, tt := range all {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { checkProtection(t, tt, trusted) })
 		})
 	}
 }
 
-func checkProtection(t *testing.T, tt protection, trusted *authority) {
+func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 	server, lines, logs := &catcher{tls: tt.server}, newPipes(), &logged{}
 	if tt.inside {
 		server.tls = nil
@@ -78,12 +78,10 @@ func checkProtection(t *testing.T, tt protection, trusted *authority) {
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
 		c.TLS, c.Attempts = tt.mode, 1
 		if tt.mode != Off {
-			c.RootCAs = trusted.roots()
+			c.RootCAs = trusted
 		}
 	})
-	if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-		t.Fatal(err)
-	}
+	m.mustSend(t, "ana@example.do")
 	pass(time.Minute)
 	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.taken()) != int(stats.Sent) || stats.Waiting != 0 {
 		t.Errorf("sent %d, taken %d, want sent %v; %s", stats.Sent, len(server.taken()), tt.sent, logs)
@@ -98,12 +96,10 @@ func checkProtection(t *testing.T, tt protection, trusted *authority) {
 
 // TestMail_Loopback sends over real sockets, with the certificates of a file.
 func TestMail_Loopback(t *testing.T) {
-	trusted := newAuthority(t)
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, trusted.pem(), 0o600); err != nil {
+	good, file := goodIdentity(t), filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.cert.Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	good := trusted.server(t, serverName, year(2200))
 	for _, mode := range []TLS{Off, StartTLS, Implicit} {
 		t.Run(string(mode), func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,9 +110,9 @@ func TestMail_Loopback(t *testing.T) {
 			server := &catcher{arrived: make(chan caught, 1)}
 			switch mode {
 			case StartTLS:
-				server.tls = good
+				server.tls = good.tls
 			case Implicit:
-				listener = tls.NewListener(listener, good)
+				listener = tls.NewListener(listener, good.tls)
 			}
 			server.serve(t, listener)
 			m := openMailer(t, nil, io.Discard, func(c *Config) {
@@ -125,9 +121,7 @@ func TestMail_Loopback(t *testing.T) {
 					c.CAFile = file
 				}
 			})
-			if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-				t.Fatal(err)
-			}
+			m.mustSend(t, "ana@example.do")
 			select {
 			case mail := <-server.arrived:
 				if problems := letterProblems(mail.text, "ana@example.do", testCode); len(problems) > 0 {
@@ -144,7 +138,7 @@ func TestMail_Loopback(t *testing.T) {
 }
 
 func TestMail_Login(t *testing.T) {
-	trusted := newAuthority(t)
+	trusted := goodIdentity(t)
 	for _, tt := range []struct {
 		name, password string
 		mechanisms     []string
@@ -159,7 +153,7 @@ func TestMail_Login(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &catcher{tls: trusted.server(t, serverName, year(2200)), mechanisms: tt.mechanisms}
+				server := &catcher{tls: trusted.tls, mechanisms: tt.mechanisms}
 				server.onLogin = func(user, password string) error {
 					if user == testUser && password == testPassword {
 						return nil
@@ -167,10 +161,17 @@ func TestMail_Login(t *testing.T) {
 					return refusal(535, "wrong password for "+user+": "+password)
 				}
 				b := newBed(t, server, func(c *Config) {
-					c.TLS, c.RootCAs, c.Attempts = StartTLS, trusted.roots(), 2
+					c.TLS, c.RootCAs, c.Attempts = StartTLS, roots(trusted), 2
 					c.User, c.Password = testUser, engine.SecretOf(tt.password)
 				})
-				b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+				err := Check(t.Context(), b.config) // as far as a letter would go, and no letter
+				if (err == nil) != tt.sent || len(b.server.taken()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
+					t.Errorf("the check says %v", err)
+				}
+				if strings.HasPrefix(tt.name, "wrong") && err.Error() != "at login: the server answers 535" {
+					t.Errorf("the check repeats what the server says: %v", err)
+				}
+				b.mustSend(t, "ana@example.do")
 				pass(time.Minute)
 				stats := b.Stats()
 				if (stats.Sent == 1) != tt.sent || (stats.Exhausted == 1) == tt.sent {
@@ -179,8 +180,23 @@ func TestMail_Login(t *testing.T) {
 				if !strings.Contains(b.logs.String(), tt.log) {
 					t.Errorf("the log does not say %s: %s", tt.log, b.logs)
 				}
+				if strings.HasPrefix(tt.name, "wrong") { // a password that is changed is that of the next login
+					b.SetPassword(engine.SecretOf(testPassword))
+					b.mustSend(t, "eva@example.do")
+					if pass(time.Minute); b.Stats().Sent != 1 {
+						t.Errorf("with the right password: %+v", b.Stats())
+					}
+				}
 			})
 		})
+	}
+}
+
+// TestCheck_Unreachable tells how far it came.
+func TestCheck_Unreachable(t *testing.T) {
+	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: noServer}
+	if err := Check(t.Context(), config); err == nil || !strings.HasPrefix(err.Error(), "at connect") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -216,7 +232,7 @@ func TestMail_Answers(t *testing.T) {
 					onData: func([]byte, net.Conn) error { return answer(&datas) },
 				}
 				b := newBed(t, server, func(c *Config) { c.Attempts = 4 })
-				b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+				b.mustSend(t, "ana@example.do")
 				pass(5 * time.Minute)
 				got := b.Stats()
 				got.LastSent = time.Time{}
@@ -256,8 +272,8 @@ func TestMail_Greylist(t *testing.T) {
 			return nil
 		}}
 		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "grey@example.do", testCode))
-		b.mustSend(t, letterTo(t, "ana@example.do", testCode))
+		b.mustSend(t, "grey@example.do")
+		b.mustSend(t, "ana@example.do")
 		pass(time.Second)
 		if got := server.taken(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
 			t.Errorf("got %d letters, want ana's at once", len(got))
@@ -295,9 +311,7 @@ func TestMail_Cut(t *testing.T) {
 			}
 			return conn, err
 		}, io.Discard, nil)
-		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-			t.Fatal(err)
-		}
+		m.mustSend(t, "ana@example.do")
 		pass(5 * time.Minute)
 		stats := m.Stats()
 		if stats.Sent != 1 || stats.Failures != 3 || len(seen) != 2 {
@@ -382,9 +396,7 @@ func TestMail_Silence(t *testing.T) {
 				lines, logs := newPipes(), &logged{}
 				scripted(t, lines, tt.says)
 				m := openMailer(t, lines.dial, logs, func(c *Config) { c.Attempts = 1 })
-				if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-					t.Fatal(err)
-				}
+				m.mustSend(t, "ana@example.do")
 				pass(tt.within + time.Second)
 				if stats := m.Stats(); stats.Exhausted != 1 {
 					t.Errorf("got %+v, want the try over within %s", stats, tt.within)
@@ -438,12 +450,10 @@ func TestMail_Drip(t *testing.T) {
 			}
 		}()
 		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Attempts, c.Backoff.First = 2, time.Second })
-		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-			t.Fatal(err)
-		}
+		m.mustSend(t, "ana@example.do")
 		<-ended
 		synctest.Wait()
-		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytes+2*halfBytes {
+		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytes+2*halfWrites*4096 {
 			t.Errorf("got %+v after %d bytes, want both cut off, at %d", stats, said, sessionReadBytes)
 		}
 	})

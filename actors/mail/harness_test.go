@@ -8,7 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -80,7 +80,6 @@ type catcher struct {
 	mu       sync.Mutex
 	mails    []caught
 	sessions int
-	rcpts    int
 }
 
 func (c *catcher) taken() []caught {
@@ -131,9 +130,6 @@ func (d *dialog) Mail(from string, _ *gosmtp.MailOptions) error {
 }
 
 func (d *dialog) Rcpt(to string, _ *gosmtp.RcptOptions) error {
-	d.mu.Lock()
-	d.rcpts++
-	d.mu.Unlock()
 	if d.onRcpt != nil {
 		if err := d.onRcpt(to); err != nil {
 			return err
@@ -255,43 +251,43 @@ func openMailer(t *testing.T, dial func(context.Context, string, string) (net.Co
 	return m
 }
 
-// mustSend sends and fails the test when the letter is not taken.
-func (b *bed) mustSend(t *testing.T, letter engine.Letter) {
+// mustSend sends letters with the code of the tests, and fails the test when one is not taken.
+func (m *Mailer) mustSend(t *testing.T, to ...string) {
 	t.Helper()
-	if err := b.Send(letter); err != nil {
-		t.Fatalf("send: %v", err)
+	for _, to := range to {
+		if err := m.Send(letterTo(t, to, testCode)); err != nil {
+			t.Fatalf("send: %v", err)
+		}
 	}
 }
 
-// authority signs certificates of the test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := &authority{}
-	a.cert, a.key = a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a test"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: year(1990), NotAfter: year(2200),
-	})
-	return a
+// many are different addresses.
+func many(count int) (all []string) {
+	for i := range count {
+		all = append(all, fmt.Sprintf("ana%d@example.do", i))
+	}
+	return all
 }
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func (a *authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+// identity is a certificate that is its own authority.
+type identity struct {
+	cert *x509.Certificate
+	tls  *tls.Config // of a server that shows it
+}
+
+func newIdentity(t testing.TB, name string, until time.Time) identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), seeded(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = template, key
+	made := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: year(1990), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(seeded(3), template, parent, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(seeded(3), made, made, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,26 +295,17 @@ func (a *authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cert, key
+	return identity{cert, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
 }
 
-// server is what a server with such a certificate uses.
-func (a *authority) server(t testing.TB, name string, until time.Time) *tls.Config {
-	t.Helper()
-	cert, key := a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: year(1990), NotAfter: until,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	})
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
-}
+// goodIdentity is that of the server that letters go to.
+func goodIdentity(t testing.TB) identity { return newIdentity(t, serverName, year(2200)) }
 
-func (a *authority) roots() *x509.CertPool {
+// roots trusts such servers.
+func roots(trusted ...identity) *x509.CertPool {
 	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
+	for _, i := range trusted {
+		pool.AddCert(i.cert)
+	}
 	return pool
-}
-
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }

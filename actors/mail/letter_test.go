@@ -5,11 +5,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"mime"
-	"mime/multipart"
 	netmail "net/mail"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,12 +17,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+const golden = "testdata/letter.golden"
 
-// headerNames are all that a letter may have, in their order.
-func headerNames() []string {
-	return []string{"Auto-Submitted", "Content-Language", "Date", "MIME-Version", "Message-ID", "Subject", "From", "To", "Content-Type"}
-}
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func render(t testing.TB, letter engine.Letter) []byte {
 	t.Helper()
@@ -39,13 +34,13 @@ func render(t testing.TB, letter engine.Letter) []byte {
 	return text.Bytes()
 }
 
-func TestLetter_Golden(t *testing.T) {
+// TestS9_LetterGolden says what a letter must: its words, who asked for it, no link and no image, Spanish first.
+func TestS9_LetterGolden(t *testing.T) {
 	text := render(t, letterTo(t, "ana.perez@example.do", "01234567"))
 	if bare := strings.NewReplacer("\r\n", "").Replace(string(text)); strings.ContainsAny(bare, "\r\n") {
 		t.Error("a line does not end with CRLF")
 	}
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
-	const golden = "testdata/letter.golden"
 	if *update {
 		if err := os.WriteFile(golden, text, 0o640); err != nil {
 			t.Fatal(err)
@@ -57,30 +52,6 @@ func TestLetter_Golden(t *testing.T) {
 	}
 	if !bytes.Equal(text, want) {
 		t.Errorf("the letter changed; if it should, run go test ./actors/mail -run Golden -update\n%s", text)
-	}
-}
-
-func TestS9_LetterSaysWhatItMust(t *testing.T) {
-	text := render(t, letterTo(t, "ana@example.do", "01234567"))
-	if problems := letterProblems(text, "ana@example.do", "01234567"); len(problems) > 0 {
-		t.Errorf("a good letter is reported: %q", problems)
-	}
-	plain, html := bodies(t, text)
-	for _, body := range []string{plain, html} {
-		spanish, english := strings.Index(body, "Su código"), strings.Index(body, "Your code")
-		if spanish < 0 || english < spanish {
-			t.Error("want Spanish first, then English")
-		}
-		for _, words := range []string{"diez minutos", "ten minutes", "Alguien lo pidió", "Someone asked", "no tiene que hacer nada", "nothing you need to do"} {
-			if !strings.Contains(body, words) {
-				t.Errorf("the letter does not say %q", words)
-			}
-		}
-		for _, link := range []string{"://", "href", "src=", "<img", "www."} {
-			if strings.Contains(body, link) {
-				t.Errorf("the letter has a link or an image: %q", link)
-			}
-		}
 	}
 }
 
@@ -108,7 +79,9 @@ func TestS9_HostileAddresses(t *testing.T) {
 				continue
 			}
 			passed = append(passed, to.String())
-			b.mustSend(t, engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)})
+			if err := b.Send(engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		pass(time.Second)
 		mails := b.server.taken()
@@ -155,88 +128,38 @@ func hostileAddresses() []string {
 	return out
 }
 
-// letterProblems holds a whole message against what a letter to this address with this code must be.
-func letterProblems(text []byte, to, code string) []string {
-	var problems []string
+// What differs between good letters: the lines of the header that say when and to whom, and what separates the parts.
+var (
+	varying   = regexp.MustCompile(`(?m)^(Date|Message-ID|To):.*\n(?: .*\n)*`)
+	separator = regexp.MustCompile(`boundary="?([^"\s]+)`)
+)
+
+// common is what good letters have in common.
+func common(text string) string {
+	text = varying.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "$1\n")
+	if found := separator.FindStringSubmatch(text); found != nil {
+		text = strings.ReplaceAll(text, found[1], "BOUNDARY")
+	}
+	return text
+}
+
+// letterProblems holds a whole message against the golden one, sent to this address with this code.
+func letterProblems(text []byte, to, code string) (problems []string) {
 	message, err := netmail.ReadMessage(bytes.NewReader(text))
 	if err != nil {
 		return []string{"unreadable: " + err.Error()}
 	}
-	if names := namesOf(text); !slices.Equal(names, headerNames()) {
-		problems = append(problems, fmt.Sprintf("header lines are %q", names))
-	}
 	if got := message.Header.Get("To"); got != "<"+to+">" {
 		problems = append(problems, fmt.Sprintf("To is %q", got))
 	}
-	subjectText, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
-	if err != nil || subjectText != subject {
-		problems = append(problems, fmt.Sprintf("Subject is %q", subjectText))
-	}
-	head, _, _ := bytes.Cut(text, []byte("\r\n\r\n"))
-	if bytes.Contains(head, []byte(code)) {
-		problems = append(problems, "the code is in the header")
-	}
-	plain, html, err := readBodies(text)
+	want, err := os.ReadFile(golden)
 	if err != nil {
-		return append(problems, err.Error())
+		return []string{err.Error()}
 	}
-	if plain != strings.ReplaceAll(plainText, "$CODE", code) || html != strings.ReplaceAll(htmlText, "$CODE", code) {
-		problems = append(problems, "the text is not ours")
+	if strings.TrimSpace(common(string(text))) != strings.TrimSpace(strings.ReplaceAll(common(string(want)), testCode, code)) {
+		problems = append(problems, "it is not the golden letter")
 	}
 	return problems
-}
-
-// namesOf lists the header lines that are not continuations.
-func namesOf(text []byte) []string {
-	head, _, _ := strings.Cut(string(text), "\r\n\r\n")
-	var names []string
-	for line := range strings.SplitSeq(head, "\r\n") {
-		if name, _, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, " ") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func bodies(t testing.TB, text []byte) (plain, html string) {
-	t.Helper()
-	plain, html, err := readBodies(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plain, html
-}
-
-// readBodies reads both parts and insists that there are no more.
-func readBodies(text []byte) (plain, html string, err error) {
-	message, err := netmail.ReadMessage(bytes.NewReader(text))
-	if err != nil {
-		return "", "", err
-	}
-	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-	if err != nil || kind != "multipart/alternative" {
-		return "", "", fmt.Errorf("the letter is %q: %w", kind, err)
-	}
-	parts := multipart.NewReader(message.Body, params["boundary"])
-	var out []string
-	for _, want := range []string{"text/plain", "text/html"} {
-		part, err := parts.NextPart()
-		if err != nil {
-			return "", "", err
-		}
-		if got := part.Header.Get("Content-Type"); !strings.HasPrefix(got, want+";") {
-			return "", "", fmt.Errorf("a part is %q, want %q", got, want)
-		}
-		body, err := io.ReadAll(part)
-		if err != nil {
-			return "", "", err
-		}
-		out = append(out, strings.ReplaceAll(string(body), "\r\n", "\n"))
-	}
-	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
-		return "", "", errors.New("there is a third part")
-	}
-	return out[0], out[1], nil
 }
 
 // TestS9_ControlLetterProblems plants what the check of letters must catch.

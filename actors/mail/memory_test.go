@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 )
 
 // pipes is a listener in memory; dial gives the other ends, which record what is written to them.
@@ -43,10 +42,14 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	p.dials++
 	p.mu.Unlock()
-	ours, theirs := newWire()
+	ours, theirs := newWire(func(text []byte) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wire.Write(text)
+	})
 	select {
 	case p.conns <- theirs:
-		return &recorded{Conn: ours, pipes: p}, nil
+		return ours, nil
 	case <-p.ended:
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	case <-ctx.Done():
@@ -66,83 +69,75 @@ func (p *pipes) dialled() int {
 	return p.dials
 }
 
-type recorded struct {
-	net.Conn
-	pipes *pipes
-}
-
-func (r *recorded) Write(text []byte) (int, error) {
-	r.pipes.mu.Lock()
-	r.pipes.wire.Write(text)
-	r.pipes.mu.Unlock()
-	return r.Conn.Write(text)
-}
-
 // half carries bytes one way. Unlike net.Pipe it keeps some, as a socket does: TLS may have both sides write at once.
 type half struct {
-	mu     sync.Mutex
-	change *sync.Cond
-	kept   bytes.Buffer
-	ended  bool
+	kept  chan []byte
+	rest  []byte
+	ended chan struct{}
+	once  sync.Once
 }
 
-const halfBytes = 1 << 16
+// halfWrites is how many writes are kept.
+const halfWrites = 16
 
-func newHalf() *half {
-	h := &half{}
-	h.change = sync.NewCond(&h.mu)
-	return h
-}
+func newHalf() *half { return &half{kept: make(chan []byte, halfWrites), ended: make(chan struct{})} }
 
 func (h *half) read(into []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.kept.Len() == 0 && !h.ended {
-		h.change.Wait()
+	if len(h.rest) == 0 {
+		select {
+		case h.rest = <-h.kept:
+		case <-h.ended:
+			select {
+			case h.rest = <-h.kept:
+			default:
+				return 0, io.EOF
+			}
+		}
 	}
-	h.change.Broadcast()
-	return h.kept.Read(into) // io.EOF when nothing is left
+	n := copy(into, h.rest)
+	h.rest = h.rest[n:]
+	return n, nil
 }
 
 func (h *half) write(text []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.kept.Len() >= halfBytes && !h.ended {
-		h.change.Wait()
+	select {
+	case <-h.ended:
+		return 0, io.ErrClosedPipe
+	default:
 	}
-	if h.ended {
+	select {
+	case h.kept <- bytes.Clone(text):
+		return len(text), nil
+	case <-h.ended:
 		return 0, io.ErrClosedPipe
 	}
-	h.change.Broadcast()
-	return h.kept.Write(text)
 }
 
-func (h *half) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ended = true
-	h.change.Broadcast()
+func (h *half) end() { h.once.Do(func() { close(h.ended) }) }
+
+// wire is one end of a connection in memory. Its deadlines, those of an unused pipe, do nothing: what bounds a dialog must not depend on them.
+type wire struct {
+	net.Conn
+	in, out *half
+	record  func(text []byte)
 }
 
-// wire is one end of a connection in memory. It has no deadlines: what bounds a dialog must not depend on them.
-type wire struct{ in, out *half }
-
-func newWire() (*wire, *wire) {
+// newWire is both ends.
+func newWire(record func([]byte)) (client, server *wire) {
+	a, b := net.Pipe()
 	there, back := newHalf(), newHalf()
-	return &wire{in: back, out: there}, &wire{in: there, out: back}
+	return &wire{a, back, there, record}, &wire{b, there, back, func([]byte) {}}
 }
 
-func (w *wire) Read(into []byte) (int, error)  { return w.in.read(into) }
-func (w *wire) Write(text []byte) (int, error) { return w.out.write(text) }
+func (w *wire) Read(into []byte) (int, error) { return w.in.read(into) }
+
+func (w *wire) Write(text []byte) (int, error) {
+	w.record(text)
+	return w.out.write(text)
+}
 
 func (w *wire) Close() error {
 	w.in.end()
 	w.out.end()
-	return nil
+	return w.Conn.Close()
 }
-
-func (w *wire) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "memory"} }
-func (w *wire) RemoteAddr() net.Addr             { return &net.UnixAddr{Name: "memory"} }
-func (w *wire) SetDeadline(time.Time) error      { return nil }
-func (w *wire) SetReadDeadline(time.Time) error  { return nil }
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }

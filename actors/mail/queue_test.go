@@ -13,9 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-	"pgregory.net/rapid"
-
 	"github.com/tasard/tasard/engine"
 )
 
@@ -37,127 +34,82 @@ func wantOverloaded(t *testing.T, err, cause error) {
 	}
 }
 
-// TestQueue_Full: the queue takes QueueMax letters and refuses the next without waiting, whatever the server does.
+// TestQueue_Full: the queue takes QueueMax letters and refuses the next without waiting, whatever the server does, also when it can't be
+// reached and the breaker is open. Letters whose codes have run out make room.
 func TestQueue_Full(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lines := newPipes()
-		scripted(t, lines, "") // accepts and hangs
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.QueueMax = 3 })
-		began := clock()
-		for i := range 3 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
-		if err := m.Send(letterTo(t, "ana2@example.do", testCode)); err != nil {
-			t.Errorf("a newer letter to an address that waits needs no room: %v", err)
-		}
-		if waited := clock().Sub(began); waited != 0 {
-			t.Errorf("sending waited %s", waited)
-		}
-		if stats := m.Stats(); stats.Waiting != 3 || stats.Overflown != 1 || stats.Replaced != 1 || !stats.sums(4) {
-			t.Errorf("got %+v", stats)
-		}
-		pass(11 * time.Minute) // the codes have run out: there is room again
-		if err := m.Send(letterTo(t, "eva@example.do", testCode)); err != nil {
-			t.Errorf("after the codes ran out: %v", err)
-		}
-	})
-}
-
-// TestQueue_FullOfExpired: letters whose codes ran out while the breaker is open make room for new ones.
-func TestQueue_FullOfExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := openMailer(t, noServer, io.Discard, func(c *Config) {
-			c.QueueMax, c.Breaker.Failures, c.Breaker.Pause = 2, 1, time.Hour
+	for name, reach := range map[string]bool{"hangs": true, "down": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := newPipes()
+				scripted(t, lines, "") // accepts and hangs
+				dial := noServer
+				if reach {
+					dial = lines.dial
+				}
+				m := openMailer(t, dial, io.Discard, func(c *Config) { c.QueueMax, c.Breaker = 3, Breaker{1, time.Hour} })
+				began := clock()
+				m.mustSend(t, many(3)...)
+				wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
+				m.mustSend(t, "ana2@example.do") // a newer letter to an address that waits needs no room
+				if waited := clock().Sub(began); waited != 0 {
+					t.Errorf("sending waited %s", waited)
+				}
+				if stats := m.Stats(); stats.Waiting != 3 || stats.Overflown != 1 || stats.Replaced != 1 || !stats.sums(4) {
+					t.Errorf("got %+v", stats)
+				}
+				pass(9 * time.Minute)
+				wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
+				pass(time.Minute)
+				m.mustSend(t, "eva@example.do")
+				if stats := m.Stats(); !reach && (stats.Expired != 3 || stats.Failures != 1 || !stats.Open || !stats.sums(5)) {
+					t.Errorf("got %+v", stats)
+				}
+			})
 		})
-		for i := range 2 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		pass(9 * time.Minute)
-		wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
-		pass(time.Minute)
-		if err := m.Send(letterTo(t, "eva@example.do", testCode)); err != nil {
-			t.Errorf("the expired still fill the queue: %v", err)
-		}
-		if stats := m.Stats(); stats.Expired != 2 || stats.Failures != 1 || !stats.Open || !stats.sums(3) {
-			t.Errorf("got %+v", stats)
-		}
-	})
+	}
 }
 
-// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2).
+// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2); the older one
+// waits for its next try, or is being tried when the newer comes.
 func TestK2_NewerLetterReplaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refusing atomic.Bool
-		refusing.Store(true)
-		server := &catcher{onRcpt: func(string) error {
-			if refusing.Load() {
+	for _, underway := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			meanwhile, tries := make(chan struct{}), 0
+			b := newBed(t, &catcher{onRcpt: func(string) error {
+				if tries++; tries > 1 {
+					return nil
+				}
+				if underway {
+					<-meanwhile
+				}
 				return refusal(451, "later")
+			}}, nil)
+			for _, code := range []string{"11111111", "22222222"} {
+				if err := b.Send(letterTo(t, "ana@example.do", code)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
 			}
-			return nil
-		}}
-		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
-		pass(time.Second)
-		refusing.Store(false)
-		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
-		pass(10 * time.Minute)
-		mails := server.taken()
-		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") {
-			t.Errorf("got %d letters, want the newer alone", len(mails))
-		}
-		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
-			t.Errorf("got %+v", stats)
-		}
-	})
-}
-
-// TestK2_NewerLetterReplacesOnItsWay: the older letter is being tried when the newer comes; it is not tried again.
-func TestK2_NewerLetterReplacesOnItsWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		meanwhile := make(chan struct{})
-		tries := 0
-		server := &catcher{onRcpt: func(string) error {
-			if tries++; tries == 1 {
-				<-meanwhile
-				return refusal(451, "later")
+			close(meanwhile)
+			pass(10 * time.Minute)
+			mails := b.server.taken()
+			if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
+				t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
 			}
-			return nil
-		}}
-		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "ana@example.do", "11111111"))
-		synctest.Wait()
-		b.mustSend(t, letterTo(t, "ana@example.do", "22222222"))
-		close(meanwhile)
-		pass(10 * time.Minute)
-		mails := server.taken()
-		if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
-			t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
-		}
-		if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
-			t.Errorf("got %+v", stats)
-		}
-	})
+			if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
+				t.Errorf("got %+v", stats)
+			}
+		})
+	}
 }
 
 // TestQueue_Expired: a code that has run out is not sent: not when it was late, not after a long silence of the server, and not
 // when only its next try would come too late.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var up atomic.Bool
-		up.Store(true)
-		lines := newPipes()
-		(&catcher{}).serve(t, lines)
-		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if !up.Load() {
-				return noServer(ctx, network, addr)
-			}
-			return lines.dial(ctx, network, addr)
-		}, io.Discard, func(c *Config) {
+		s := newDownServer(t)
+		s.up.Store(true)
+		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
 			c.Breaker, c.Backoff.First, c.Backoff.Max = Breaker{Failures: 2, Pause: time.Hour}, time.Second, 8*time.Minute
 		})
 		late := letterTo(t, "late@example.do", testCode)
@@ -172,16 +124,16 @@ func TestQueue_Expired(t *testing.T) {
 			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
 				t.Errorf("letter %d: got %+v, want it expired", i, stats)
 			}
-			up.Store(false)
+			s.up.Store(false)
 		}
 		pass(9 * time.Minute)
 		if stats := m.Stats(); !stats.Open || stats.Waiting != 1 {
 			t.Errorf("got %+v, want ana's letter waiting for the breaker", stats)
 		}
-		up.Store(true)
+		s.up.Store(true)
 		pass(2 * time.Hour)
-		if stats := m.Stats(); stats.Expired != 3 || lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
-			t.Errorf("got %+v and %d connections, want all expired", stats, lines.dialled())
+		if stats := m.Stats(); stats.Expired != 3 || s.lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
+			t.Errorf("got %+v and %d connections, want all expired", stats, s.lines.dialled())
 		}
 	})
 }
@@ -190,41 +142,27 @@ func TestQueue_Expired(t *testing.T) {
 // letter has lost a try to a breaker that was open.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tried []time.Duration
-		var up atomic.Bool
-		began := clock()
-		server, lines, logs := &catcher{}, newPipes(), &logged{}
-		server.serve(t, lines)
-		m := openMailer(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			tried = append(tried, clock().Sub(began))
-			if !up.Load() {
-				return noServer(ctx, network, addr)
-			}
-			return lines.dial(ctx, network, addr)
-		}, logs, func(c *Config) {
+		s, logs := newDownServer(t), &logged{}
+		m := openMailer(t, s.dial, logs, func(c *Config) {
 			c.Attempts, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
 			c.Backoff = Backoff{First: time.Second, Max: time.Second}
 		})
-		for i := range 20 {
-			if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		m.mustSend(t, many(20)...)
 		pass(5*time.Minute + 30*time.Second)
-		if len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
+		if tried := s.tried; len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
 			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
 		}
 		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
 			t.Errorf("want the breaker open and said once: %+v", m.Stats())
 		}
-		up.Store(true)
+		s.up.Store(true)
 		pass(time.Minute)
 		stats := m.Stats()
-		if stats.Sent != 20 || stats.Open || len(server.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
+		if stats.Sent != 20 || stats.Open || len(s.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
-		if len(tried) != 9 || server.sessions != 1 {
-			t.Errorf("%d connections for 20 letters that were due together, want 1", server.sessions)
+		if len(s.tried) != 9 || s.sessions != 1 {
+			t.Errorf("%d connections for 20 letters that were due together, want 1", s.sessions)
 		}
 	})
 }
@@ -239,10 +177,8 @@ func TestBreaker_NotForLetters(t *testing.T) {
 			return nil
 		}}
 		b := newBed(t, server, nil)
-		for i := range 50 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
-		b.mustSend(t, letterTo(t, "eva@example.do", testCode))
+		b.mustSend(t, many(50)...)
+		b.mustSend(t, "eva@example.do")
 		pass(time.Second)
 		if stats := b.Stats(); stats.Refused != 50 || stats.Sent != 1 || stats.Open {
 			t.Errorf("got %+v", stats)
@@ -254,9 +190,7 @@ func TestBreaker_NotForLetters(t *testing.T) {
 func TestSession_Reused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, &catcher{}, nil)
-		for i := range 2*sessionLetters + 1 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
+		b.mustSend(t, many(2*sessionLetters+1)...)
 		pass(time.Second)
 		if stats := b.Stats(); stats.Sent != 2*sessionLetters+1 || b.pipes.dialled() < 3 || b.pipes.dialled() > 4 {
 			t.Errorf("got %+v over %d connections, want 3", stats, b.pipes.dialled())
@@ -304,12 +238,10 @@ func TestClose_Drains(t *testing.T) {
 			return nil
 		}}
 		b := newBed(t, server, nil)
-		b.mustSend(t, letterTo(t, "grey@example.do", testCode))
+		b.mustSend(t, "grey@example.do")
 		synctest.Wait()
-		for i := range 10 {
-			b.mustSend(t, letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
-		}
-		b.mustSend(t, letterTo(t, "grey2@example.do", testCode))
+		b.mustSend(t, many(10)...)
+		b.mustSend(t, "grey2@example.do")
 		began := clock()
 		err := b.Close(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "2 letters were not sent") || clock().Sub(began) != 0 {
@@ -328,63 +260,28 @@ func TestClose_Drains(t *testing.T) {
 // TestClose_Bounded: whatever the server does, Close ends within Drain or with its context, and leaves nothing running.
 func TestClose_Bounded(t *testing.T) {
 	greeting := "220 x\r\n250 x\r\n250 ok\r\n"
-	for _, says := range []string{"", greeting, greeting + "250 ok\r\n354 go on\r\n"} {
+	for _, tt := range []struct {
+		says  string
+		drain time.Duration
+	}{{"", time.Minute}, {greeting, time.Minute}, {greeting + "250 ok\r\n354 go on\r\n", time.Minute}, {"", 2 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			lines := newPipes()
-			scripted(t, lines, says)
-			m := openMailer(t, lines.dial, io.Discard, nil)
-			for i := range 3 {
-				if err := m.Send(letterTo(t, fmt.Sprintf("ana%d@example.do", i), testCode)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scripted(t, lines, tt.says)
+			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = tt.drain })
+			m.mustSend(t, many(3)...)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			began := clock()
 			err := m.Close(ctx)
-			if took := clock().Sub(began); err == nil || took != 3*time.Second {
-				t.Errorf("close: %v after %s, want after the context's 3s", err, took)
+			if took := clock().Sub(began); err == nil || took != min(tt.drain, 3*time.Second) {
+				t.Errorf("close: %v after %s, want after the context's 3s, or %s", err, took, tt.drain)
 			}
 			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.Open {
 				t.Errorf("got %+v", stats)
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		lines := newPipes()
-		scripted(t, lines, "")
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = 2 * time.Second })
-		if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-			t.Fatal(err)
-		}
-		began := clock()
-		if err := m.Close(t.Context()); err == nil || clock().Sub(began) != 2*time.Second {
-			t.Errorf("close: %v after %s, want after Drain", err, clock().Sub(began))
-		}
-	})
-}
-
-// TestClose_LeavesNothing holds Close, over real sockets, against the list of goroutines.
-func TestClose_LeavesNothing(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &catcher{arrived: make(chan caught, 1)}
-	server.serve(t, listener)
-	before := goleak.IgnoreCurrent()
-	m := openMailer(t, nil, io.Discard, func(c *Config) { c.Addr = listener.Addr().String() })
-	if err := m.Send(letterTo(t, "ana@example.do", testCode)); err != nil {
-		t.Fatal(err)
-	}
-	<-server.arrived
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { _ = m.Close(context.Background()) })
-	}
-	all.Wait()
-	goleak.VerifyNone(t, before)
 }
 
 // TestSend_Concurrent: many senders at once, half of them to the same addresses; every letter is accounted for once.
@@ -392,105 +289,49 @@ func TestSend_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, &catcher{}, func(c *Config) { c.QueueMax = 100 })
 		var all sync.WaitGroup
-		var taken, refused sync.Map
+		var taken, refused atomic.Int64
 		for i := range 400 {
 			letter := letterTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
 			all.Go(func() {
-				if err := b.Send(letter); err != nil {
-					refused.Store(i, err)
+				if b.Send(letter) != nil {
+					refused.Add(1)
 				} else {
-					taken.Store(i, true)
+					taken.Add(1)
 				}
 			})
 		}
 		all.Wait()
 		pass(time.Minute)
 		stats := b.Stats()
-		if !stats.sums(length(&taken)) || int(stats.Overflown) != length(&refused) || stats.Waiting != 0 || int(stats.Sent) != len(b.server.taken()) {
-			t.Errorf("got %+v with %d taken, %d refused", stats, length(&taken), length(&refused))
+		if !stats.sums(int(taken.Load())) || int64(stats.Overflown) != refused.Load() || stats.Waiting != 0 || int(stats.Sent) != len(b.server.taken()) {
+			t.Errorf("got %+v with %d taken, %d refused", stats, taken.Load(), refused.Load())
 		}
 	})
 }
 
-func length(m *sync.Map) (n int) {
-	m.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
-// TestQueue_Model holds the queue against a plain list: order, size, replacement, whatever is done in whatever order.
-func TestQueue_Model(t *testing.T) {
-	addresses := []engine.Email{email(t, "a@b.do"), email(t, "b@b.do"), email(t, "c@b.do"), email(t, "d@b.do")}
-	rapid.Check(t, func(t *rapid.T) {
-		var q queue
-		var waiting, underway []*entry
-		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				e := &entry{letter: engine.Letter{To: rapid.SampledFrom(addresses).Draw(t, "to")}, due: year(2000 + rapid.IntRange(0, 5).Draw(t, "due"))}
-				holds := without(&waiting, func(x *entry) bool { return x.letter.To == e.letter.To }) > 0
-				if q.holds(e.letter.To) != holds || q.replace(e.letter.To) != holds {
-					t.Fatalf("a letter to %s waits: %v", e.letter.To, holds)
-				}
-				q.add(e)
-				waiting = append(waiting, e)
-			},
-			"take": func(t *rapid.T) {
-				first := earliest(waiting)
-				if q.next() != first {
-					t.Fatalf("next is %v, want %v", q.next(), first)
-				}
-				if first != nil {
-					underway = append(underway, q.take())
-					without(&waiting, func(x *entry) bool { return x == first })
-				}
-			},
-			"put back or finish": func(t *rapid.T) {
-				if len(underway) == 0 {
-					return
-				}
-				e := underway[0]
-				underway = underway[1:]
-				if e.replaced || rapid.Bool().Draw(t, "finish") {
-					q.finish(e)
-				} else {
-					q.putBack(e)
-					waiting = append(waiting, e)
-				}
-			},
-			"sweep": func(t *rapid.T) {
-				before := year(2000 + rapid.IntRange(0, 5).Draw(t, "before"))
-				gone := func(e *entry) bool { return e.due.Before(before) }
-				if got, want := len(q.sweep(gone)), without(&waiting, gone); got != want {
-					t.Fatalf("swept %d, want %d", got, want)
-				}
-			},
-			"": func(t *rapid.T) {
-				if q.size() != len(waiting)+len(underway) || len(q.latest) > q.size() {
-					t.Fatalf("size %d with %d addresses, want %d", q.size(), len(q.latest), len(waiting)+len(underway))
-				}
-			},
-		})
-	})
-}
-
-// without takes out what gone names and counts it.
-func without(list *[]*entry, gone func(*entry) bool) (count int) {
-	var kept []*entry
-	for _, e := range *list {
-		if gone(e) {
-			count++
-		} else {
-			kept = append(kept, e)
-		}
+// TestQueue_Order takes entries by when they are due, and those that are due together in the order in which they came, also when others
+// were swept from between them.
+func TestQueue_Order(t *testing.T) {
+	var q queue
+	entries := map[string]*entry{}
+	for i, due := range []int{2001, 2005, 2002, 2006, 2007, 2002, 2004} {
+		to := many(7)[i]
+		entries[to] = &entry{letter: engine.Letter{To: email(t, to)}, due: year(due)}
+		q.add(entries[to])
 	}
-	*list = kept
-	return count
-}
-
-func earliest(list []*entry) (first *entry) {
-	for _, e := range list {
-		if first == nil || e.due.Before(first.due) || e.due.Equal(first.due) && e.number < first.number {
-			first = e
-		}
+	first := q.take()
+	q.putBack(first)
+	if swept := q.sweep(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || q.size() != 6 {
+		t.Errorf("%d swept, size %d", len(swept), q.size())
 	}
-	return first
+	for _, i := range []int{2, 5, 6, 1, 3, 4} {
+		next, want := q.next(), entries[many(7)[i]]
+		if next != want || !q.holds(want.letter.To) || q.take() != next || q.holds(want.letter.To) {
+			t.Errorf("entry %d is not next", i)
+		}
+		q.finish(next)
+	}
+	if q.size() != 0 || len(q.latest) != 0 || q.next() != nil {
+		t.Errorf("size %d, %d addresses", q.size(), len(q.latest))
+	}
 }

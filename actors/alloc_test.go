@@ -1,0 +1,149 @@
+//go:build !race
+
+package actors
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// What is allocated, and where nothing may be. The race detector allocates too, so it does not see these tests.
+
+func TestWarmAskDoesNotAllocate(t *testing.T) {
+	s, _ := toyStage(t, 100)
+	actor := spawnToy(t, s, &toy{behave: answering})
+	questions := newAsks[int, int](time.Minute)
+	allocations := testing.AllocsPerRun(1000, func() {
+		if answer, err := questions.ask(actor, 4); err != nil || answer != 8 {
+			t.Errorf("%d, %v", answer, err)
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations, want 0", allocations)
+	}
+	actor.stop()
+}
+
+func TestWarmRankingDoesNotAllocate(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
+	if n := testing.AllocsPerRun(1000, func() { _ = best(t, s) }); n > 1 { // the text of the decimal is the test's own
+		t.Errorf("%v allocations", n)
+	}
+	q := usdRanking()
+	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Ranking(q) }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+// The way of a request with a key allocates nothing while its lease lasts.
+func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
+	n, caller := benchNode(t, leaseMax)
+	ask(t, n, caller)
+	if allocations := testing.AllocsPerRun(2000, func() { ask(t, n, caller) }); allocations != 0 {
+		t.Errorf("%g allocations with a key", allocations)
+	}
+	caller.HasKey = false
+	if allocations := testing.AllocsPerRun(900, func() { ask(t, n, caller) }); allocations != 0 {
+		t.Errorf("%g allocations without a key", allocations)
+	}
+}
+
+// Looking at the clock on the way of a request allocates nothing, also while it is doubted.
+func TestQ4Clock_Costs(t *testing.T) {
+	c := newTwoClocks(noon, time.Time{})
+	c.wall = c.wall.Add(time.Hour)
+	c.clock.now()
+	if n := testing.AllocsPerRun(100, func() { c.clock.now() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A replay reads into the same memory: what it costs does not grow with garbage (F8).
+func TestF8_DecodingAllocatesNothing(t *testing.T) {
+	d := newDecoder()
+	d.room = &eventRoom{}
+	events := sampleEvents()
+	quotes := events["refreshed-typed"].(*engine.Refreshed)
+	leased := sampleTenantEvents(t)["leased"]
+	for name, c := range map[string]struct {
+		event any
+		most  float64
+	}{"quotes": {quotes, 0}, "leased": {leased, 3}} { // its key's text, and two small messages
+		record, err := encodeEvent(c.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := testing.AllocsPerRun(200, func() {
+			d.room.empty()
+			if _, err := d.decodeEvent(record); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > c.most {
+			t.Errorf("%s: %v allocations, at most %v", name, got, c.most)
+		}
+	}
+}
+
+// startCost is what a start allocates: pieces and bytes.
+func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40, Clock: func() time.Time { return noon }})
+	runtime.ReadMemStats(&after)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
+}
+
+// F8: what a start costs for each record and each account, beyond what it costs without any. Seconds depend on the machine and
+// on who else uses it; memory does not, and most of the seconds were once spent on it.
+func TestF8_StartAllocatesLittle(t *testing.T) {
+	const count = 30_000
+	year := &memoryJournal{}
+	all := everyInstitution()
+	for i := range count {
+		record, err := encodeEvent(oneQuote(all, i, count))
+		if err != nil {
+			t.Fatal(err)
+		}
+		year.records = append(year.records, record)
+	}
+	nonePieces, noneBytes := startCost(t, &memoryJournal{})
+	for name, c := range map[string]struct {
+		journal             *memoryJournal
+		piecesMax, bytesMax uint64 // of a hundred
+	}{
+		"record":  {year, 200, 130_000}, // an offer, its list, its quote
+		"account": {population(t, count), 10, 80_000},
+	} {
+		pieces, bytes := startCost(t, c.journal)
+		pieces, bytes = (pieces-nonePieces)*100/count, (bytes-noneBytes)*100/count
+		t.Logf("100 of kind %s: %d allocations, %d bytes", name, pieces, bytes)
+		if pieces > c.piecesMax || bytes > c.bytesMax {
+			t.Errorf("100 of kind %s: %d allocations of at most %d, %d bytes of at most %d", name, pieces, c.piecesMax, bytes, c.bytesMax)
+		}
+	}
+}
+
+// oneQuote is the refresh with a number, of so many within a year.
+func oneQuote(institutions []string, i, records int) *engine.Refreshed {
+	currencies := []string{"USD", "EUR", "CAD", "GBP", "CHF"}
+	at := noon.AddDate(-1, 0, 0).Add(time.Duration(i) * (365 * 24 * time.Hour / time.Duration(records)))
+	return &engine.Refreshed{
+		Currency: currencies[i%len(currencies)], SourceID: "list", ObservedAt: at, Priority: 100,
+		Quotes: []engine.Quoted{{
+			Key: engine.QuoteKey{Institution: institutions[i/len(currencies)%len(institutions)], Channel: engine.Branch, Kind: engine.Commercial},
+			Buy: decimal(fmt.Sprintf("57.%02d", i%40)), Sell: decimal(fmt.Sprintf("60.%02d", i%40)),
+			EffectiveDate: engine.DateOf(at), ExpiresAt: at.Add(26 * time.Hour),
+		}},
+	}
+}

@@ -1,0 +1,523 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// TestMain runs a node when it was started as one, else the tests. Afterwards no goroutine may be left, but for the loop of a store that
+// the server forgets when it is stopped while it opens a stream, and the clock of that. The clusters run side by side whatever the number of processors is: they wait for elections and leases most of the time.
+func TestMain(m *testing.M) {
+	quicken()
+	if part := os.Getenv(childNode); part != "" {
+		os.Exit(child(part))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	const server = "github.com/nats-io/nats-server/v2/server"
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(server+".(*fileStore).flushStreamStateLoop"), goleak.IgnoreTopFunction(server+"/ats.Register.func1"))
+}
+
+// waitMost is how long a test waits for what must come: elections take seconds, and the machine may be busy.
+const waitMost = 90 * time.Second
+
+var realClock = time.Now //nolint:forbidigo // the embedded server reads the real one too
+
+// eventually waits until ok says so.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
+	defer cancel()
+	for !ok() {
+		if pause(ctx, 5*time.Millisecond) != nil {
+			t.Fatalf("waited %s for: %s", waitMost, what)
+		}
+	}
+}
+
+// fleet is the nodes of a test.
+type fleet struct {
+	t, home testing.TB // of the part that runs, and of the whole
+	members []Member
+	configs []Config
+	nodes   []*testNode // nil while one is stopped
+}
+
+// newFleet is three nodes that are not started.
+func newFleet(t testing.TB) *fleet {
+	t.Helper()
+	f := &fleet{t: t, home: t, nodes: make([]*testNode, 3)}
+	at := clustertest.Addresses(t, 3)
+	for i := range 3 {
+		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+1), Address: at[i]})
+	}
+	for i := range 3 {
+		f.configs = append(f.configs, f.config(f.members[i].Name, i+1, at[i], t.TempDir()))
+	}
+	t.Cleanup(f.stopAll)
+	return f
+}
+
+// part is one step in the life of a fleet.
+type part struct {
+	name string
+	do   func(*testing.T, *fleet)
+}
+
+// play runs parts one after the other on the same nodes, and ends at the first that fails.
+func (f *fleet) play(t *testing.T, parts ...part) {
+	t.Helper()
+	defer func() { f.t = t }()
+	for _, p := range parts {
+		if !t.Run(p.name, func(t *testing.T) { f.t = t; p.do(t, f) }) {
+			return
+		}
+	}
+}
+
+func (f *fleet) config(name string, number int, listen, dir string) Config {
+	level := slog.LevelError + 1
+	if os.Getenv("CLUSTER_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	return Config{
+		Cluster: "test", Name: name, Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true,
+		Version: "test", Clock: realClock, Log: wal.Options{ReserveBytes: -1},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", name),
+	}
+}
+
+// guest is the configuration of a fourth node, which is no member.
+func (f *fleet) guest() Config {
+	f.t.Helper()
+	return f.config("guest", 4, clustertest.Addresses(f.home, 1)[0], f.home.TempDir())
+}
+
+// startAll starts those that are stopped, at once.
+func (f *fleet) startAll() {
+	f.t.Helper()
+	var all sync.WaitGroup
+	errs := make([]error, len(f.nodes))
+	for i := range f.nodes {
+		if f.nodes[i] == nil {
+			all.Go(func() { f.nodes[i], errs[i] = startNode(f.t.Context(), f.configs[i]) })
+		}
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) start(i int) *testNode {
+	f.t.Helper()
+	n, err := startNode(f.t.Context(), f.configs[i])
+	if err != nil {
+		f.t.Fatalf("start %s: %v", f.configs[i].Name, err)
+	}
+	f.nodes[i] = n
+	return n
+}
+
+func (f *fleet) stop(i int) {
+	f.t.Helper()
+	if n := f.nodes[i]; n != nil {
+		f.nodes[i] = nil
+		if err := n.stop(); err != nil {
+			f.t.Errorf("stop %s: %v", f.configs[i].Name, err)
+		}
+	}
+}
+
+func (f *fleet) stopAll() {
+	var all sync.WaitGroup
+	for i := range f.nodes {
+		all.Go(func() { f.stop(i) })
+	}
+	all.Wait()
+}
+
+// leader waits for a node that leads and has a majority.
+func (f *fleet) leader() int {
+	f.t.Helper()
+	at := -1
+	eventually(f.t, "a leader", func() bool {
+		at = slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil && n.cluster.leads() && n.cluster.Standing().Majority })
+		return at >= 0
+	})
+	return at
+}
+
+// even waits until all nodes that run have what the longest one has, and compares what stands behind a record. It returns that.
+func (f *fleet) even(behind uint64) []string {
+	f.t.Helper()
+	running := slices.DeleteFunc(slices.Clone(f.nodes), func(n *testNode) bool { return n == nil })
+	longest := uint64(0)
+	for _, n := range running {
+		longest = max(longest, n.cluster.Journal().Last())
+	}
+	var first []string
+	for i, n := range running {
+		n.await(f.t, longest)
+		log := n.log(f.t, behind)
+		if i == 0 {
+			first = log
+		}
+		if !slices.Equal(log, first) {
+			f.t.Fatalf("behind record %d %s has %q, %s has %q", behind, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
+		}
+	}
+	return first
+}
+
+// writeFast appends records through the leader without waiting for the one before.
+func (f *fleet) writeFast(count int) {
+	f.t.Helper()
+	n := f.nodes[f.leader()]
+	first, sum := n.cluster.Journal().position()
+	var frames []frame
+	for k := range count {
+		next := frame{sequence: first + uint64(k) + 1, previous: sum, record: fmt.Appendf(nil, "fast %d", k)}
+		frames, sum = append(frames, next), checksum(next.record)
+	}
+	last := first + uint64(count)
+	eventually(f.t, "many records", func() bool { // sent twice they stand once
+		for at := n.last(); at < last; at++ {
+			if err := n.cluster.node.conn.PublishMsg(rawMessage(at, frames[at-first].encode())); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		for patience := 400; patience > 0 && n.last() < last && pause(f.t.Context(), 5*time.Millisecond) == nil; {
+			patience--
+		}
+		return n.last() >= last
+	})
+}
+
+// rawMessage is whatever body behind a record.
+func rawMessage(expected uint64, body []byte) *nats.Msg {
+	m := nats.NewMsg(subjectJournal)
+	m.Data = body
+	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
+	return m
+}
+
+// publishRaw writes behind a record whatever it is given.
+func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
+	t.Helper()
+	eventually(t, "a message that is taken", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), askWait)
+		defer cancel()
+		answer, err := n.cluster.node.conn.RequestMsgWithContext(ctx, rawMessage(expected, body))
+		return err == nil && !strings.Contains(string(answer.Data), `"error"`)
+	})
+}
+
+// testNode is a node whose actors only remember what they were given.
+type testNode struct {
+	cluster *Cluster
+	cancel  context.CancelFunc
+	done    chan struct{}
+
+	mu        sync.Mutex
+	delivered uint64
+	moved     chan struct{} // closed at the next delivery
+	gate      chan struct{} // nil, or what a delivery waits for
+	err       error         // of Follow
+}
+
+func startNode(ctx context.Context, c Config) (*testNode, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitMost)
+	defer cancel()
+	joined, err := Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	n := &testNode{cluster: joined, done: make(chan struct{}), moved: make(chan struct{}), delivered: joined.Journal().Last()}
+	following, cancel := context.WithCancel(context.Background())
+	n.cancel = cancel
+	go func() {
+		defer close(n.done)
+		err := joined.Journal().Follow(following, n.deliver)
+		n.mu.Lock()
+		n.err = err
+		n.mu.Unlock()
+	}()
+	return n, nil
+}
+
+func (n *testNode) deliver(sequence uint64, record []byte) {
+	n.mu.Lock()
+	gate := n.gate
+	n.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if sequence != n.delivered+1 || len(record) == 0 {
+		panic(fmt.Sprintf("record %d after %d", sequence, n.delivered))
+	}
+	n.delivered = sequence
+	close(n.moved)
+	n.moved = make(chan struct{})
+}
+
+// beyond waits for a record behind this one.
+func (n *testNode) beyond(sequence uint64) error {
+	for {
+		n.mu.Lock()
+		there, moved := n.delivered > sequence, n.moved
+		n.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-n.done:
+			return errEnded
+		}
+	}
+}
+
+func (n *testNode) stop() error {
+	n.cancel()
+	<-n.done
+	return errors.Join(n.err, n.cluster.Journal().Close(), n.cluster.Close())
+}
+
+func (n *testNode) last() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.delivered
+}
+
+func (n *testNode) await(t testing.TB, sequence uint64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("record %d at %s", sequence, n.cluster.config.Name), func() bool { return n.last() >= sequence })
+}
+
+// ends waits until Follow has ended and takes its error, which stop no longer returns.
+func (n *testNode) ends(t testing.TB) error {
+	t.Helper()
+	select {
+	case <-n.done:
+	case <-time.NewTimer(waitMost).C:
+		t.Fatalf("%s goes on", n.cluster.config.Name)
+	}
+	err := n.err
+	n.err = nil
+	return err
+}
+
+// records is what the copy has behind a record.
+func (n *testNode) records(behind uint64) (records []string, err error) {
+	j := n.cluster.Journal()
+	err = j.Read(max(j.First(), behind+1), func(_ uint64, record []byte) error {
+		records = append(records, string(record))
+		return nil
+	})
+	return records, err
+}
+
+func (n *testNode) log(t testing.TB, behind uint64) []string {
+	t.Helper()
+	records, err := n.records(behind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// append appends until the record stands: who loses a place tries the next one. It returns the place and how many were lost.
+func (n *testNode) append(record string) (place uint64, lost int, err error) {
+	for {
+		last := n.last()
+		place, err = n.cluster.Journal().Append(last, [][]byte{[]byte(record)})
+		if !errors.Is(err, actors.ErrPosition) {
+			return place, lost, err
+		}
+		lost++
+		if err := n.beyond(last); err != nil { // the record that took the place is about to be delivered
+			return 0, lost, err
+		}
+	}
+}
+
+// mustAppend is append that fails the test.
+func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
+	t.Helper()
+	place, _, err := n.append(record)
+	if err != nil {
+		t.Fatalf("append %q: %v", record, err)
+	}
+	return place
+}
+
+// appendAll has every node append records at once, and returns those of each node, their places, and how many places were lost.
+func (f *fleet) appendAll(each int) (told [3][]string, places [3][]uint64, lost int) {
+	f.t.Helper()
+	var all sync.WaitGroup
+	var misses [3]int
+	for i, n := range f.nodes {
+		all.Go(func() {
+			for k := range each {
+				record := fmt.Sprintf("n%d record %d", i+1, k)
+				place, missed, err := n.append(record)
+				if err != nil {
+					f.t.Errorf("append: %v", err)
+					return
+				}
+				told[i], places[i], misses[i] = append(told[i], record), append(places[i], place), misses[i]+missed
+			}
+		})
+	}
+	all.Wait()
+	return told, places, misses[0] + misses[1] + misses[2]
+}
+
+// damages are messages that no node of ours would write behind a record.
+var damages = map[string]func(place uint64, sum uint32) []byte{
+	"a changed bit": func(place uint64, sum uint32) []byte {
+		body := (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()
+		body[frameHeaderBytes] ^= 1
+		return body
+	},
+	"a moved message": func(place uint64, sum uint32) []byte {
+		return (&frame{sequence: place + 1, previous: sum, record: []byte("whole")}).encode()
+	},
+	"another history": func(place uint64, sum uint32) []byte {
+		return (&frame{sequence: place, previous: sum + 1, record: []byte("whole")}).encode()
+	},
+	"cut short": func(place uint64, sum uint32) []byte {
+		return (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()[:20]
+	},
+}
+
+// damaged is the last part of a fleet: behind the damage every node stops before it applies it.
+func damaged(name string) part {
+	return part{"Damage by " + name, func(t *testing.T, f *fleet) {
+		f.even(f.nodes[0].last())
+		last, sum := f.nodes[0].cluster.Journal().position()
+		f.nodes[0].publishRaw(t, last, damages[name](last+1, sum))
+		for _, n := range f.nodes {
+			var damage *DamageError
+			if err := n.ends(t); !errors.As(err, &damage) || damage.Sequence != last+1 {
+				t.Errorf("follow ended with %v", err)
+			}
+			if n.last() != last || n.cluster.Journal().Last() != last {
+				t.Errorf("delivered up to %d, kept up to %d, want %d", n.last(), n.cluster.Journal().Last(), last)
+			}
+			if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errEnded) {
+				t.Errorf("append after damage: %v", err)
+			}
+		}
+	}}
+}
+
+// snapshot has every node that runs keep one.
+func (f *fleet) snapshot(sequence uint64) {
+	f.t.Helper()
+	for _, n := range f.nodes {
+		if n == nil {
+			continue
+		}
+		n.await(f.t, sequence)
+		err := n.cluster.Journal().WriteSnapshot(sequence, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "state at %d", sequence)
+			return err
+		})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// trimmedTo waits until the stream begins there.
+func (f *fleet) trimmedTo(first uint64) {
+	f.t.Helper()
+	n := f.nodes[slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil })]
+	eventually(f.t, fmt.Sprintf("a stream that begins with %d", first), func() bool {
+		e, err := n.cluster.askExtent(f.t.Context())
+		return err == nil && e.first == first
+	})
+}
+
+// state is the newest snapshot.
+func (n *testNode) state(t testing.TB) string {
+	t.Helper()
+	_, r, ok, err := n.cluster.Journal().Snapshot()
+	if err != nil || !ok {
+		t.Fatalf("no snapshot: %v", err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// restore does what hintRestore says.
+func (f *fleet) restore(from int) {
+	f.t.Helper()
+	for i := range f.configs {
+		if i != from {
+			f.configs[i].Dir = f.home.TempDir()
+		}
+	}
+	dir := f.configs[from].Dir
+	if err := errors.Join(os.Remove(filepath.Join(dir, identityName)), os.RemoveAll(filepath.Join(dir, streamDirName))); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// alone writes a log as a node has that was alone.
+func alone(t testing.TB, c *Config, records int) {
+	t.Helper()
+	log, err := wal.Open(c.Dir, wal.Options{ReserveBytes: -1, Clock: c.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for k := range records {
+		if _, err := log.Append([][]byte{fmt.Appendf(nil, "alone %d", k+1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refused starts a node and wants an error with these words.
+func refused(t testing.TB, c Config, words string) {
+	t.Helper()
+	n, err := startNode(t.Context(), c)
+	switch {
+	case err == nil:
+		t.Errorf("started, want %q; %v", words, n.stop())
+	case !strings.Contains(err.Error(), words):
+		t.Errorf("refused with %q, want %q", err, words)
+	}
+}

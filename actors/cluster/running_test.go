@@ -1,0 +1,363 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/wal"
+)
+
+// TestRunning asks one cluster of three nodes for all that a cluster does while its nodes run.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	ahead := &atomic.Int64{} // of the clock of the first node
+	f.configs[0].Clock = func() time.Time { return realClock().Add(time.Duration(ahead.Load())) }
+	f.startAll()
+	f.play(t,
+		part{"OneWinner", oneWinner}, part{"Limits", limits}, part{"SlowOwner", slowOwner},
+		part{"Stuck", func(t *testing.T, f *fleet) { stuck(t, f, ahead) }},
+		part{"LostAnswers", lostAnswers}, part{"ControlTrustsAnswers", trustsAnswers},
+		part{"Seal", oneSeal}, part{"Lease", leases}, part{"PipeOnly", pipeOnlyClients},
+		part{"GiveWay", giveWay}, part{"Refused", joinRefused}, damaged("another history"))
+}
+
+// oneWinner has three nodes append at once: each record stands once, in one order, the same on every node.
+func oneWinner(t *testing.T, f *fleet) {
+	const each = 20
+	told, places, lost := f.appendAll(each)
+	log, taken := f.even(0), slices.Concat(places[:]...)
+	slices.Sort(taken)
+	if len(log) != 3*each || len(slices.Compact(taken)) != 3*each {
+		t.Fatalf("%d records, %d places, want %d", len(log), len(taken), 3*each)
+	}
+	for i := range places {
+		for k, place := range places[i] {
+			if log[place-1] != told[i][k] {
+				t.Errorf("place %d has %q, its writer was told %q", place, log[place-1], told[i][k])
+			}
+		}
+	}
+	if lost == 0 {
+		t.Error("no place was lost: the writers did not meet")
+	}
+}
+
+// limits appends the largest record, and refuses what is no offer.
+func limits(t *testing.T, f *fleet) {
+	n := f.nodes[1]
+	at := n.mustAppend(t, strings.Repeat("x", wal.RecordBytesMax))
+	for _, tt := range []struct {
+		name     string
+		expected uint64
+		records  [][]byte
+		want     error
+	}{
+		{"too large", at, [][]byte{make([]byte, wal.RecordBytesMax+1)}, wal.ErrLimit},
+		{"empty", at, [][]byte{{}}, wal.ErrLimit},
+		{"a place that is taken", 0, [][]byte{{1}}, actors.ErrPosition},
+		{"a place behind the end", at + 7, [][]byte{{1}}, actors.ErrPosition},
+	} {
+		if _, err := n.cluster.Journal().Append(tt.expected, tt.records); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if _, err := n.cluster.Journal().Append(at, [][]byte{{1}, {2}}); err == nil {
+		t.Error("two records are taken for one")
+	}
+	n.mustAppend(t, "after")
+	if log := f.even(at); !slices.Equal(log, []string{"after"}) {
+		t.Errorf("behind the largest record there is %q", log)
+	}
+	if j := n.cluster.Journal(); j.Node() != 2 || !j.Standing().Majority {
+		t.Errorf("node %d, standing %+v", j.Node(), j.Standing())
+	}
+}
+
+// slowOwner has a node whose owners take nothing for a while: what the tail could not keep is fetched.
+func slowOwner(t *testing.T, f *fleet) {
+	f.even(0)
+	slow, gate := f.nodes[(f.leader()+1)%3], make(chan struct{})
+	before := slow.last()
+	slow.mu.Lock()
+	slow.gate = gate
+	slow.mu.Unlock()
+	f.writeFast(3 * tailBuffer)
+	if slow.last() != before {
+		t.Errorf("%d records were delivered through a closed gate", slow.last()-before)
+	}
+	slow.mu.Lock()
+	slow.gate = nil
+	slow.mu.Unlock()
+	close(gate)
+	if log := f.even(before); len(log) != 3*tailBuffer {
+		t.Errorf("%d records, want %d", len(log), 3*tailBuffer)
+	}
+}
+
+// stuck keeps an offer from being decided although the nodes hear each other: no majority then, until it is.
+func stuck(t *testing.T, f *fleet, ahead *atomic.Int64) {
+	n := f.nodes[0]
+	j := n.cluster.Journal()
+	var lost atomic.Bool
+	lost.Store(true)
+	send := j.ask
+	j.ask = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		if lost.Load() {
+			return nil, nats.ErrNoResponders
+		}
+		return send(ctx, m)
+	}
+	majority := func() bool { return n.cluster.Standing().Majority }
+	eventually(t, "a majority", majority)
+	began, done := n.cluster.config.Clock(), make(chan error, 1)
+	go func() {
+		_, err := j.Append(n.last(), [][]byte{[]byte("stuck")})
+		done <- err
+	}()
+	eventually(t, "an offer that is stuck later", func() bool { return j.stuck(began.Add(waitMost + offerLong)) })
+	if j.stuck(began.Add(offerLong)) {
+		t.Error("told too soon")
+	}
+	ahead.Store(int64(offerLong + time.Second))
+	eventually(t, "no majority", func() bool { return !majority() })
+	if !f.nodes[1].cluster.Standing().Majority {
+		t.Error("a node that has nothing stuck is told the same")
+	}
+	lost.Store(false)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	eventually(t, "a majority again", majority)
+	j.ask = send
+}
+
+// twice finds what stands more than once, and what was told to stand and does not.
+func twice(log, told []string) error {
+	count := map[string]int{}
+	for _, record := range log {
+		count[record]++
+		if count[record] > 1 {
+			return fmt.Errorf("%q stands twice", record)
+		}
+	}
+	for _, record := range told {
+		if count[record] == 0 {
+			return fmt.Errorf("%q does not stand", record)
+		}
+	}
+	return nil
+}
+
+// lostAnswers loses requests, answers, and both, and sends some twice: each record stands once.
+func lostAnswers(t *testing.T, f *fleet) {
+	var fired atomic.Int64
+	f.even(0)
+	before := f.nodes[0].last()
+	for i, n := range f.nodes {
+		j := n.cluster.Journal()
+		chance, send := rand.New(rand.NewPCG(uint64(i), 1)), j.ask
+		defer func() { j.ask = send }()
+		j.ask = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+			fault := chance.IntN(4)
+			if fault < 3 {
+				fired.Add(1)
+			}
+			if fault == 0 {
+				return nil, nats.ErrTimeout // never sent
+			}
+			answer, err := send(ctx, m)
+			if fault == 1 {
+				return nil, nats.ErrTimeout // the answer is lost
+			}
+			if fault == 2 {
+				return send(ctx, m) // came twice
+			}
+			return answer, err
+		}
+	}
+	const each = 12
+	told, _, _ := f.appendAll(each)
+	log := f.even(before)
+	if err := twice(log, slices.Concat(told[:]...)); err != nil {
+		t.Error(err)
+	}
+	if len(log) != 3*each || fired.Load() == 0 {
+		t.Errorf("%d records, want %d; %d faults", len(log), 3*each, fired.Load())
+	}
+	t.Logf("%d faults", fired.Load())
+}
+
+// trustsAnswers has a writer that takes a lost answer for a failure and offers anew: the check must see it.
+func trustsAnswers(t *testing.T, f *fleet) {
+	f.even(0)
+	n := f.nodes[0]
+	before := n.last()
+	for range 2 { // each was taken, and its answer never came
+		last, sum := n.cluster.Journal().position()
+		n.publishRaw(t, last, (&frame{sequence: last + 1, previous: sum, record: []byte("mine")}).encode())
+		n.await(t, last+1)
+	}
+	if err := twice(f.even(before), []string{"mine"}); err == nil {
+		t.Error("a record that stands twice goes unseen")
+	}
+}
+
+// oneSeal has three nodes ask for the seal at once: it is one.
+func oneSeal(t *testing.T, f *fleet) {
+	seals := make([][]byte, 3)
+	var all sync.WaitGroup
+	for i, n := range f.nodes {
+		all.Go(func() {
+			var err error
+			if seals[i], err = n.cluster.Seal(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(seals[0]) != sealBytes || !bytes.Equal(seals[0], seals[1]) || !bytes.Equal(seals[0], seals[2]) || bytes.Equal(seals[0], make([]byte, sealBytes)) {
+		t.Errorf("seals %x", seals)
+	}
+	c := f.nodes[0].cluster
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if again, err := c.Seal(over); err != nil || !bytes.Equal(again, seals[0]) {
+		t.Errorf("the kept seal: %x, %v", again, err)
+	}
+	// What is kept is of another stream, or not whole: the cluster is asked.
+	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.stream() + " 00ff", ""} {
+		if err := os.WriteFile(filepath.Join(c.config.Dir, sealName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Seal(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("%q: a seal after the end: %v", text, err)
+		}
+		if again, err := c.Seal(t.Context()); err != nil || !bytes.Equal(again, seals[0]) {
+			t.Errorf("%q: %x, %v", text, again, err)
+		}
+	}
+}
+
+// leases loses the answer to a renewal: the holder finds that the lease is still its own. When it is another's, it has lost it.
+func leases(t *testing.T, f *fleet) {
+	if _, err := f.nodes[0].cluster.Acquire(t.Context(), "no name"); err == nil {
+		t.Error("a lease with a space in its name")
+	}
+	l, err := f.nodes[0].cluster.Acquire(t.Context(), "renewed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.value)); err != nil { // a renewal whose answer is lost
+		t.Fatal(err)
+	}
+	if !l.renew(t.Context()) || !l.renew(t.Context()) || !l.Held() {
+		t.Error("lost by a lost answer")
+	}
+	if _, err := l.bucket.Put(t.Context(), l.name, []byte("another's")); err != nil {
+		t.Fatal(err)
+	}
+	if l.renew(t.Context()) {
+		t.Error("renewed what another node holds")
+	}
+	l.Release()
+	if l.Held() {
+		t.Error("a lease that was given back is held")
+	}
+	if entry, err := l.bucket.Get(t.Context(), l.name); err != nil || string(entry.Value()) != "another's" {
+		t.Errorf("what another node holds was given back: %v", err)
+	}
+}
+
+// pipeOnlyClients finds the port on which the server insists, and is refused there.
+func pipeOnlyClients(t *testing.T, f *fleet) {
+	address := f.nodes[0].cluster.node.server.Addr()
+	if host, _, err := net.SplitHostPort(address.String()); err != nil || host != "127.0.0.1" {
+		t.Errorf("clients come in at %s", address)
+	}
+	c, err := nats.Connect("nats://" + address.String())
+	if err == nil {
+		c.Close()
+		t.Fatal("a client that is not in the process came in")
+	}
+	if !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("refused with %v", err)
+	}
+}
+
+// giveWay has a guest take the number of a member that is away: when that comes back, the guest ends.
+func giveWay(t *testing.T, f *fleet) {
+	f.even(0)
+	f.stop(1)
+	c := f.guest()
+	c.Node = 2
+	guest, err := startNode(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start(1)
+	if err := guest.ends(t); err == nil || !strings.Contains(err.Error(), "number 2 is that of node n2") {
+		t.Errorf("the guest ended with %v", err)
+	}
+	if err := guest.stop(); err != nil {
+		t.Error(err)
+	}
+	f.nodes[1].mustAppend(t, "with the member")
+}
+
+// joinRefused starts nodes that can't be what they say, beside a cluster that runs.
+func joinRefused(t *testing.T, f *fleet) {
+	own := f.guest()
+	alone(t, &own, 2)
+	refused(t, own, "records that the cluster does not know")
+	clash := f.guest()
+	clash.Node = 2
+	refused(t, clash, "number 2 is that of node n2")
+	taken := f.guest()
+	taken.Dir = f.configs[0].Dir
+	refused(t, taken, wal.ErrLocked.Error())
+	busy := f.guest()
+	busy.Listen = f.configs[0].Listen
+	refused(t, busy, "address already in use")
+
+	stream, path := f.nodes[0].cluster.stream(), filepath.Join(f.configs[2].Dir, identityName)
+	f.stop(2)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ from, to, words string }{
+		{stream, strings.Repeat("0", 32), "is a copy of stream 0000"},
+		{`"test"`, `"other"`, `belongs to the cluster "other"`},
+		{`"node": 3`, `"node": 7`, "belongs to node n3 with number 7"},
+		{`"format": 1`, `"format": 9`, "run the newer program"},
+		{stream, "", "names no stream"},
+		{"{", "", "invalid character"},
+	} {
+		write(strings.Replace(string(text), tt.from, tt.to, 1))
+		refused(t, f.configs[2], tt.words)
+	}
+	write(string(text))
+	f.start(2)
+}

@@ -1,0 +1,131 @@
+//go:build faults
+
+package actors
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestFaultsKilledNodeLosesNothing is TestW1_KilledNodeLosesNothing over 1,000 kills.
+func TestFaultsKilledNodeLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := &witness{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(3, 4))}
+	w.run(1000)
+	w.report()
+}
+
+// TestFaultsQ1_Histories is TestQ1_HistoriesAreLinearizable with ten times as many histories.
+func TestFaultsQ1_Histories(t *testing.T) {
+	checkHistories(t, 10*histories, 10*historiesCrashed)
+	t.Run("control", TestQ1_Control_CheckThenActIsIllegal)
+	t.Run("control of the journal", TestQ1_Control_LeaseThatIsNotDurableIsIllegal)
+}
+
+// TestFaultsQ1_ExactlyTheLimit is TestQ1_ExactlyTheLimitIsAdmitted for small leases and large ones.
+func TestFaultsQ1_ExactlyTheLimit(t *testing.T) { exactlyTheLimit(t, 1, 3, 16, 100) }
+
+// TestFaultsQ1_Boards is TestQ1_PublishedRatesAreLinearizable over many histories.
+func TestFaultsQ1_Boards(t *testing.T) {
+	checkBoards(t, 200)
+	t.Run("control", TestQ1_Control_OlderRateIsIllegal)
+}
+
+// TestFaultsS7_Revocations is TestS7_RevokedKeysStayOut over many crashes and restarts.
+func TestFaultsS7_Revocations(t *testing.T) {
+	checkRevocations(t, 400)
+	t.Run("control", TestS7_Control_RevocationThatIsNotDurable)
+	for range 20 {
+		TestK5_S7_ThirdKeyUnderParallelCreations(t)
+	}
+}
+
+// TestFaultsS2_OneRightAnswer is TestS2_OneRightAnswerWins again and again.
+func TestFaultsS2_OneRightAnswer(t *testing.T) {
+	for range 20 {
+		checkCodes(t)
+	}
+	t.Run("control", TestS2_Control)
+}
+
+// TestFaultsQ5_PanicsOverAnyMessage is TestQ5_PanicsOverAnyMessage with 10,000 panics, of which 2,000 stop the node.
+func TestFaultsQ5_PanicsOverAnyMessage(t *testing.T) {
+	t.Parallel()
+	checkPanics(t, 8000, 2000)
+	t.Run("control", TestQ5_Control_EmptyRestart)
+}
+
+// TestFaultsQ6_AccountsFollowTheContract is TestQ6_AccountsFollowTheContract over 100,000 sequences.
+func TestFaultsQ6_AccountsFollowTheContract(t *testing.T) {
+	t.Parallel()
+	const sequences = 100_000
+	c := &contractCheck{most: sequences / accountsInWorld}
+	for round := 0; c.worlds < c.most && !t.Failed(); round++ {
+		rapid.Check(t, c.play)
+		if round%10 == 9 {
+			t.Logf("PROGRESS %d sequences", c.worlds*accountsInWorld)
+		}
+	}
+	c.report(t)
+	t.Run("control", TestQ6_Control_JournalThatForgets)
+}
+
+// bytesPerAccountMax is F9.
+const bytesPerAccountMax = 1024
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestFaultsF9_Memory is what an account costs that is idle, the address that it logs in with included: when it has not asked in this
+// process, and when it has and was put aside since.
+func TestFaultsF9_Memory(t *testing.T) {
+	const accounts = 100_000 // a node without accounts takes some megabytes as well
+	journal := population(t, accounts)
+	journal.before = func([][]byte) error { return nil }
+	before := heapInUse()
+	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n.config = Config{Clock: n.clock.read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
+	n.boot(journal)
+	defer n.stop()
+	check := func(what string) {
+		each := (heapInUse() - before) / accounts
+		t.Logf("FIGURE %d accounts %s: %d bytes each", accounts, what, each)
+		if each > bytesPerAccountMax {
+			t.Errorf("%d bytes an account %s, at most %d", each, what, bytesPerAccountMax)
+		}
+	}
+	check("that have not asked")
+	for id := uint64(1); id <= accounts; id++ {
+		if grant := n.admit(keyOf(id)); !grant.Admitted || grant.Account != id || grant.Day.Remaining != 1000-16-1 {
+			t.Fatalf("account %d: %+v", id, grant)
+		}
+		if id%10_000 == 0 {
+			n.pass(2 * engine.MinuteSpan)
+			n.sweepAll()
+			journal.letGo()
+		}
+	}
+	if living := n.tenants.living.Load(); living > accounts/10 {
+		t.Errorf("%d accounts have an actor still", living)
+	}
+	check("that have asked")
+	runtime.KeepAlive(journal)
+}
+
+// letGo forgets the records, which a real journal has on disk.
+func (m *memoryJournal) letGo() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dropped += uint64(len(m.records))
+	m.records = nil
+}

@@ -1,0 +1,53 @@
+package actors
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// population is a journal with a snapshot of so many accounts, each with an address, a key and requests
+// of today.
+func population(t testing.TB, accounts int) *memoryJournal {
+	t.Helper()
+	var buffer bytes.Buffer
+	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
+	var registry engine.RegistryState
+	for id := uint64(1); id <= uint64(accounts); id++ {
+		account := citizen(t, id)
+		state, err := freeze(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ledgers[0] = append(c.ledgers[0], state)
+		registry.Addresses = append(registry.Addresses, engine.AddressState{
+			Email: account.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
+		})
+	}
+	registry.LastID = uint64(accounts)
+	c.registry.registry, c.registry.steady = engine.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
+	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+		t.Fatal(err)
+	}
+	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
+}
+
+// keyOf is the digest of an account's key.
+func keyOf(id uint64) engine.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
+
+func citizen(t testing.TB, id uint64) *engine.Account {
+	account := engine.NewAccount(id)
+	account.Apply(&engine.AccountCreated{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
+	account.Apply(&engine.KeyCreated{Account: id, Key: engine.KeyRecord{
+		ID: fmt.Sprintf("key_%016x", id), Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon,
+	}})
+	account.Apply(&engine.Leased{
+		Account: id, Day: engine.DateOf(noon), Count: 16, Steady: time.Hour, KeyID: fmt.Sprintf("key_%016x", id), At: noon,
+	})
+	return account
+}

@@ -1,0 +1,287 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// revocations is what revoking keys came to.
+type revocations struct {
+	revoked int
+	refused atomic.Int64
+	mu      sync.Mutex
+	broken  []string // requests that began after a revocation and were let in
+}
+
+func (r *revocations) fault(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = append(r.broken, fmt.Sprintf(format, args...))
+}
+
+// Readers of a round, and what each asks before the revocation at least, and behind it.
+const (
+	revocationReaders = 4
+	readsBefore       = 5
+	readsAfter        = 5
+)
+
+// revoking makes a member in each round, with readers who use both keys, and revokes one key among them. Whatever request begins after
+// that was answered must be refused, then and after the crash or restart that ends the round; the other key must go on. lazy is the
+// planted lie of the journal.
+func revoking(t *testing.T, rounds int, lazy bool) *revocations {
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}, Lease: 1000}})
+	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+		t.Fatal(err)
+	}
+	n.pass(engine.NoticeMin)
+	r := &revocations{}
+	for round := range rounds {
+		m, victim := n.join(round+1, 2), round%2
+		n.journal.mu.Lock()
+		n.journal.lazy = lazy
+		n.journal.mu.Unlock()
+		r.round(asker{n.System, m}, victim)
+		if round%4 == 3 && !lazy {
+			n.restart()
+		} else {
+			n.crash()
+		}
+		if got := (asker{n.System, m}).admit(victim); got != refusedKey {
+			r.fault("round %d: the revoked key is answered %d after the end", round, got)
+		}
+		if got := (asker{n.System, m}).admit(1 - victim); got != done {
+			t.Errorf("round %d: the other key is answered %d", round, got)
+		}
+	}
+	return r
+}
+
+// round revokes one key while readers use both.
+func (r *revocations) round(asked asker, victim int) {
+	var gone atomic.Bool
+	var before atomic.Int64
+	var readers sync.WaitGroup
+	for number := range revocationReaders {
+		readers.Go(func() {
+			for after := 0; after < readsAfter; {
+				late := gone.Load()
+				got := asked.admit(number % 2)
+				before.Add(1)
+				if late {
+					after++
+				}
+				if number%2 != victim || !late {
+					continue
+				}
+				if r.refused.Add(1); got != refusedKey {
+					r.fault("reader %d: %d behind the revocation", number, got)
+				}
+			}
+		})
+	}
+	for before.Load() < revocationReaders*readsBefore {
+		runtime.Gosched()
+	}
+	if asked.revoke(victim) == done {
+		r.revoked++
+	}
+	gone.Store(true)
+	readers.Wait()
+}
+
+// checkRevocations wants every revocation to hold.
+func checkRevocations(t *testing.T, rounds int) {
+	t.Helper()
+	r := revoking(t, rounds, false)
+	for _, broken := range r.broken {
+		t.Error(broken)
+	}
+	t.Logf("FIGURE %d revocations under readers, each with a crash or a restart behind it: %d later requests, none let in", r.revoked, r.refused.Load())
+	if r.revoked != rounds || r.refused.Load() == 0 {
+		t.Errorf("%d of %d keys were revoked, %d requests refused", r.revoked, rounds, r.refused.Load())
+	}
+}
+
+func TestS7_RevokedKeysStayOut(t *testing.T) { checkRevocations(t, 16) }
+
+// A journal that acknowledges before it keeps brings a revoked key back.
+func TestS7_Control_RevocationThatIsNotDurable(t *testing.T) {
+	for range 50 {
+		if len(revoking(t, 4, true).broken) > 0 {
+			return
+		}
+	}
+	t.Error("a revocation that a crash takes back is not caught")
+}
+
+// Codes that are raced for, and the right answers to each side by side.
+const (
+	codesRaced = 10
+	codeRacers = 8
+)
+
+// codeRace is what right answers and wrong ones came to.
+type codeRace struct {
+	node     *node
+	accounts engine.Accounts
+	clients  atomic.Int64 // addresses used up: the brakes on logins are by address
+
+	codes, refusals int
+	kinds           map[string]bool // why
+	first           string          // refusal: all others must be the same
+	faults          []string
+}
+
+func (r *codeRace) open(email engine.Email, code string) error {
+	_, _, err := r.accounts.OpenSession(email, code, client(int(1_000_000+r.clients.Add(1))))
+	return err
+}
+
+// refused holds a refusal against the others: all are told the same, whatever was wrong with the code.
+func (r *codeRace) refused(why string, err error) {
+	r.refusals++
+	r.kinds[why] = true
+	text := fmt.Sprint("no refusal: ", err)
+	if e := (*engine.Error)(nil); errors.As(err, &e) {
+		text = fmt.Sprintf("%s %q %s", e.Code, e.Message, e.RetryAfter)
+	}
+	if r.first == "" {
+		r.first = text
+	}
+	if !isCode(err, engine.CodeInvalidCode) || text != r.first {
+		r.faults = append(r.faults, fmt.Sprintf("%s is answered %s, others %s", why, text, r.first))
+	}
+}
+
+// raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control plants its own accounts.
+func raceForCodes(t *testing.T, plant func(engine.Accounts) engine.Accounts) *codeRace {
+	t.Helper()
+	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000}}})
+	r := &codeRace{node: n, accounts: plant(n.System), kinds: map[string]bool{}}
+	for ; r.codes < codesRaced; r.codes++ {
+		email := mustEmail(t, fmt.Sprintf("racer%d@example.com", r.codes))
+		code := r.send(email)
+		answers := make([]error, codeRacers)
+		var racers sync.WaitGroup
+		for i := range answers {
+			racers.Go(func() { answers[i] = r.open(email, code) })
+		}
+		racers.Wait()
+		won := 0
+		for _, err := range answers {
+			if err == nil {
+				won++
+			} else {
+				r.refused("used at the same time", err)
+			}
+		}
+		if won != 1 {
+			r.faults = append(r.faults, fmt.Sprintf("%d sessions for one code", won))
+		}
+		r.refused("used before", r.open(email, code))
+	}
+	if got := n.census(); got != codesRaced {
+		r.faults = append(r.faults, fmt.Sprintf("%d accounts were begun", got))
+	}
+	r.refused("unknown address", r.open(mustEmail(t, "nobody@example.com"), "12345678"))
+	r.wrongCodes()
+	return r
+}
+
+// send has a code sent to an address and reads it there.
+func (r *codeRace) send(email engine.Email) string {
+	if err := r.accounts.RequestCode(email, client(int(1_000_000+r.clients.Add(1)))); err != nil {
+		r.faults = append(r.faults, fmt.Sprintf("a code for %s: %v", email, err))
+	}
+	return r.node.mail.code(email)
+}
+
+// wrongCodes tries codes that are no longer, or were never, right for an address.
+func (r *codeRace) wrongCodes() {
+	n, at := r.node, func(text string) engine.Email { return mustEmail(r.node.t, text) }
+	ana, late, tries, gone := at("ana@example.com"), at("late@example.com"), at("tries@example.com"), at("gone@example.com")
+	code := r.send(ana)
+	r.refused("another's", r.open(at("eva@example.com"), code))
+	r.refused("wrong", r.open(ana, notCode(code)))
+	n.pass(engine.CodeResendAfter)
+	r.send(ana)
+	r.refused("replaced", r.open(ana, code))
+	code = r.send(late)
+	n.pass(engine.CodeLifetime - time.Nanosecond)
+	r.refused("wrong at the last moment", r.open(late, notCode(code)))
+	n.pass(time.Nanosecond)
+	r.refused("expired", r.open(late, code))
+	code = r.send(tries)
+	for range engine.CodeTriesMax {
+		r.refused("wrong", r.open(tries, notCode(code)))
+	}
+	r.refused("tried out", r.open(tries, code))
+	for range 25 - engine.CodeTriesMax {
+		r.refused("wrong", r.open(tries, notCode(code)))
+	}
+	r.refused("throttled", r.open(tries, code))
+	n.pass(engine.CodeResendAfter)
+	code = r.send(gone)
+	n.crash()
+	r.accounts = n.System
+	r.refused("of another process", r.open(gone, code))
+}
+
+// Right answers side by side: one opens a session and begins an account, the others are told what everyone is told whose code is not valid.
+func TestS2_OneRightAnswerWins(t *testing.T) { checkCodes(t) }
+
+func checkCodes(t *testing.T) {
+	t.Helper()
+	r := raceForCodes(t, func(a engine.Accounts) engine.Accounts { return a })
+	for _, fault := range r.faults {
+		t.Error(fault)
+	}
+	t.Logf("FIGURE %d codes with %d right answers each: one session each; %d refusals of %d kinds are the same", r.codes, codeRacers, r.refusals, len(r.kinds))
+}
+
+// generousAccounts are the planted bugs: a code that opens a second session, and a refusal that says more than others.
+type generousAccounts struct {
+	engine.Accounts
+	twice, talks bool
+
+	mu   sync.Mutex
+	used map[string]bool
+}
+
+// OpenSession is engine.Accounts.
+func (g *generousAccounts) OpenSession(email engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+	token, expires, err := g.Accounts.OpenSession(email, code, from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := g.used[code]
+	g.used[code] = true
+	switch {
+	case err != nil && known && g.twice:
+		return engine.SecretOf("planted"), noon.Add(engine.SessionLifetime), nil
+	case err != nil && known && g.talks:
+		return token, expires, &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is used"}
+	}
+	return token, expires, err
+}
+
+func TestS2_Control(t *testing.T) {
+	for fault, planted := range map[string]*generousAccounts{"sessions for one code": {twice: true}, "the code is used": {talks: true}} {
+		r := raceForCodes(t, func(a engine.Accounts) engine.Accounts {
+			planted.Accounts, planted.used = a, map[string]bool{}
+			return planted
+		})
+		if !strings.Contains(fmt.Sprint(r.faults), fault) {
+			t.Errorf("%q is not caught", fault)
+		}
+	}
+}
