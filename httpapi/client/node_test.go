@@ -38,14 +38,14 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// refusal is the *client.Error of an error.
-func refusal(t *testing.T, err error, status int, code string) *client.Error {
+// refusal is the client.Error of an error.
+func refusal(t *testing.T, err error, status int, code string) client.Error {
 	t.Helper()
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Status != status || refused.Code != code || refused.Message == "" {
 		t.Fatalf("got %v, want %d %s and a message", err, status, code)
 	}
-	return refused
+	return *refused
 }
 
 // TestNode: data operations of a real node, with their parameters. Walks and the examples send the others.
