@@ -2,12 +2,16 @@
 // X-Forwarded-For of this machine), and nothing that happens to them goes unseen.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { base } from "./node.mjs";
 
 export const sizes = { desktop: { width: 1280, height: 900 }, phone: { width: 360, height: 780 } };
 const patience = 30_000; // milliseconds, for whatever a page does
+
+// concurrency is how many visitors of one suite are there at a time. One of them at most may use the clipboard, which all share.
+export const concurrency = Math.max(2, availableParallelism());
 let browser;
 let visitors = 0;
 

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
-import { visit } from "./browser.mjs";
+import { concurrency, visit } from "./browser.mjs";
 import { makeKey, signIn } from "./signup.mjs";
 
 const run = promisify(execFile);
 
 for (const language of ["es", "en"]) {
-  describe(`documentation, ${language}`, () => {
+  describe(`documentation, ${language}`, { concurrency }, () => {
     test("each quick start opens and is copied whole; the line of curl works", () => visit({ language }, async (v) => {
       await v.page.goto(v.at("/docs"));
       for (const name of ["curl", "go", "javascript", "python", "php"]) {

@@ -33,11 +33,14 @@ export async function start() {
   directory = await mkdtemp(path.join(tmpdir(), "tasard-pages-"));
   const observations = await makeObservations();
   const port = await catchLetters();
-  const service = await begin(["serve", "--data", data(), "--import", observations, "--no-collect", "--listen", "127.0.0.1:0",
-    "--smtp-addr", `127.0.0.1:${port}`, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example",
-    "--trusted-proxy", "127.0.0.1/32", "--log-format", "text"], / imported /);
+  const [service, shown] = await Promise.all([
+    begin(["serve", "--data", data(), "--import", observations, "--no-collect", "--listen", "127.0.0.1:0",
+      "--smtp-addr", `127.0.0.1:${port}`, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example",
+      "--trusted-proxy", "127.0.0.1/32", "--log-format", "text"], / imported /),
+    begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made()], /^Ctrl-C/),
+  ]);
   base = service.address;
-  demo = (await begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h"], /^Ctrl-C/)).address;
+  demo = shown.address;
 }
 
 export async function stop() {
@@ -46,16 +49,16 @@ export async function stop() {
 }
 
 const data = () => path.join(directory, "data");
+const made = () => path.join(directory, "made"); // a demo's
 
 // admin is what an operator would type.
 export const admin = (...args) => run(program, ["admin", ...args, "--data", data(), "--by", "pages-test"]);
 
 // makeObservations has a demo make up a year of rates. Its sources are called demo-..., and known to a demo alone.
 async function makeObservations() {
-  const made = path.join(directory, "made");
-  const market = await begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made], /^Ctrl-C/);
+  const market = await begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made()], /^Ctrl-C/);
   await end(market);
-  const { stdout } = await run(program, ["export", "--data", made], { maxBuffer: 1 << 26 });
+  const { stdout } = await run(program, ["export", "--data", made()], { maxBuffer: 1 << 26 });
   const file = path.join(directory, "observations.csv");
   await writeFile(file, stdout.replaceAll(",demo-", ","));
   return file;
@@ -71,7 +74,11 @@ async function begin(args, ready) {
   await new Promise((done, fail) => {
     const timer = setTimeout(() => fail(trouble("is not ready")), patience);
     child.on("error", fail);
-    child.on("exit", (code) => fail(trouble(`ended with ${code}`)));
+    child.on("exit", (code, signal) => {
+      const ended = trouble(`ended with ${signal ?? code}`);
+      if (!service.ending) console.error(ended.message);
+      fail(ended);
+    });
     const hear = (line) => {
       said.push(line);
       service.address ??= line.match(/http:\/\/127\.0\.0\.1:\d+/)?.[0];
@@ -86,6 +93,7 @@ async function begin(args, ready) {
 
 // end stops a program as its user would.
 async function end(service) {
+  service.ending = true;
   service.child.kill("SIGINT");
   await service.ended;
   running.delete(service);

@@ -1,7 +1,7 @@
 // Rates, as people look them up. What the pages say is held against what the API answers.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { visit } from "./browser.mjs";
+import { concurrency, visit } from "./browser.mjs";
 import { base } from "./node.mjs";
 
 const ask = async (v, path) => {
@@ -18,7 +18,7 @@ const totals = (v) => v.page.locator("#rates > table .total").allTextContents();
 
 for (const language of ["es", "en"]) {
   for (const script of [true, false]) {
-    describe(`rates, ${language}, JavaScript ${script ? "on" : "off"}`, () => {
+    describe(`rates, ${language}, JavaScript ${script ? "on" : "off"}`, { concurrency }, () => {
       const options = { language, script };
 
       test("the converter says what the API says", () => visit(options, async (v) => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
-import { forgive, visit } from "./browser.mjs";
+import { concurrency, forgive, visit } from "./browser.mjs";
 import { base, codeFor } from "./node.mjs";
 
 const run = promisify(execFile);
@@ -47,7 +47,7 @@ const remaining = (answer) => Number(answer.headers.get("RateLimit").match(/"min
 
 for (const language of ["es", "en"]) {
   for (const script of [true, false]) {
-    describe(`sign-up, ${language}, JavaScript ${script ? "on" : "off"}`, () => {
+    describe(`sign-up, ${language}, JavaScript ${script ? "on" : "off"}`, { concurrency }, () => {
       const email = `ana-${language}-${script}@example.com`;
       const options = { language, script };
 

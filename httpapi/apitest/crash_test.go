@@ -2,175 +2,173 @@ package apitest
 
 import (
 	"encoding/json"
-	"io"
+	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/tasard/tasard/engine"
 )
 
-// owner makes and revokes keys of one account, and knows what was answered.
+// TestRestartAndCrash: keys, spent quota and rates outlive both; nothing is over-granted (L1).
+func TestRestartAndCrash(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Quota(40, 60))
+	key := srv.Key()
+	for range 5 {
+		expect(t, srv, srv.Client, key, http.StatusOK, "")
+	}
+	srv.Restart()
+	if header := expect(t, srv, srv.Client, key, http.StatusOK, ""); header.Get("X-RateLimit-Remaining") != "34" {
+		t.Errorf("after a restart: %v", header)
+	}
+	srv.Crash()
+	granted := 0
+	for range 60 {
+		if status, _, _ := get(t, srv.Client, srv.URL+best, "Authorization", "Bearer "+key); status == http.StatusOK {
+			granted++
+		}
+	}
+	if granted > 34 || granted < 34-2*engine.LeaseDefault {
+		t.Errorf("after a crash: %d granted of 34", granted)
+	}
+}
+
+// TestRestart_UnderWay: a request during a restart is answered; during a crash it may fail, and the next one is answered.
+func TestRestart_UnderWay(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	crashing := atomic.Bool{}
+	stop := repeat(4, func() {
+		during := crashing.Load()
+		status, body, _, err := try(t, srv.Client, srv.URL+best)
+		if !during && !crashing.Load() && (err != nil || status != http.StatusOK) {
+			t.Errorf("%d %s %v", status, body, err)
+		}
+	})
+	for range 5 {
+		srv.Restart()
+	}
+	crashing.Store(true)
+	for range 3 {
+		srv.Crash()
+	}
+	stop()
+	if status, _, _ := get(t, srv.Client, srv.URL+best); status != http.StatusOK {
+		t.Error(status)
+	}
+}
+
+// TestCrash_GrantsNothingTwice: requests while the node crashes take nothing from what is counted (L1).
+func TestCrash_GrantsNothingTwice(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Quota(200, 1000))
+	key := "Bearer " + srv.Key()
+	var granted atomic.Int64
+	ask := func() {
+		if status, _, _, err := try(t, srv.Client, srv.URL+best, "Authorization", key); err == nil && status == http.StatusOK {
+			granted.Add(1)
+		}
+	}
+	stop := repeat(4, ask)
+	for range 8 {
+		srv.Crash()
+	}
+	stop()
+	for range 300 {
+		ask()
+	}
+	if got := granted.Load(); got > 200 {
+		t.Errorf("%d granted of 200", got)
+	}
+}
+
+// owner makes and revokes keys of one account, and notes what was answered.
 type owner struct {
 	t       *testing.T
 	srv     *Server
 	session string
 	news    chan struct{} // something was answered
 
-	mu      sync.Mutex
-	made    []string // answered 201
-	revoked []string // answered 204
+	mu       sync.Mutex
+	answered map[string]string // "active" or "revoked", by id
 }
 
-// call is a request of the owner; status 0 = no answer.
+// call sends a request of the owner; status 0 = no answer.
 func (o *owner) call(method, path, body string) (int, string) {
-	o.t.Helper()
-	request, err := http.NewRequestWithContext(o.t.Context(), method, o.srv.URL+"/v1/account/"+path, strings.NewReader(body))
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if o.session != "" {
-		request.Header.Set("Authorization", "Bearer "+o.session)
-	}
-	res, err := o.srv.Client.Do(request)
+	status, text, _, err := send(o.t, o.srv.Client, method, o.srv.URL+"/v1/account/"+path, body, "Authorization", "Bearer "+o.session)
 	if err != nil {
 		return 0, ""
 	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, ""
-	}
-	return res.StatusCode, string(text)
+	return status, text
 }
 
-func (o *owner) signIn(email string) {
-	o.t.Helper()
-	if status, body := o.call(http.MethodPost, "codes", `{"email":"`+email+`"}`); status != http.StatusAccepted {
-		o.t.Fatal(status, body)
+// work makes a key and revokes all, those included whose requests had no answer.
+func (o *owner) work() {
+	status, body := o.call(http.MethodPost, "keys", "{}")
+	var made struct{ Data struct{ ID string } }
+	if status == http.StatusCreated && json.Unmarshal([]byte(body), &made) == nil {
+		o.note(made.Data.ID, "active")
 	}
-	status, body := o.call(http.MethodPost, "sessions", `{"email":"`+email+`","code":"`+o.srv.Code(email)+`"}`)
-	var opened struct{ Data struct{ Token string } }
-	if err := json.Unmarshal([]byte(body), &opened); err != nil || opened.Data.Token == "" {
-		o.t.Fatal(status, body, err)
-	}
-	o.session = opened.Data.Token
-}
-
-type keyList struct {
-	Data []struct{ ID, Status string }
-}
-
-// work makes a key and revokes it, again and again. What no answer came to may be there or not.
-func (o *owner) work(stop chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		status, body := o.call(http.MethodPost, "keys", "{}")
-		var made struct{ Data struct{ ID string } }
-		switch {
-		case status == http.StatusConflict: // keys that nobody heard of
-			o.revokeAll()
-			continue
-		case status != http.StatusCreated || json.Unmarshal([]byte(body), &made) != nil:
+	for id, state := range o.listed() {
+		if state != "active" {
 			continue
 		}
-		o.mu.Lock()
-		o.made = append(o.made, made.Data.ID)
-		o.mu.Unlock()
-		o.tell()
-		o.revoke(made.Data.ID)
-		o.tell()
+		if status, _ := o.call(http.MethodDelete, "keys/"+id, ""); status == http.StatusNoContent {
+			o.note(id, "revoked")
+		}
 	}
 }
 
-// tell lets who waits for news go on.
-func (o *owner) tell() {
+func (o *owner) note(id, state string) {
+	o.mu.Lock()
+	o.answered[id] = state
+	o.mu.Unlock()
 	select {
 	case o.news <- struct{}{}:
 	default:
 	}
 }
 
-func (o *owner) revoke(id string) {
-	if status, _ := o.call(http.MethodDelete, "keys/"+id, ""); status == http.StatusNoContent {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.revoked = append(o.revoked, id)
-	}
-}
-
-func (o *owner) revokeAll() {
-	_, body := o.call(http.MethodGet, "keys", "")
-	var list keyList
-	if json.Unmarshal([]byte(body), &list) != nil {
-		return
-	}
-	for _, key := range list.Data {
-		if key.Status == "active" {
-			o.revoke(key.ID)
-		}
-	}
-}
-
-// newestKeys are listed for certain; older ones that are revoked leave the list.
-const newestKeys = 20
-
-// answered is what is known so far.
-func (o *owner) answered() (made, revoked []string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.made), slices.Clone(o.revoked)
-}
-
-// check holds the account against what was answered before.
-func (o *owner) check() {
-	o.t.Helper()
-	made, revoked := o.answered()
+// listed are the states of the keys by id; none without an answer.
+func (o *owner) listed() map[string]string {
 	status, body := o.call(http.MethodGet, "keys", "")
-	var list keyList
-	if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {
-		o.t.Fatal(status, body, err)
+	var list struct{ Data []struct{ ID, Status string } }
+	if status != http.StatusOK || json.Unmarshal([]byte(body), &list) != nil {
+		return nil
 	}
 	states := map[string]string{}
 	for _, key := range list.Data {
 		states[key.ID] = key.Status
 	}
-	for _, id := range made[max(0, len(made)-newestKeys):] {
-		if states[id] == "" {
-			o.t.Errorf("key %s was answered, and is lost", id)
-		}
-	}
-	for _, id := range revoked {
-		if states[id] == "active" {
-			o.t.Errorf("key %s was revoked, and is back", id)
+	return states
+}
+
+// check holds the account against what was answered before. Old revoked keys leave the list.
+func (o *owner) check() {
+	o.t.Helper()
+	o.mu.Lock()
+	answered := maps.Clone(o.answered)
+	o.mu.Unlock()
+	listed := o.listed()
+	for id, state := range answered {
+		if state == "active" && listed[id] == "" || state == "revoked" && listed[id] == "active" {
+			o.t.Errorf("key %s was answered as %s, and is listed as %q", id, state, listed[id])
 		}
 	}
 }
 
-// TestCrash_KeepsWhatWasAnswered: while somebody makes and revokes keys, crash after crash takes nothing back that was answered.
+// TestCrash_KeepsWhatWasAnswered: while keys are made and revoked, crash after crash takes nothing back that was answered.
 func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
-	o := &owner{t: t, srv: Start(t), news: make(chan struct{})}
-	o.signIn("ana@example.do")
-	stop := make(chan struct{})
-	var working sync.WaitGroup
-	working.Go(func() { o.work(stop) })
-	for range 40 {
+	srv := Start(t)
+	o := &owner{t: t, srv: srv, session: signIn(t, srv, srv.Client, "ana@example.do"), news: make(chan struct{}), answered: map[string]string{}}
+	stop := repeat(1, o.work)
+	for range sweep(10, 40) {
 		for range 5 { // then it is at work
 			<-o.news
 		}
-		o.srv.Crash()
+		srv.Crash()
 		o.check()
 	}
-	close(stop)
-	working.Wait()
+	stop()
 	o.check()
-	if len(o.made) == 0 {
-		t.Error("no key was made meanwhile")
-	}
-	t.Logf("%d keys made, %d revoked", len(o.made), len(o.revoked))
+	t.Logf("%d keys made", len(o.answered))
 }

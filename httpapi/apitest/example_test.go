@@ -35,13 +35,18 @@ func ask(client *http.Client, url string) (summary string, err error) {
 	return fmt.Sprintf("%s at %s", body.Data[0].InstitutionName, body.Data[0].Sell), nil
 }
 
-// A program opens a node, and closes it; in a test Start(t, ...) does both.
-func Example() {
-	node, err := apitest.Open(apitest.Seed("standard"))
+// open starts a node, for the examples below.
+func open(options ...apitest.Option) *apitest.Node {
+	node, err := apitest.Open(options...)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
+	return node
+}
+
+// A program opens a node, and closes it; in a test Start(t, ...) does both. (Here open is apitest.Open, and panics over an error.).
+func Example() {
+	node := open(apitest.Seed("standard"))
 	best, err := ask(node.Client, node.URL+bestForBuyers)
 	fmt.Println(best, err)
 
@@ -58,13 +63,9 @@ func Example() {
 
 // An institution publishes a better rate.
 func ExampleNode_Publish() {
-	node, err := apitest.Open(apitest.Rates(
+	node := open(apitest.Rates(
 		apitest.Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "59.40"},
 	))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
 	fmt.Println(node.Publish(apitest.Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}))
 	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
@@ -78,11 +79,7 @@ func ExampleNode_Publish() {
 
 // The next request is answered 503, as a node does that has no data; the one after it is answered as ever.
 func ExampleNode_Fault() {
-	node, err := apitest.Open(apitest.Seed("standard"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	node := open(apitest.Seed("standard"))
 	fmt.Println(node.Fault(apitest.Fault{Route: "/v1/rates/best", Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Times: 1}))
 	for range 2 {
 		fmt.Println(ask(node.Client, node.URL+bestForBuyers))
@@ -91,22 +88,6 @@ func ExampleNode_Fault() {
 	// Output:
 	// <nil>
 	// 503 data_unavailable, Retry-After "5" <nil>
-	// Cooperativa del Sur at 58.90 <nil>
-	// <nil>
-}
-
-// A crash keeps what was written.
-func ExampleNode_Crash() {
-	node, err := apitest.Open(apitest.Seed("standard"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(node.Crash())
-	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
-	fmt.Println(node.Close())
-	// Output:
-	// <nil>
 	// Cooperativa del Sur at 58.90 <nil>
 	// <nil>
 }

@@ -1,13 +1,10 @@
 package apitest
 
 import (
-	"io"
 	"net/http"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // TestFail: each status and code has the body and the headers of a real one, and costs nothing (E1, L5, L6).
@@ -73,33 +70,6 @@ func TestFail_Times(t *testing.T) {
 	}
 }
 
-// TestFail_Account: the way to a key fails as well.
-func TestFail_Account(t *testing.T) {
-	srv := Start(t, Limits())
-	post := func(path, body string) (int, string) {
-		res, err := srv.Client.Post(srv.URL+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		var text strings.Builder
-		if _, err := io.Copy(&text, res.Body); err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, text.String()
-	}
-	srv.Fault(Fault{Route: "POST /v1/account/codes", Status: 429, Code: engine.CodeRequestedTooSoon, Times: 1})
-	if status, body := post("/v1/account/codes", `{"email":"ana@example.do"}`); status != 429 || code(t, body) != "code_requested_too_soon" {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, body := post("/v1/account/codes", `{"email":"ana@example.do"}`); status != 202 {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, body := post("/v1/account/sessions", `{"email":"ana@example.do","code":"`+srv.Code("ana@example.do")+`"}`); status != 200 {
-		t.Errorf("%d %s", status, body)
-	}
-}
-
 // TestDropAndTruncate: what breaks off is an error of the client, and the next request is answered.
 func TestDropAndTruncate(t *testing.T) {
 	srv := Start(t, Seed("standard"))
@@ -121,29 +91,22 @@ func TestDropAndTruncate(t *testing.T) {
 
 // TestDelay: a client with less patience gives up; the end of the test does not wait.
 func TestDelay(t *testing.T) {
-	srv := Start(t, Rates(standardRate))
-	srv.Delay("/v1/rates/best", time.Hour, 0)
-	impatient := *srv.Client
-	impatient.Timeout = 20 * time.Millisecond
-	if _, _, _, err := try(t, &impatient, srv.URL+best); err == nil {
-		t.Error("nothing was delayed")
-	}
-	if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK {
-		t.Error(status)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t, Rates(standardRate), Follow(now))
+		srv.Delay("/v1/rates/best", time.Hour, 0)
+		impatient := *srv.Client
+		impatient.Timeout = 20 * time.Millisecond
+		if _, _, _, err := try(t, &impatient, srv.URL+best); err == nil {
+			t.Error("nothing was delayed")
+		}
+		if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK {
+			t.Error(status)
+		}
+	})
 }
 
-// TestFault_Check: a fault that means nothing is an error.
-func TestFault_Check(t *testing.T) {
-	srv := Start(t)
-	for _, fault := range []Fault{
-		{}, {Status: 404}, {Status: 429, Code: engine.CodeOverloaded}, {Code: engine.CodeOverloaded}, {Status: 503, Times: -1},
-		{Status: 503, PerMillion: million + 1}, {Delay: -1}, {Status: 500, RetryAfter: -1}, {Truncate: -1},
-	} {
-		if err := srv.Node.Fault(fault); err == nil {
-			t.Errorf("%+v is taken", fault)
-		}
-	}
+// TestFault_Matches: a route is a path with or without a method, {id} any one segment of it.
+func TestFault_Matches(t *testing.T) {
 	for _, c := range []struct {
 		route, method, path string
 		want                bool

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,11 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var (
-	_ TB = (*testing.T)(nil)
-	_ TB = (*testing.B)(nil)
-	_ TB = (*testing.F)(nil)
-)
+var _, _, _ TB = (*testing.T)(nil), (*testing.B)(nil), (*testing.F)(nil)
 
 // now is the one door of these tests to the clock: the real one, and in a bubble the bubble's.
 func now() time.Time {
@@ -41,9 +39,18 @@ func get(t testing.TB, client *http.Client, url string, header ...string) (int, 
 // try is get for answers that may break off.
 func try(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	return send(t, client, http.MethodGet, url, "", header...)
+}
+
+// send is try for any method, with a JSON body or "".
+func send(t testing.TB, client *http.Client, method, url, content string, header ...string) (int, string, http.Header, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if content != "" {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
@@ -54,6 +61,64 @@ func try(t testing.TB, client *http.Client, url string, header ...string) (int, 
 	}
 	body, err := io.ReadAll(res.Body)
 	return res.StatusCode, string(body), res.Header, errors.Join(err, res.Body.Close())
+}
+
+// signIn opens a session with the code that is mailed, and returns its token.
+func signIn(t testing.TB, srv *Server, client *http.Client, email string) string {
+	t.Helper()
+	status, body, _, err := send(t, client, http.MethodPost, srv.URL+"/v1/account/codes", `{"email":"`+email+`"}`)
+	if err != nil || status != http.StatusAccepted {
+		t.Fatal(status, body, err)
+	}
+	_, body, _, err = send(t, client, http.MethodPost, srv.URL+"/v1/account/sessions", `{"email":"`+email+`","code":"`+srv.Code(email)+`"}`)
+	var opened struct{ Data struct{ Token string } }
+	if err = errors.Join(err, json.Unmarshal([]byte(body), &opened)); err != nil || opened.Data.Token == "" {
+		t.Fatal(body, err)
+	}
+	return opened.Data.Token
+}
+
+// repeat calls a function in so many goroutines, over and over, until the returned function is called.
+func repeat(goroutines int, do func()) (stop func()) {
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					do()
+				}
+			}
+		})
+	}
+	return func() {
+		close(ended)
+		all.Wait()
+	}
+}
+
+// expect asks for the best rates with a key, or "", and wants a status and an error code, or "".
+func expect(t testing.TB, srv *Server, client *http.Client, key string, status int, reason string) http.Header {
+	t.Helper()
+	var header []string
+	if key != "" {
+		header = []string{"Authorization", "Bearer " + key}
+	}
+	got, body, received := get(t, client, srv.URL+best, header...)
+	if got != status || reason != "" && code(t, body) != reason {
+		t.Errorf("%d, want %d %s: %s", got, status, reason, body)
+	}
+	return received
+}
+
+// shown are the best rates, in their order.
+func shown(t testing.TB, srv *Server) []string {
+	t.Helper()
+	_, body, _ := get(t, srv.Client, srv.URL+best)
+	return ids(t, body)
 }
 
 // ids are the rates of a list, in its order.
@@ -87,24 +152,15 @@ type probe struct {
 	fatal    bool
 }
 
-// Helper does nothing.
-func (*probe) Helper() {}
-
-// Name is its name.
-func (*probe) Name() string { return "probe" }
-
-// Logf does nothing.
+func (*probe) Helper()             {}
+func (*probe) Name() string        { return "probe" }
 func (*probe) Logf(string, ...any) {}
-
-// Cleanup keeps what is to be done at the end.
-func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
-
-// Errorf keeps the line.
+func (p *probe) Cleanup(f func())  { p.cleanups = append(p.cleanups, f) }
 func (p *probe) Errorf(format string, args ...any) {
 	p.errors = append(p.errors, fmt.Sprintf(format, args...))
 }
 
-// Fatalf keeps the line. It returns, unlike that of a test.
+// Fatalf returns, unlike that of a test.
 func (p *probe) Fatalf(format string, args ...any) {
 	p.fatal = true
 	p.Errorf(format, args...)
@@ -119,3 +175,11 @@ func (p *probe) end() string {
 }
 
 var standardRate = Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}

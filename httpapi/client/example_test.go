@@ -40,26 +40,6 @@ func Example() {
 	// <nil>
 }
 
-// A walk asks for page after page.
-func ExampleClient_AllRates() {
-	node, c := open()
-	expired := 0
-	for rate, err := range c.AllRates(context.Background(), client.Filter{Kind: client.Commercial}) {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		if rate.Stale {
-			expired++
-		}
-	}
-	fmt.Println(expired, "have expired")
-	fmt.Println(node.Close())
-	// Output:
-	// 3 have expired
-	// <nil>
-}
-
 // What was wrong stands in the error.
 func ExampleError() {
 	node, c := open()

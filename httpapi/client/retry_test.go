@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -63,18 +64,17 @@ func TestRetry(t *testing.T) {
 
 // breaksOff is an answer whose body ends before it should.
 func breaksOff() reply {
-	return reply{status: http.StatusOK, header: http.Header{}, body: io.MultiReader(strings.NewReader(`{"da`), brokenReader{})}
+	return func(*http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(`{"da`), iotest.ErrReader(io.ErrUnexpectedEOF))
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+	}
 }
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // TestRetry_Chance: pauses differ, and Retry-After is never cut short.
 func TestRetry_Chance(t *testing.T) {
 	s := &script{answers: []reply{refuses(503, CodeOverloaded, "4"), fails(errBroken), refuses(429, CodeRateLimited, "4"), says(200, noCurrencies)}}
 	c := playing(t, s)
-	c.config.Random = sames(0x5b)
+	c.config.Random = chance(0x5b)
 	if _, err := c.Currencies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -105,21 +105,18 @@ func TestRetry_Deadline(t *testing.T) {
 	})
 }
 
-// TestRetry_Cancel: who gives up is not kept waiting, and is told both why it failed and that he gave up.
+// TestRetry_Cancel: a canceled call does not wait, and its error has both the reason of the failure and the cancellation.
 func TestRetry_Cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &script{answers: []reply{refuses(429, CodeRateLimited, "30")}}
 		c := playing(t, s)
 		c.config.Wait = sleep
-		ended := make(chan error)
 		go func() {
-			_, err := c.Currencies(ctx)
-			ended <- err
+			synctest.Wait() // until the call waits
+			cancel()
 		}()
-		synctest.Wait()
-		cancel()
-		err := <-ended
+		_, err := c.Currencies(ctx)
 		var refused *Error
 		if !errors.Is(err, context.Canceled) || !errors.As(err, &refused) || len(s.asked) != 1 {
 			t.Errorf("%d requests: %v", len(s.asked), err)

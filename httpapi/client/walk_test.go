@@ -9,11 +9,11 @@ import (
 
 // pages answers a list of a number of items by the parameters, as the contract says (P1).
 func pages(items int, next func(cursor int) int) reply {
-	return reply{made: func(r *http.Request) reply {
+	return func(r *http.Request) (*http.Response, error) {
 		var cursor, limit int
 		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &cursor) // none is 0
 		if _, err := fmt.Sscan(r.URL.Query().Get("limit"), &limit); err != nil {
-			return fails(err)
+			return nil, err
 		}
 		var data []string
 		for i := cursor; i < min(items, cursor+limit); i++ {
@@ -24,8 +24,8 @@ func pages(items int, next func(cursor int) int) reply {
 			following = fmt.Sprint(next(cursor + limit))
 		}
 		body := fmt.Sprintf(`{"data":[%s],"meta":{"total":%d,"nextCursor":%s,"generatedAt":"2026-01-01T00:00:00Z","quoteCurrency":"DOP"}}`, strings.Join(data, ","), items, following)
-		return says(200, body).made(r)
-	}}
+		return says(200, body)(r)
+	}
 }
 
 func straight(cursor int) int { return cursor }

@@ -10,7 +10,7 @@ import (
 func collected(t *testing.T, c Config) collection {
 	t.Helper()
 	var got collection
-	if err := json.Unmarshal(ask(served(t, c), "GET", "/postman.json").Body.Bytes(), &got); err != nil {
+	if err := json.Unmarshal(ask(served(c), "GET", "/postman.json").Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	return got
@@ -20,6 +20,9 @@ func collected(t *testing.T, c Config) collection {
 // besides.
 func TestPostman_Operations(t *testing.T) {
 	got := collected(t, Config{})
+	if base := got.Variable[0].Value; base != "http://127.0.0.1:8080" {
+		t.Errorf("without an address baseUrl is %q", base)
+	}
 	found := map[string]item{}
 	for _, folder := range got.Item {
 		if folder.Description == "" || len(folder.Item) == 0 {
@@ -113,8 +116,5 @@ func TestPostman_Credentials(t *testing.T) {
 				t.Errorf("%s %s: sent with %s, want %s", item.Request.Method, item.Request.URL.Raw, way, want)
 			}
 		}
-	}
-	if base := collected(t, Config{}).Variable[0].Value; base != "http://127.0.0.1:8080" {
-		t.Errorf("without an address baseUrl is %q", base)
 	}
 }

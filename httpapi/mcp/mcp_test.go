@@ -1,12 +1,15 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +64,12 @@ func session(t *testing.T, s *mcp.Server) *sdk.ClientSession {
 	return connected
 }
 
+// open is a session with a node of its own.
+func open(t *testing.T, options ...apitest.Option) *sdk.ClientSession {
+	t.Helper()
+	return session(t, newServer(t, apitest.Start(t, append(options, apitest.Seed("standard"))...)))
+}
+
 // result is what came of a call.
 type result struct {
 	text    string
@@ -96,137 +105,67 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-type offers struct {
-	Currency, Operation, Amount, QuoteCurrency, AsOf, Attribution, Notice, FeeNotice string
-	Total                                                                            int
-	Offers                                                                           []struct {
-		Institution, InstitutionID, Kind, Rate, AmountDOP, CheckedAt string
-		Compra, Venta                                                *string
+// TestGolden_Calls: what the tools say of the standard seed, as text and as data: S1, S2, the sides are those of the client, the best first;
+// S6, S8, S9, amounts are the node's, to the last digit; T6, the range; of many rows what stands out; date and attribution are with it (§1).
+func TestGolden_Calls(t *testing.T) {
+	s := open(t)
+	for _, c := range []struct {
+		name, tool string
+		arguments  map[string]any
+	}{
+		{"buy", "best_rate", map[string]any{"currency": "USD", "operation": "buy", "limit": 2}},
+		{"sell", "best_rate", map[string]any{"currency": "USD", "operation": "sell"}},
+		{"amount", "best_rate", map[string]any{"currency": "USD", "operation": "buy", "amount": "2.05", "limit": 1}},
+		{"no-rates", "best_rate", map[string]any{"currency": "XAU", "operation": "buy"}},
+		{"convert", "convert", map[string]any{"currency": "JPY", "operation": "buy", "amount": "999999999999.99", "limit": 1}},
+		{"reference", "convert", map[string]any{"currency": "USD", "operation": "sell", "amount": "100.00", "kind": "reference"}},
+		{"few-days", "rate_history", map[string]any{"currency": "USD", "institution": "ambar", "from": "2026-02-27", "to": "2026-03-01"}},
+		{"many-days", "rate_history", map[string]any{"currency": "USD"}},
+		{"newest-days", "rate_history", map[string]any{"currency": "USD", "limit": 3}},
+		{"no-days", "rate_history", map[string]any{"currency": "USD", "from": "2024-01-01", "to": "2024-01-02"}},
+		{"currencies", "list_currencies", nil},
+		{"institutions", "list_institutions", map[string]any{"currency": "EUR"}},
+	} {
+		got := call(t, s, c.tool, c.arguments)
+		if got.failed {
+			t.Errorf("%s is an error", c.name)
+		}
+		hold(t, c.name, got.text, got.content)
 	}
 }
 
-func read[T any](t *testing.T, r result) (into T) {
+// TestGolden_Tools: there are five, which only read, with schemas that say what each parameter is.
+func TestGolden_Tools(t *testing.T) {
+	s := open(t)
+	tools, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := json.Marshal(tools.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, "tools", s.InitializeResult().Instructions, content)
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// hold holds a text and JSON against a golden file.
+func hold(t *testing.T, name, text string, content []byte) {
 	t.Helper()
-	if r.failed {
-		t.Fatalf("an error: %s", r.text)
+	got := bytes.NewBufferString(text + "\n\n")
+	if err := json.Indent(got, content, "", " "); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(r.content, &into); err != nil {
-		t.Fatalf("%v: %s", err, r.content)
-	}
-	return into
-}
-
-// TestTools: there are five, all only read, with schemas that say what each parameter is.
-func TestTools(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"))))
-	var names []string
-	for tool, err := range s.Tools(t.Context(), nil) {
-		if err != nil {
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, tool.Name)
-		if a := tool.Annotations; a == nil || !a.ReadOnlyHint || a.DestructiveHint == nil || *a.DestructiveHint || a.OpenWorldHint == nil || *a.OpenWorldHint {
-			t.Errorf("%s: annotations %+v", tool.Name, tool.Annotations)
-		}
-		input, _ := tool.InputSchema.(map[string]any)
-		if tool.Description == "" || tool.OutputSchema == nil || input["additionalProperties"] == nil {
-			t.Errorf("%s: %+v", tool.Name, tool)
-		}
-		properties, _ := input["properties"].(map[string]any)
-		for name, property := range properties {
-			rules, _ := property.(map[string]any)
-			if rules["description"] == "" || name != "limit" && rules["pattern"] == nil && rules["enum"] == nil {
-				t.Errorf("%s: %s is %v", tool.Name, name, property)
-			}
-		}
 	}
-	slices.Sort(names)
-	if want := []string{"best_rate", "convert", "list_currencies", "list_institutions", "rate_history"}; !slices.Equal(names, want) {
-		t.Errorf("tools %q, want %q", names, want)
+	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, got.Bytes()) {
+		t.Errorf("%s differs (%v); make golden rewrites it. It is\n%s", file, err, got)
 	}
-	if instructions := s.InitializeResult().Instructions; !strings.Contains(instructions, "DOP") {
-		t.Errorf("instructions: %q", instructions)
-	}
-}
-
-// TestBestRate: S1, S2, the sides are those of the caller, the best first; date and attribution are with it (§1).
-func TestBestRate(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"))))
-	buy := call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "buy", "limit": 2})
-	got := read[offers](t, buy)
-	if len(got.Offers) != 2 || got.Offers[0].Rate != "58.90" || *got.Offers[0].Venta != "58.90" || got.Offers[0].AmountDOP != "" || got.Total <= 2 || got.AsOf != "2026-03-02 12:00" {
-		t.Errorf("%+v", got)
-	}
-	contains(t, buy.text, "To buy USD", "2026-03-02 12:00", "1. Cooperativa del Sur: 58.90 DOP for 1 USD", "(seen 2026-03-02 11:00)", "2. ", "may change", "Source: tasard, "+site)
-	sell := read[offers](t, call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "sell"}))
-	if first := sell.Offers[0]; len(sell.Offers) != 5 || first.Compra == nil || first.Rate != *first.Compra {
-		t.Errorf("%+v", sell)
-	}
-	amount := call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "buy", "amount": "2.05", "limit": 1})
-	if with := read[offers](t, amount); len(with.Offers) != 1 || with.Offers[0].AmountDOP != "120.75" || with.FeeNotice == "" {
-		t.Errorf("%+v", with)
-	}
-	contains(t, amount.text, "To buy 2.05 USD", "58.90 DOP for 1 USD, 120.75 DOP in all", "comisiones")
-	nobody := call(t, s, "best_rate", map[string]any{"currency": "XAU", "operation": "buy"})
-	if none := read[offers](t, nobody); none.Total != 0 || none.Offers == nil {
-		t.Errorf("%+v", none)
-	}
-	contains(t, nobody.text, "No current rate to buy XAU", "list_currencies", site)
-}
-
-// TestConvert: S6, S8, S9, amounts are the node's, to the last digit; reference rates are asked for.
-func TestConvert(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"))))
-	large := read[offers](t, call(t, s, "convert", map[string]any{"currency": "JPY", "operation": "buy", "amount": "999999999999.99", "limit": 1}))
-	if first := large.Offers[0]; first.Rate != "0.40223456" || first.AmountDOP != "402234560000.00" || large.Amount != "999999999999.99" {
-		t.Errorf("%+v", large)
-	}
-	reference := call(t, s, "convert", map[string]any{"currency": "USD", "operation": "sell", "amount": "100.00", "kind": "reference"})
-	if got := read[offers](t, reference); len(got.Offers) != 1 || got.Offers[0].Kind != "reference" || got.Offers[0].InstitutionID != "central" {
-		t.Errorf("%+v", got)
-	}
-	contains(t, reference.text, "official reference")
-}
-
-type days struct {
-	Total int
-	Rows  []struct {
-		Date, InstitutionID, Kind string
-		Compra, Venta             *string
-	}
-}
-
-// TestRateHistory: T6, the range; few rows are told one by one, of many what stands out, and the newest when there are too many.
-func TestRateHistory(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"))))
-	few := call(t, s, "rate_history", map[string]any{"currency": "USD", "institution": "ambar", "from": "2026-02-27", "to": "2026-03-01"})
-	got := read[days](t, few)
-	if len(got.Rows) == 0 || len(got.Rows) != got.Total {
-		t.Errorf("%+v", got)
-	}
-	contains(t, few.text, "daily rates", got.Rows[0].Date+" ambar: compra "+*got.Rows[0].Compra+", venta "+*got.Rows[0].Venta, site)
-	many := call(t, s, "rate_history", map[string]any{"currency": "USD"})
-	contains(t, many.text, "USD in DOP", "commercial compra: lowest ", ", highest ", "commercial venta", "reference compra", site)
-	all := read[days](t, many)
-	cut := call(t, s, "rate_history", map[string]any{"currency": "USD", "limit": 3})
-	newest := read[days](t, cut)
-	if len(newest.Rows) != 3 || newest.Total != all.Total || newest.Rows[2].Date != all.Rows[len(all.Rows)-1].Date || newest.Rows[2].InstitutionID != all.Rows[len(all.Rows)-1].InstitutionID {
-		t.Errorf("of %+v the newest are %+v", all, newest)
-	}
-	contains(t, cut.text, "3 of ", "oldest are left out")
-	contains(t, call(t, s, "rate_history", map[string]any{"currency": "USD", "from": "2024-01-01", "to": "2024-01-02"}).text, "No rates of USD")
-}
-
-// TestLists: what the other tools can be asked for.
-func TestLists(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"))))
-	contains(t, call(t, s, "list_currencies", nil).text, "USD Dólar estadounidense (", "Without: ", site)
-	euro := call(t, s, "list_institutions", map[string]any{"currency": "EUR"})
-	list := read[struct{ Institutions []struct{ ID, Name string } }](t, euro)
-	if len(list.Institutions) < 2 || list.Institutions[0].ID != "ambar" {
-		t.Errorf("%+v", list)
-	}
-	contains(t, euro.text, "ambar = Banco Ámbar", site)
 }
 
 // TestErrors: what goes wrong is an error of the tool that says what to do, and the protocol goes on.
@@ -258,27 +197,19 @@ func TestErrors(t *testing.T) {
 	srv.Fail("/v1/rates/best", http.StatusInternalServerError, 1+client.RetriesDefault)
 	trouble := call(t, s, "best_rate", usd)
 	contains(t, trouble.text, "can't answer now", "500 internal_error", "request ")
-	read[offers](t, call(t, s, "best_rate", usd))
-	read[offers](t, call(t, s, "best_rate", usd))
-	limit := call(t, s, "best_rate", usd)
+	first, second, limit := call(t, s, "best_rate", usd), call(t, s, "best_rate", usd), call(t, s, "best_rate", usd)
 	contains(t, limit.text, "Don't ask again before", "quota_exceeded")
-	if !trouble.failed || !limit.failed {
-		t.Error("they are no errors")
+	if !trouble.failed || first.failed || second.failed || !limit.failed {
+		t.Errorf("%v %v %v %v", trouble, first, second, limit)
 	}
 }
 
-// TestErrors_Key: L7, E1, once keys are required the model tells whom it concerns.
-func TestErrors_Key(t *testing.T) {
-	s := session(t, newServer(t, apitest.Start(t, apitest.Seed("standard"), apitest.KeysRequired())))
-	contains(t, call(t, s, "list_currencies", nil).text, "--key-file", "/account", "missing_key")
-}
-
-// TestErrors_Away: a node that is not there is told with its address.
+// TestErrors_Away: once keys are required the model tells whom it concerns (L7, E1); a node that is not there is told with its address.
 func TestErrors_Away(t *testing.T) {
+	contains(t, call(t, open(t, apitest.KeysRequired()), "list_currencies", nil).text, "--key-file", "/account", "missing_key")
 	srv := apitest.Start(t)
 	srv.Drop("", 0)
-	got := call(t, session(t, newServer(t, srv)), "list_currencies", nil)
-	contains(t, got.text, srv.URL+" gives no answer", "--url")
+	contains(t, call(t, session(t, newServer(t, srv)), "list_currencies", nil).text, srv.URL+" gives no answer", "--url")
 }
 
 // silent is a node that never answers.
@@ -303,16 +234,18 @@ func TestErrors_Silence(t *testing.T) {
 	contains(t, got.text, "https://node.test gives no answer", "deadline exceeded")
 }
 
-// post sends a message as a program, or a page, would.
-func post(t *testing.T, handler http.Handler, host string, header ...string) *httptest.ResponseRecorder {
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// send sends a message as a program, or a page, would; headers without a value are left out.
+func send(t *testing.T, handler http.Handler, method, host, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(initialize))
+	r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", strings.NewReader(body))
 	r.Host = host
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	header = append(header, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
 	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
@@ -331,14 +264,7 @@ func TestHandler_Guard(t *testing.T) {
 		{"evil.example:9000", "", "", 403}, {"evil.example:9000", "http://evil.example:9000", "same-origin", 403}, {"127.0.0.1.evil.example", "", "", 403}, {"", "", "", 403}, {"10.0.0.1", "", "", 403},
 		{"127.0.0.1:9000", "https://evil.example", "cross-site", 403}, {"127.0.0.1:9000", "null", "", 403}, {"127.0.0.1:9000", "http://localhost:3000", "", 403}, {"127.0.0.1:9000", "http://127.0.0.1:9000", "cross-site", 403},
 	} {
-		var header []string
-		if c.origin != "" {
-			header = append(header, "Origin", c.origin)
-		}
-		if c.site != "" {
-			header = append(header, "Sec-Fetch-Site", c.site)
-		}
-		if got := post(t, handler, c.host, header...); got.Code != c.status {
+		if got := send(t, handler, http.MethodPost, c.host, initialize, "Origin", c.origin, "Sec-Fetch-Site", c.site); got.Code != c.status {
 			t.Errorf("%q from %q (%s): %d, want %d: %s", c.host, c.origin, c.site, got.Code, c.status, got.Body)
 		} else if got.Header().Get("Mcp-Session-Id") != "" {
 			t.Errorf("%q: a session is kept", c.host)
@@ -353,12 +279,7 @@ func TestHandler_Limits(t *testing.T) {
 		method, body string
 		status       int
 	}{{http.MethodPost, strings.Repeat(" ", 65<<10) + "{}", 413}, {http.MethodGet, "", 405}, {http.MethodDelete, "", 405}} {
-		r := httptest.NewRequestWithContext(t.Context(), c.method, "http://localhost/mcp", strings.NewReader(c.body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		if w.Code != c.status {
+		if w := send(t, handler, c.method, "localhost", c.body); w.Code != c.status {
 			t.Errorf("%s with %d bytes: %d, want %d: %s", c.method, len(c.body), w.Code, c.status, w.Body)
 		}
 	}
@@ -379,21 +300,8 @@ func TestHandler_Call(t *testing.T) {
 	}
 }
 
-// TestServe_Cancel: Serve ends with its context.
-func TestServe_Cancel(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	in, toServer := io.Pipe()
-	cancel()
-	if err := newServer(t, apitest.Start(t)).Serve(ctx, in, io.Discard); err == nil || ctx.Err() == nil {
-		t.Errorf("Serve says %v", err)
-	}
-	if err := toServer.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // questions are what a shell writes into the program, and hangs up.
-const questions = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+const questions = initialize + `
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"USD","operation":"buy"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"EUR","operation":"buy"}}}
@@ -417,12 +325,19 @@ func TestServe_End(t *testing.T) {
 	}
 }
 
-// TestServe_Garbage: what is no message ends the stream with an error, and so does one without an end.
+// TestServe_Garbage: what is no message ends the stream with an error, so does one without an end, and so does the end of the context.
 func TestServe_Garbage(t *testing.T) {
 	for _, bad := range []string{"GET / HTTP/1.1\n", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 70<<10)} {
 		var out strings.Builder
 		if err := newServer(t, apitest.Start(t)).Serve(t.Context(), strings.NewReader(bad), &out); err == nil {
 			t.Errorf("%.40q: no error; answered %q", bad, out.String())
 		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in, toServer := io.Pipe()
+	defer toServer.Close()
+	if err := newServer(t, apitest.Start(t)).Serve(ctx, in, io.Discard); err == nil {
+		t.Error("Serve goes on without its context")
 	}
 }

@@ -15,30 +15,8 @@ import (
 // noon is 12:00 in Santo Domingo on a Saturday.
 func noon() time.Time { return time.Date(2026, time.November, 21, 16, 0, 0, 0, time.UTC) }
 
-// framed serves one page of another package's kind at /extra.
-func framed(t *testing.T, c pages.Config, handler func(*pages.Frame, *pages.Body) pages.Handler) http.Handler {
-	t.Helper()
-	if c.Catalogue == nil {
-		c.Catalogue = engine.DefaultCatalogue()
-	}
-	if c.Clock == nil {
-		c.Clock = noon
-	}
-	p := pages.New(c)
-	body := p.Frame().Body(fstest.MapFS{
-		"extra.html":    {Data: []byte(`<h1>{{t "hello" .}}</h1><a href="{{href "/terms"}}">x</a> {{template "part" .}}`)},
-		"_part.html":    {Data: []byte(`{{define "part"}}<p>{{.}}</p>{{end}}`)},
-		"words.es.json": {Data: []byte(`{"hello": "Hola, %s"}`)},
-		"words.en.json": {Data: []byte(`{"hello": "Hello, %s"}`)},
-	}, "extra")
-	mux := http.NewServeMux()
-	p.Register(mux)
-	p.Frame().Handle(mux, http.MethodGet, "/extra", handler(p.Frame(), body))
-	return mux
-}
-
 // get asks for a path, with headers in pairs.
-func get(t *testing.T, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+func get(t testing.TB, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 	r.RemoteAddr = "192.0.2.1:0"
@@ -63,13 +41,21 @@ func mustContain(t *testing.T, text string, wanted ...string) {
 	}
 }
 
+// TestFrame_LanguagesOfAnotherPackage: a page of another package, in both languages, suggested to those who read the other one.
 func TestFrame_LanguagesOfAnotherPackage(t *testing.T) {
-	h := framed(t, pages.Config{PublicURL: "https://tasas.example.do/", Demo: true}, func(f *pages.Frame, b *pages.Body) pages.Handler {
-		return func(w http.ResponseWriter, r *pages.Request) {
-			f.WriteKept(w, r, "", func() (*pages.Document, time.Time, error) {
-				return &pages.Document{Body: b, Data: "<Ana>", Title: "Extra", Query: "a=1&b=2"}, time.Time{}, nil
-			})
-		}
+	p := pages.New(pages.Config{PublicURL: "https://tasas.example.do/", Demo: true, Catalogue: engine.DefaultCatalogue(), Clock: noon})
+	body := p.Frame().Body(fstest.MapFS{
+		"extra.html":    {Data: []byte(`<h1>{{t "hello" .}}</h1><a href="{{href "/terms"}}">x</a> {{template "part" .}}`)},
+		"_part.html":    {Data: []byte(`{{define "part"}}<p>{{.}}</p>{{end}}`)},
+		"words.es.json": {Data: []byte(`{"hello": "Hola, %s"}`)},
+		"words.en.json": {Data: []byte(`{"hello": "Hello, %s"}`)},
+	}, "extra")
+	h := http.NewServeMux()
+	p.Register(h)
+	p.Frame().Handle(h, http.MethodGet, "/extra", func(w http.ResponseWriter, r *pages.Request) {
+		p.Frame().WriteKept(w, r, "", func() (*pages.Document, time.Time, error) {
+			return &pages.Document{Body: body, Data: "<Ana>", Title: "Extra", Query: "a=1&b=2"}, time.Time{}, nil
+		})
 	})
 	spanish := get(t, h, "/extra")
 	mustContain(t, spanish.Body.String(), `<html lang="es">`, "<h1>Hola, &lt;Ana&gt;</h1>", `<a href="/terms">`, "<p>&lt;Ana&gt;</p>",

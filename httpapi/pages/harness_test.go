@@ -34,15 +34,6 @@ const worldCatalogue = `{
   {"id": "colon-web", "name": "Sitio web de Banco Colón", "url": "https://colon.example/tasas?a=1&b=2"},
   {"id": "list", "name": "Lista de agentes", "url": "", "upstreamSource": "InfoEjemplo"}]}`
 
-func readCatalogue(t testing.TB, text string) *engine.Catalogue {
-	t.Helper()
-	catalogue, err := new(engine.Catalogue).Extend(strings.NewReader(text), "catalogue.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return catalogue
-}
-
 func decimal(t testing.TB, text string) engine.Decimal {
 	t.Helper()
 	if text == "" {
@@ -58,7 +49,11 @@ func decimal(t testing.TB, text string) engine.Decimal {
 // newWorld has each shape that a page can show: ties, one side, channels, expired, by hand, reference, ten days of history.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{catalogue: readCatalogue(t, worldCatalogue), states: map[string]*engine.BookState{}, now: noon()}
+	catalogue, err := new(engine.Catalogue).Extend(strings.NewReader(worldCatalogue), "catalogue.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{catalogue: catalogue, states: map[string]*engine.BookState{}, now: noon()}
 	offer := func(currency, institution string, channel engine.Channel, kind engine.Kind, buy, sell, source string, checked time.Duration) *engine.Offer {
 		book := w.book(currency)
 		book.Offers = append(book.Offers, engine.Offer{
@@ -78,7 +73,7 @@ func newWorld(t testing.TB) *world {
 	typed := offer("EUR", "duarte", engine.Unspecified, engine.Commercial, "67", "70.123456", "manual", 5*time.Minute)
 	typed.Manual = true
 	for back := 9; back >= 0; back-- {
-		w.addDay(t, engine.DateOf(noon()).AddDays(-back))
+		w.addDay(engine.DateOf(noon()).AddDays(-back))
 	}
 	return w
 }
@@ -91,8 +86,7 @@ func (w *world) book(currency string) *engine.BookState {
 }
 
 // addDay writes a day of history, as the offers say it.
-func (w *world) addDay(t testing.TB, day engine.Date) {
-	t.Helper()
+func (w *world) addDay(day engine.Date) {
 	for currency, book := range w.states {
 		for i := range book.Offers {
 			o := &book.Offers[i]
@@ -126,32 +120,23 @@ func (w *world) Institution(id string) (*engine.InstitutionDetail, error) {
 }
 
 func (w *world) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
-	if w.fault != nil {
-		return nil, w.fault
-	}
-	return w.market().Rates(q), nil
+	return w.market().Rates(q), w.fault
 }
 
 func (w *world) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
-	if w.fault != nil {
-		return nil, w.fault
-	}
 	for _, view := range w.market().Views() {
 		if page := view.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency}, Cut: engine.Cut{Limit: 1}}); page.Total > 0 {
-			return view.Ranking(q), nil
+			return view.Ranking(q), w.fault
 		}
 	}
-	return &engine.Page[*engine.Rate]{Next: engine.NoNext}, nil
+	return &engine.Page[*engine.Rate]{Next: engine.NoNext}, w.fault
 }
 
 func (w *world) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
-	if w.fault != nil {
-		return nil, w.fault
-	}
 	if q.Limit > engine.LimitMax {
 		panic("a page of history is asked for that is longer than any answer")
 	}
-	return w.market().History(q), nil
+	return w.market().History(q), w.fault
 }
 
 // config is what the pages of this world are made of.
@@ -180,12 +165,7 @@ func publicPaths() []string {
 func inBoth(paths []string) []string {
 	all := slices.Clone(paths)
 	for _, path := range paths {
-		all = append(all, strings.Replace("/en"+path, "/en/?", "/en?", 1))
-	}
-	for i := range all {
-		if all[i] == "/en/" {
-			all[i] = "/en"
-		}
+		all = append(all, strings.TrimSuffix(strings.Replace("/en"+path, "/en/?", "/en?", 1), "/"))
 	}
 	return all
 }

@@ -1,12 +1,13 @@
 package pages
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -14,17 +15,13 @@ import (
 // luminance is that of WCAG 2.
 func luminance(t *testing.T, colour string) float64 {
 	t.Helper()
-	digits := strings.TrimPrefix(colour, "#")
-	if len(digits) == 3 {
-		digits = string([]byte{digits[0], digits[0], digits[1], digits[1], digits[2], digits[2]})
+	var parts [3]uint8
+	if _, err := fmt.Sscanf(strings.Replace(colour+";", "#fff;", "#ffffff;", 1), "#%02x%02x%02x;", &parts[0], &parts[1], &parts[2]); err != nil {
+		t.Fatalf("%q is no colour: %v", colour, err)
 	}
 	sum := 0.0
 	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
-		part, err := strconv.ParseUint(digits[2*i:2*i+2], 16, 8)
-		if err != nil {
-			t.Fatalf("%s is no colour: %v", colour, err)
-		}
-		linear := float64(part) / 255
+		linear := float64(parts[i]) / 255
 		if linear <= 0.03928 {
 			linear /= 12.92
 		} else {
@@ -79,12 +76,11 @@ func TestWords_Both(t *testing.T) {
 		keys := maps.Clone(all[Spanish])
 		maps.Copy(keys, all[English])
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			es, inSpanish := all[Spanish][key]
-			en, inEnglish := all[English][key]
-			if strings.HasPrefix(key, "currency.") && inEnglish {
+			es, en := all[Spanish][key], all[English][key]
+			if strings.HasPrefix(key, "currency.") && en != "" {
 				continue
 			}
-			if !inSpanish || !inEnglish || es == "" || en == "" {
+			if es == "" || en == "" {
 				t.Errorf("%s: the text %s is missing in a language", folder, key)
 			}
 			if !slices.Equal(verbs.FindAllString(es, -1), verbs.FindAllString(en, -1)) {
@@ -101,18 +97,18 @@ func TestWords_Both(t *testing.T) {
 func usedKeys(t *testing.T) []string {
 	t.Helper()
 	var used []string
-	for _, folder := range []string{".", "frame", "public"} {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			t.Fatal(err)
+	for _, pattern := range []string{"*.go", "frame/*.html", "public/*.html"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
 		}
-		for _, entry := range entries {
-			if !strings.HasSuffix(entry.Name(), ".go") && !strings.HasSuffix(entry.Name(), ".html") || strings.HasSuffix(entry.Name(), "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(folder + "/" + entry.Name())
+		for _, file := range files {
+			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.HasSuffix(file, "_test.go") {
+				continue
 			}
 			for _, found := range regexp.MustCompile(`"([a-z]+\.[a-zA-Z0-9.]*)`).FindAllStringSubmatch(string(text), -1) {
 				used = append(used, found[1])

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,16 +23,6 @@ import (
 
 const goodCode = "00712345"
 
-// dice is chance with a seed.
-type dice struct{ *rand.Rand }
-
-func (d dice) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(d.Uint32())
-	}
-	return len(p), nil
-}
-
 // world is the pages with accounts that follow K1 to K5 as simply as they can.
 type world struct {
 	t     *testing.T
@@ -39,8 +30,8 @@ type world struct {
 	pages *Pages
 	logs  *bytes.Buffer
 
+	now       time.Time // moved between requests
 	mu        sync.Mutex
-	now       time.Time
 	fault     error // what every question gets
 	asked     []string
 	from      netip.Addr
@@ -63,12 +54,12 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	w := &world{
 		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
 		issued: map[engine.Email]time.Time{}, sessions: map[engine.Digest]sessionOf{}, keys: map[engine.Email][]engine.KeyRecord{}, enforced: true,
-		chance: dice{rand.New(rand.NewPCG(1, 2))},
+		chance: rand.NewChaCha8([32]byte{1}),
 	}
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue()})
 	config := Config{
-		Frame: public.Frame(), Accounts: w, Gate: w, Mail: MailSent, Clock: w.clock, Random: dice{rand.New(rand.NewPCG(3, 4))}, Logger: logger,
+		Frame: public.Frame(), Accounts: w, Gate: w, Mail: MailSent, Clock: w.clock, Random: rand.NewChaCha8([32]byte{2}), Logger: logger,
 	}
 	if change != nil {
 		change(&config)
@@ -78,17 +69,14 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	return w
 }
 
-func (w *world) clock() time.Time {
+// lock locks the world; the returned function unlocks it.
+func (w *world) lock() func() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+	return w.mu.Unlock
 }
 
-func (w *world) pass(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
-}
+func (w *world) clock() time.Time     { return w.now }
+func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
 // ask counts a question and gives the planted fault.
 func (w *world) ask(what string) error {
@@ -100,8 +88,7 @@ func (w *world) Enforced() bool                { return w.enforced }
 func (w *world) Transition() engine.Transition { return w.announced }
 
 func (w *world) RequestCode(to engine.Email, from netip.Addr) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	w.from = from
 	if err := w.ask("code for " + to.String()); err != nil {
 		return err
@@ -114,8 +101,7 @@ func (w *world) RequestCode(to engine.Email, from netip.Addr) error {
 }
 
 func (w *world) OpenSession(of engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	w.from = from
 	if err := w.ask("session for " + of.String() + " with " + code); err != nil {
 		return engine.Secret{}, time.Time{}, err
@@ -139,41 +125,29 @@ func (w *world) owner(token engine.Digest) (engine.Email, error) {
 	return s.email, nil
 }
 
-func (w *world) CloseSession(token engine.Digest) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.ask("sign-out"); err != nil {
-		return err
+// asks is ask and owner.
+func (w *world) asks(what string, token engine.Digest) (engine.Email, error) {
+	if err := w.ask(what); err != nil {
+		return engine.Email{}, err
 	}
-	_, err := w.owner(token)
+	return w.owner(token)
+}
+
+func (w *world) CloseSession(token engine.Digest) error {
+	defer w.lock()()
+	_, err := w.asks("sign-out", token)
 	delete(w.sessions, token)
 	return err
 }
 
-func (w *world) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of, err := w.owner(token)
-	return append([]engine.KeyRecord(nil), w.keys[of]...), err
-}
-
 func (w *world) CreateKey(token engine.Digest, name string) (engine.KeyRecord, engine.Secret, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.ask("key " + name); err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
-	}
-	of, err := w.owner(token)
+	defer w.lock()()
+	of, err := w.asks("key "+name, token)
 	if err != nil {
 		return engine.KeyRecord{}, engine.Secret{}, err
 	}
-	active := 0
-	for _, key := range w.keys[of] {
-		if key.Active() {
-			active++
-		}
-	}
-	if active >= engine.KeysActiveMax {
+	revoked := slices.DeleteFunc(slices.Clone(w.keys[of]), func(key engine.KeyRecord) bool { return key.Active() })
+	if len(w.keys[of])-len(revoked) >= engine.KeysActiveMax {
 		return engine.KeyRecord{}, engine.Secret{}, &engine.Error{Code: engine.CodeKeyLimitReached}
 	}
 	secret, err := engine.NewKey(w.chance, engine.KeyPrefixTest)
@@ -183,29 +157,27 @@ func (w *world) CreateKey(token engine.Digest, name string) (engine.KeyRecord, e
 }
 
 func (w *world) RevokeKey(token engine.Digest, id string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.ask("revoke " + id); err != nil {
-		return err
-	}
-	of, err := w.owner(token)
+	defer w.lock()()
+	of, err := w.asks("revoke "+id, token)
 	if err != nil {
 		return err
 	}
-	for i := range w.keys[of] {
-		if key := &w.keys[of][i]; key.ID == id {
-			if key.Active() {
-				key.RevokedAt = w.now
-			}
-			return nil
-		}
+	at := slices.IndexFunc(w.keys[of], func(key engine.KeyRecord) bool { return key.ID == id })
+	if at < 0 {
+		return &engine.Error{Code: engine.CodeNotFound}
 	}
-	return &engine.Error{Code: engine.CodeNotFound}
+	w.keys[of][at].RevokedAt = w.now
+	return nil
+}
+
+func (w *world) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
+	defer w.lock()()
+	of, err := w.owner(token)
+	return slices.Clone(w.keys[of]), err
 }
 
 func (w *world) Usage(token engine.Digest) (engine.Verdict, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	_, err := w.owner(token)
 	return engine.Verdict{
 		Day:    engine.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
@@ -236,7 +208,6 @@ type seen struct {
 	status       int
 	header       http.Header
 	body         string
-	at           time.Time
 }
 
 func (w *world) browser(language pages.Language) *browser {
@@ -266,18 +237,13 @@ func (b *browser) send(method, path string, form url.Values) *seen {
 	for _, c := range answer.Result().Cookies() {
 		b.keep(c)
 	}
-	b.page = &seen{method, path, answer.Code, answer.Header(), answer.Body.String(), b.w.clock()}
+	b.page = &seen{method, path, answer.Code, answer.Header(), answer.Body.String()}
 	b.all = append(b.all, b.page)
 	return b.page
 }
 
 func (b *browser) keep(c *http.Cookie) {
-	for i, old := range b.jar {
-		if old.Name == c.Name && old.Path == c.Path {
-			b.jar = append(b.jar[:i:i], b.jar[i+1:]...)
-			break
-		}
-	}
+	b.jar = slices.DeleteFunc(slices.Clone(b.jar), func(old *http.Cookie) bool { return old.Name == c.Name && old.Path == c.Path })
 	if c.MaxAge > 0 {
 		b.jar = append(b.jar, c)
 	}
@@ -285,10 +251,8 @@ func (b *browser) keep(c *http.Cookie) {
 
 // cookie is the value of a cookie, "" when there is none.
 func (b *browser) cookie(name string) string {
-	for _, c := range b.jar {
-		if c.Name == name {
-			return c.Value
-		}
+	if at := slices.IndexFunc(b.jar, func(c *http.Cookie) bool { return c.Name == name }); at >= 0 {
+		return b.jar[at].Value
 	}
 	return ""
 }
@@ -296,8 +260,8 @@ func (b *browser) cookie(name string) string {
 var formPattern = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
 var hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// form is what the page's form for a path sends, the typed fields beside the hidden ones.
-func (b *browser) form(path string, typed url.Values) url.Values {
+// form is what the page's form for a path sends: the hidden fields, and the typed ones in pairs.
+func (b *browser) form(path string, typed ...string) url.Values {
 	b.w.t.Helper()
 	for _, found := range formPattern.FindAllStringSubmatch(b.page.body, -1) {
 		if found[1] != b.root+path {
@@ -307,8 +271,8 @@ func (b *browser) form(path string, typed url.Values) url.Values {
 		for _, hidden := range hiddenPattern.FindAllStringSubmatch(found[0], -1) {
 			values.Set(hidden[1], hidden[2])
 		}
-		for name := range typed {
-			values.Set(name, typed.Get(name))
+		for i := 0; i < len(typed); i += 2 {
+			values.Set(typed[i], typed[i+1])
 		}
 		return values
 	}
@@ -319,11 +283,7 @@ func (b *browser) form(path string, typed url.Values) url.Values {
 // submit sends the page's form for a path.
 func (b *browser) submit(path string, typed ...string) *seen {
 	b.w.t.Helper()
-	values := url.Values{}
-	for i := 0; i < len(typed); i += 2 {
-		values.Set(typed[i], typed[i+1])
-	}
-	return b.send(http.MethodPost, b.root+path, b.form(path, values))
+	return b.send(http.MethodPost, b.root+path, b.form(path, typed...))
 }
 
 // follow gets where an answer sends the browser.
@@ -335,13 +295,19 @@ func (b *browser) follow() *seen {
 	return b.get(b.page.header.Get("Location"))
 }
 
-// signIn goes the way from an address to the keys.
-func (b *browser) signIn(email string) *browser {
+// askCode goes from the start to where the code is typed.
+func (b *browser) askCode(email string) *browser {
 	b.w.t.Helper()
 	b.get(b.root)
 	b.submit("/codes", "email", email)
 	b.follow()
-	b.submit("/sessions", "code", goodCode, "email", email)
+	return b
+}
+
+// signIn goes the way from an address to the keys.
+func (b *browser) signIn(email string) *browser {
+	b.w.t.Helper()
+	b.askCode(email).submit("/sessions", "code", goodCode, "email", email)
 	if b.follow(); b.page.status != http.StatusOK || !strings.Contains(b.page.body, `action="`+b.root+`/signout"`) {
 		b.w.t.Fatalf("not signed in: %d\n%s", b.page.status, b.page.main())
 	}
