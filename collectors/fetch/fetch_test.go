@@ -294,7 +294,7 @@ func TestFetch_Ended(t *testing.T) {
 
 // TestFetch_FaultsOfOurOwn: what no server has to do with is Internal, and asks nobody.
 func TestFetch_FaultsOfOurOwn(t *testing.T) {
-	w := newWeb(t, pipe)
+	w := newWeb(t)
 	c := w.client()
 	wantFailure(t, c, asks(), source.Internal)
 	wantFailure(t, c, get("ftp://example.do/"), source.Internal)

@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -34,17 +33,14 @@ func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// link makes the two ends of a connection.
-type link func() (client, server net.Conn, err error)
-
-// pipe is a link in memory, which time in a bubble knows. Between its ends some data may be under way, as in a network: without that,
+// pipe is a connection in memory, which time in a bubble knows. Between its ends some data may be under way, as in a network: without that,
 // two ends that write at the same time would wait for each other.
-func pipe() (client, server net.Conn, err error) {
+func pipe() (client, server net.Conn) {
 	client, near := net.Pipe()
 	far, server := net.Pipe()
 	carry(near, far)
 	carry(far, near)
-	return client, server, nil
+	return client, server
 }
 
 // carry brings what is read from one end to the other, until either is closed. It makes no garbage that a look at the heap would see.
@@ -77,35 +73,21 @@ func carry(from, to net.Conn) {
 	}()
 }
 
-// loopback is a real connection of this machine with itself.
-func loopback() (client, server net.Conn, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer listener.Close()
-	if client, err = net.Dial("tcp", listener.Addr().String()); err != nil {
-		return nil, nil, err
-	}
-	server, err = listener.Accept()
-	return client, server, err
-}
-
 // web is the network of a test: what listens where. Nothing else can be reached.
 type web struct {
 	t         *testing.T
-	link      link
 	authority *authority
 	done      sync.WaitGroup
 
 	mu        sync.Mutex
 	listening map[string]func(net.Conn) // by host:port
 	dialed    []string
+	resets    string // where the network ends every connection, once something was sent
 	ends      []io.Closer
 }
 
-func newWeb(t *testing.T, link link) *web {
-	w := &web{t: t, link: link, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
+func newWeb(t *testing.T) *web {
+	w := &web{t: t, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
 	t.Cleanup(func() {
 		w.mu.Lock()
 		for _, end := range w.ends {
@@ -120,7 +102,7 @@ func newWeb(t *testing.T, link link) *web {
 // inBubble runs a test on virtual time, over pipes.
 func inBubble(t *testing.T, test func(t *testing.T, w *web)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t, pipe)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t)) })
 }
 
 // dial is the Config.Dial of the test's clients.
@@ -132,13 +114,20 @@ func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	if !ok {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused: " + address)}
 	}
-	client, server, err := w.link()
-	if err != nil {
-		return nil, err
+	client, server := pipe()
+	if address == w.resets {
+		client = reset{client}
 	}
 	w.ends = append(w.ends, server)
 	w.done.Go(func() { listen(server) })
 	return client, nil
+}
+
+// reset is a connection that ends as one of TCP does.
+type reset struct{ net.Conn }
+
+func (reset) Read([]byte) (int, error) {
+	return 0, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
 }
 
 // raw lets a function talk on an address, which has the connection to itself.
@@ -356,26 +345,22 @@ func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.Fail
 	if !errors.As(err, &f) || document != nil {
 		t.Fatalf("got %v, %v; want a failure", document, err)
 	}
-	if problem := failureProblem(f, kind, says...); problem != "" {
-		t.Error(problem)
+	if f.Kind != kind || f.Page != "usd" {
+		t.Errorf("got %q, want %s of the page usd", f.Error(), kind)
+	}
+	for _, word := range says {
+		if !strings.Contains(f.Detail, word) {
+			t.Errorf("%q does not say %q", f.Detail, word)
+		}
 	}
 	return f.Detail
 }
 
-func failureProblem(f *source.Failure, kind source.FailureKind, says ...string) string {
-	if f.Kind != kind || f.Page != "usd" {
-		return fmt.Sprintf("got %q, want %s of the page usd", f.Error(), kind)
-	}
-	for _, word := range says {
-		if !strings.Contains(f.Detail, word) {
-			return fmt.Sprintf("%q does not say %q", f.Detail, word)
-		}
+// failureKind is the kind of a failure, "" for another error.
+func failureKind(err error) source.FailureKind {
+	var f *source.Failure
+	if errors.As(err, &f) {
+		return f.Kind
 	}
 	return ""
-}
-
-func asFailure(err error) (*source.Failure, bool) {
-	var f *source.Failure
-	ok := errors.As(err, &f)
-	return f, ok
 }

@@ -309,13 +309,6 @@ func TestRedirect_Count(t *testing.T) {
 	})
 }
 
-func failureKind(err error) source.FailureKind {
-	if f, ok := asFailure(err); ok {
-		return f.Kind
-	}
-	return ""
-}
-
 // TestSite_Steps: where a page may send us.
 func TestSite_Steps(t *testing.T) {
 	tests := []struct {
