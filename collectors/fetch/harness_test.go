@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,7 @@ type web struct {
 	t         *testing.T
 	authority *authority
 	done      sync.WaitGroup
+	open      atomic.Int32 // connections that no client has closed
 
 	mu        sync.Mutex
 	listening map[string]func(net.Conn) // by host:port
@@ -105,6 +107,12 @@ func inBubble(t *testing.T, test func(t *testing.T, w *web)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t)) })
 }
 
+// caseInBubble is inBubble for one case of a table.
+func caseInBubble(t *testing.T, name string, test func(t *testing.T, w *web)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 // dial is the Config.Dial of the test's clients.
 func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	w.mu.Lock()
@@ -118,9 +126,23 @@ func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	if address == w.resets {
 		client = reset{client}
 	}
+	w.open.Add(1)
+	client = &counted{Conn: client, open: &w.open}
 	w.ends = append(w.ends, server)
 	w.done.Go(func() { listen(server) })
 	return client, nil
+}
+
+// counted counts itself out when it is closed for the first time.
+type counted struct {
+	net.Conn
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
 }
 
 // reset is a connection that ends as one of TCP does.
@@ -306,6 +328,17 @@ func get(address string) *source.Definition {
 	return asks(source.Request{Method: "GET", URL: address})
 }
 
+// freeGet is a get that does not ask for robots.txt.
+func freeGet(address string) *source.Definition {
+	return free(source.Request{Method: "GET", URL: address})
+}
+
+func free(requests ...source.Request) *source.Definition {
+	d := asks(requests...)
+	d.IgnoreRobots = true
+	return d
+}
+
 func asks(requests ...source.Request) *source.Definition {
 	return &source.Definition{
 		ID: "example-site", Language: "es",
@@ -314,13 +347,19 @@ func asks(requests ...source.Request) *source.Definition {
 }
 
 // text answers every path but robots.txt with the same page.
-func text(body string) http.HandlerFunc {
+func text(body string) http.HandlerFunc { return textWith("", body) }
+
+// textWith answers robots.txt too; with 404 when it is "".
+func textWith(robots, body string) http.HandlerFunc {
 	return func(out http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
+		switch {
+		case r.URL.Path != "/robots.txt":
+			_, _ = io.WriteString(out, body)
+		case robots != "":
+			_, _ = io.WriteString(out, robots)
+		default:
 			http.NotFound(out, r)
-			return
 		}
-		_, _ = io.WriteString(out, body)
 	}
 }
 
