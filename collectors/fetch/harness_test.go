@@ -44,31 +44,10 @@ func pipe() (client, server net.Conn) {
 	return client, server
 }
 
-// carry brings what is read from one end to the other, until either is closed. It makes no garbage that a look at the heap would see.
+// carry brings what is read from one end to the other, until either is closed.
 func carry(from, to net.Conn) {
-	const pieces, pieceBytes = 8, 16 << 10
-	free, underWay := make(chan []byte, pieces), make(chan []byte, pieces)
-	for range pieces {
-		free <- make([]byte, pieceBytes)
-	}
 	go func() {
-		defer close(underWay)
-		for piece := range free {
-			n, err := from.Read(piece[:pieceBytes])
-			if err != nil {
-				return
-			}
-			underWay <- piece[:n]
-		}
-	}()
-	go func() {
-		defer close(free)
-		for piece := range underWay {
-			if _, err := to.Write(piece); err != nil {
-				_ = from.Close()
-			}
-			free <- piece
-		}
+		_, _ = io.Copy(to, from)
 		_ = to.Close()
 		_ = from.Close()
 	}()
@@ -257,22 +236,22 @@ type authority struct {
 
 func newAuthority(t testing.TB, name string, parent *authority) *authority {
 	t.Helper()
-	a := &authority{key: newKey(t), parent: parent}
 	template := template(name)
 	template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
-	a.certificate = sign(t, template, a.key, parent)
-	return a
+	certificate, key := sign(t, template, parent)
+	return &authority{certificate, key, parent}
 }
 
 // issue makes a certificate for a host, with the intermediates up to the root.
 func (a *authority) issue(t testing.TB, host string, change ...func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
-	key, template := newKey(t), template(host)
+	template := template(host)
 	template.DNSNames = []string{host}
 	for _, f := range change {
 		f(template)
 	}
-	chain := [][]byte{sign(t, template, key, a).Raw}
+	certificate, key := sign(t, template, a)
+	chain := [][]byte{certificate.Raw}
 	for above := a; above.parent != nil; above = above.parent {
 		chain = append(chain, above.certificate.Raw)
 	}
@@ -289,15 +268,6 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatalf("make a key: %v", err)
-	}
-	return key
-}
-
 // template is good on virtual and on real time.
 func template(name string) *x509.Certificate {
 	return &x509.Certificate{
@@ -306,8 +276,13 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-func sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, parent *authority) *x509.Certificate {
+// sign makes a key and a certificate for it, signed by parent, or by itself where there is none.
+func sign(t testing.TB, template *x509.Certificate, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatalf("make a key: %v", err)
+	}
 	issuer, issuerKey := template, key
 	if parent != nil {
 		issuer, issuerKey = parent.certificate, parent.key
@@ -320,7 +295,7 @@ func sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, paren
 	if err != nil {
 		t.Fatalf("read a certificate: %v", err)
 	}
-	return certificate
+	return certificate, key
 }
 
 // get is a definition of one page that is one GET.

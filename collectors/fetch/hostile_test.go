@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -36,23 +35,12 @@ func wantAllocated(t *testing.T, work func()) {
 
 // hostile is an upstream that does harm.
 type hostile struct {
-	name    string
-	kind    source.FailureKind
-	says    string
-	within  time.Duration // of virtual time
-	address string        // "" = https://bad.example.do/
-	method  source.Method // "" = HTMLFields
-	listen  func(w *web)
-}
-
-func (h hostile) definition() *source.Definition {
-	d := get("https://bad.example.do/")
-	if h.address != "" {
-		d = get(h.address)
-	}
-	d.IgnoreRobots = true
-	d.Pages[0].Extract.Method = cmp.Or(h.method, source.HTMLFields)
-	return d
+	name   string
+	kind   source.FailureKind
+	says   string
+	within time.Duration // of virtual time
+	method source.Method // "" = HTMLFields
+	listen func(w *web)
 }
 
 // slow upstreams keep a fetch until its limits, the others end it at once; only those that may heal are tried again.
@@ -111,17 +99,6 @@ func onSite(handler http.HandlerFunc) func(*web) {
 	return func(w *web) { w.site("bad.example.do", handler) }
 }
 
-func withCertificate(issue func(w *web) tls.Certificate) func(*web) {
-	return func(w *web) { w.siteWith("bad.example.do", text("58.90"), issue(w)) }
-}
-
-func redirectTo(location string) func(*web) {
-	return onSite(func(out http.ResponseWriter, _ *http.Request) {
-		out.Header().Set("Location", location)
-		out.WriteHeader(http.StatusFound)
-	})
-}
-
 // trickles writes a byte a second, for ever.
 func trickles(head string) func(net.Conn) {
 	return func(conn net.Conn) {
@@ -148,7 +125,8 @@ func TestD4_Hostile(t *testing.T) {
 func (h hostile) check(t *testing.T, w *web) {
 	h.listen(w)
 	w.site("good.example.do", text("58.90"))
-	c, d := w.client(), h.definition()
+	c, d := w.client(), freeGet("https://bad.example.do/")
+	d.Pages[0].Extract.Method = cmp.Or(h.method, source.HTMLFields)
 	good := make(chan time.Duration, 1)
 	go func() {
 		began := clock()
@@ -198,123 +176,122 @@ func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p)
 
 // hostiles lists the upstreams of D4.
 func hostiles(t testing.TB) []hostile {
-	return slices.Concat(silent(), floods(bomb(t)), broken(bomb(t)), elsewhere(), unbelieved())
+	return slices.Concat(silent(), floods(bomb(t)), broken(), elsewhere(), unbelieved())
 }
 
 const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 // silent upstreams say nothing, or too slowly.
 func silent() []hostile {
+	hang := func(name string, listen func(*web)) hostile {
+		return hostile{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
+	}
 	return []hostile{
 		{name: "nobody listens", kind: source.Network, says: "refused", within: threeTries, listen: func(*web) {}},
-		{name: "hangs in the handshake", kind: source.Timeout, within: untilBudget, listen: onPort(hangs)},
-		{name: "hangs before the header", kind: source.Timeout, within: untilBudget, listen: onTLS(hangs)},
-		{name: "hangs in the header", kind: source.Timeout, within: untilBudget, listen: onTLS(says("HTTP/1.1 200 OK\r\nContent-"))},
-		{name: "hangs in the body", kind: source.Timeout, within: untilBudget, listen: onTLS(says(okHeader + "Content-Length: 100\r\n\r\nhalf"))},
-		{name: "trickles", kind: source.Timeout, within: untilBudget, listen: onTLS(trickles(okHeader + "\r\n"))},
-		{name: "trickles its header", kind: source.Timeout, within: untilBudget, listen: onTLS(trickles(""))},
-		{name: "reads nothing", kind: source.Timeout, within: untilBudget, listen: onPort(func(conn net.Conn) {
+		hang("hangs in the handshake", onPort(hangs)),
+		hang("hangs before the header", onTLS(hangs)),
+		hang("hangs in the header", onTLS(says("HTTP/1.1 200 OK\r\nContent-"))),
+		hang("hangs in the body", onTLS(says(okHeader+"Content-Length: 100\r\n\r\nhalf"))),
+		hang("trickles", onTLS(trickles(okHeader+"\r\n"))),
+		hang("trickles its header", onTLS(trickles(""))),
+		hang("reads nothing", onPort(func(conn net.Conn) {
 			_ = conn.SetReadDeadline(clock().Add(time.Hour))
-			timer := time.NewTimer(time.Minute)
-			defer timer.Stop()
-			<-timer.C
-		})},
+			<-time.NewTimer(time.Minute).C
+		})),
 	}
 }
 
 // floods are upstreams that say too much.
 func floods(bomb []byte) []hostile {
 	megabyte := bytes.Repeat([]byte("a"), 1<<20)
+	tooMuch := func(name, says, head string, filling []byte, times int) hostile {
+		return hostile{name: name, kind: source.WrongContent, says: says, within: atOnce, listen: onTLS(pours(head, filling, times))}
+	}
+	const packed, plain = okHeader + "Content-Encoding: gzip\r\n\r\n", okHeader + "\r\n"
+	workbook := tooMuch("1 GiB of a workbook", "10485760", "HTTP/1.1 200 OK\r\n\r\n", megabyte, 1024)
+	workbook.method = source.XLSXRows
 	return []hostile{
-		{name: "1 GiB", kind: source.WrongContent, says: "larger", within: atOnce, listen: onTLS(pours(okHeader+"\r\n", megabyte, 1024))},
-		{name: "1 GiB of a workbook", kind: source.WrongContent, says: "10485760", within: atOnce, method: source.XLSXRows,
-			listen: onTLS(pours("HTTP/1.1 200 OK\r\n\r\n", megabyte, 1024))},
-		{name: "1 GiB, as it says", kind: source.WrongContent, says: "larger", within: atOnce,
-			listen: onTLS(says(okHeader + "Content-Length: 1073741824\r\n\r\n"))},
+		workbook,
+		tooMuch("1 GiB", "larger", plain, megabyte, 1024),
+		tooMuch("1 GiB, as it says", "larger", okHeader+"Content-Length: 1073741824\r\n\r\n", nil, 0),
+		tooMuch("gzip bomb", "larger", packed, bomb, 1000),
+		tooMuch("damaged gzip", "gzip", packed, []byte("not packed at all"), 1),
+		tooMuch("another packing", "packed as br", okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1),
+		tooMuch("header flood", "header", "HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20),
+		tooMuch("a large header", "header", okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0),
+		tooMuch("flood of interim answers", "header", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20),
 		{name: "1 GiB of an error", kind: source.HTTPStatus, says: "404", within: atOnce,
 			listen: onTLS(pours("HTTP/1.1 404 Not Found\r\n\r\n", megabyte, 1024))},
-		{name: "gzip bomb", kind: source.WrongContent, says: "larger", within: atOnce,
-			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", bomb, 1000))},
-		{name: "damaged gzip", kind: source.WrongContent, says: "gzip", within: atOnce,
-			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", []byte("not packed at all"), 1))},
-		{name: "half a gzip", kind: source.Network, says: "broke off", within: threeTries,
-			listen: onTLS(pours(okHeader+"Content-Encoding: gzip\r\n\r\n", bomb[:50], 1))},
-		{name: "another packing", kind: source.WrongContent, says: "packed as br", within: atOnce,
-			listen: onTLS(pours(okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1))},
-		{name: "header flood", kind: source.WrongContent, says: "header", within: atOnce,
-			listen: onTLS(pours("HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20))},
-		{name: "a large header", kind: source.WrongContent, says: "header", within: atOnce,
-			listen: onTLS(pours(okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0))},
-		{name: "flood of interim answers", kind: source.WrongContent, says: "header", within: atOnce,
-			listen: onTLS(pours("", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20))},
+		{name: "half a gzip", kind: source.Network, says: "broke off", within: threeTries, listen: onTLS(pours(packed, bomb[:50], 1))},
 	}
 }
 
 // broken upstreams end too early, or say what is no answer.
-func broken(bomb []byte) []hostile {
+func broken() []hostile {
+	ends := func(name, says string, listen func(*web)) hostile {
+		return hostile{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}
+	}
 	return []hostile{
 		{name: "changes the protocol", kind: source.HTTPStatus, says: "101", within: atOnce,
 			listen: onTLS(says("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello"))},
-		{name: "reset in the handshake", kind: source.Network, within: threeTries,
-			listen: onPort(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })},
-		{name: "reset by the network in the handshake", kind: source.Network, says: "reset by peer", within: threeTries, listen: func(w *web) {
-			w.raw("bad.example.do:443", hangs)
-			w.resets = "bad.example.do:443"
-		}},
-		{name: "half a handshake", kind: source.Network, within: threeTries, listen: onPort(pours("\x16\x03\x03\x00\x7a\x02", nil, 0))},
 		{name: "a handshake refused", kind: source.TLS, says: "handshake failure", within: atOnce,
 			listen: onPort(says("\x15\x03\x03\x00\x02\x02\x28"))},
-		{name: "reset in the header", kind: source.Network, within: threeTries, listen: onTLS(pours("HTTP/1.1 200", nil, 0))},
-		{name: "reset in the middle", kind: source.Network, says: "broke off", within: threeTries,
-			listen: onTLS(pours(okHeader+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello", nil, 0))},
-		{name: "length lie", kind: source.Network, says: "broke off", within: threeTries,
-			listen: onTLS(pours(okHeader+"Content-Length: 100\r\n\r\nhalf", nil, 0))},
-		{name: "no HTTP", kind: source.Network, within: threeTries, listen: onTLS(pours("SSH-2.0-x\r\n\r\n", nil, 0))},
+		ends("reset in the handshake", "", onPort(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })),
+		ends("reset by the network in the handshake", "reset by peer", func(w *web) {
+			w.raw("bad.example.do:443", hangs)
+			w.resets = "bad.example.do:443"
+		}),
+		ends("half a handshake", "", onPort(pours("\x16\x03\x03\x00\x7a\x02", nil, 0))),
+		ends("reset in the header", "", onTLS(pours("HTTP/1.1 200", nil, 0))),
+		ends("reset in the middle", "broke off", onTLS(pours(okHeader+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello", nil, 0))),
+		ends("length lie", "broke off", onTLS(pours(okHeader+"Content-Length: 100\r\n\r\nhalf", nil, 0))),
+		ends("no HTTP", "", onTLS(pours("SSH-2.0-x\r\n\r\n", nil, 0))),
 	}
 }
 
 // elsewhere are upstreams that send us away.
 func elsewhere() []hostile {
+	away := func(name, says, location string) hostile {
+		return hostile{name: "redirect " + name, kind: source.HTTPStatus, says: says, within: atOnce,
+			listen: onSite(func(out http.ResponseWriter, _ *http.Request) {
+				out.Header().Set("Location", location)
+				out.WriteHeader(http.StatusFound)
+			})}
+	}
 	return []hostile{
 		{name: "100 redirects", kind: source.HTTPStatus, says: "more than 5 redirects", within: 5 * time.Second,
 			listen: onSite(func(out http.ResponseWriter, r *http.Request) {
-				var n int
-				_, _ = fmt.Sscanf(r.URL.Path, "/%d", &n)
-				http.Redirect(out, r, fmt.Sprintf("/%d", n+1), http.StatusMovedPermanently)
+				http.Redirect(out, r, r.URL.Path+"a", http.StatusMovedPermanently)
 			})},
-		{name: "redirect to another site", kind: source.HTTPStatus, says: "https://other.com.do/x", within: atOnce,
-			listen: redirectTo("https://other.com.do/x")},
-		{name: "redirect to a neighbour below a public suffix", kind: source.HTTPStatus, says: "another site", within: atOnce,
-			address: "https://bad.com.do/", listen: func(w *web) {
-				w.site("bad.com.do", func(out http.ResponseWriter, r *http.Request) {
-					http.Redirect(out, r, "https://evil.com.do/", http.StatusFound)
-				})
-			}},
-		{name: "redirect without TLS", kind: source.HTTPStatus, says: "from https to http", within: atOnce,
-			listen: redirectTo("http://bad.example.do/")},
-		{name: "redirect to another port", kind: source.HTTPStatus, says: "port", within: atOnce, listen: redirectTo("https://bad.example.do:22/")},
-		{name: "redirect to a file", kind: source.HTTPStatus, says: "file:///etc/passwd", within: atOnce, listen: redirectTo("file:///etc/passwd")},
-		{name: "redirect to nothing", kind: source.HTTPStatus, says: "names no target", within: atOnce, listen: redirectTo("")},
-		{name: "redirect to no address", kind: source.HTTPStatus, says: "no address", within: atOnce, listen: redirectTo("https://[")},
+		away("to another site", "https://other.com.do/x", "https://other.com.do/x"),
+		away("without TLS", "from https to http", "http://bad.example.do/"),
+		away("to another port", "port", "https://bad.example.do:22/"),
+		away("to a file", "file:///etc/passwd", "file:///etc/passwd"),
+		away("to nothing", "names no target", ""),
+		away("to no address", "no address", "https://["),
 	}
 }
 
 // unbelieved upstreams are not who they say they are.
 func unbelieved() []hostile {
+	with := func(name, says string, issue func(w *web) tls.Certificate) hostile {
+		return hostile{name: name, kind: source.TLS, says: says, within: atOnce,
+			listen: func(w *web) { w.siteWith("bad.example.do", text("58.90"), issue(w)) }}
+	}
 	return []hostile{
-		{name: "wrong name", kind: source.TLS, says: "wrong name", within: atOnce,
-			listen: withCertificate(func(w *web) tls.Certificate { return w.authority.issue(w.t, "good.example.do") })},
-		{name: "expired", kind: source.TLS, says: "expired", within: atOnce, listen: withCertificate(func(w *web) tls.Certificate {
+		with("wrong name", "wrong name", func(w *web) tls.Certificate { return w.authority.issue(w.t, "good.example.do") }),
+		with("expired", "expired", func(w *web) tls.Certificate {
 			return w.authority.issue(w.t, "bad.example.do", func(c *x509.Certificate) { c.NotAfter = c.NotBefore.AddDate(5, 0, 0) })
-		})},
-		{name: "self-signed", kind: source.TLS, says: "unknown authority", within: atOnce,
-			listen: withCertificate(func(w *web) tls.Certificate { return newAuthority(w.t, "self", nil).issue(w.t, "bad.example.do") })},
+		}),
+		with("self-signed", "unknown authority", func(w *web) tls.Certificate {
+			return newAuthority(w.t, "self", nil).issue(w.t, "bad.example.do")
+		}),
 		{name: "plain HTTP on the port of TLS", kind: source.TLS, says: "TLS", within: atOnce,
 			listen: func(w *web) { w.listen("bad.example.do:443", text("58.90"), nil) }},
 		{name: "old TLS", kind: source.TLS, says: "protocol version", within: atOnce, listen: func(w *web) {
+			certificates := []tls.Certificate{w.authority.issue(w.t, "bad.example.do")}
 			w.listen("bad.example.do:443", text("58.90"), &tls.Config{
-				Certificates: []tls.Certificate{w.authority.issue(w.t, "bad.example.do")},
-				MinVersion:   tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
+				Certificates: certificates, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
 			})
 		}},
 	}
