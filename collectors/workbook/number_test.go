@@ -11,23 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func asDouble(t testing.TB, text string) float64 {
-	t.Helper()
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-// isKind says whether an error is of a kind; nil is of the kind nil.
-func isKind(err, kind error) bool {
-	if kind == nil {
-		return err == nil
-	}
-	return errors.Is(err, kind)
-}
-
 // isPlainDecimal says whether a text is digits with at most one point between them and a sign.
 func isPlainDecimal(text string) bool {
 	whole, fraction, pointed := strings.Cut(strings.TrimPrefix(text, "-"), ".")
@@ -79,15 +62,6 @@ func TestNumber_RK(t *testing.T) {
 			t.Fatalf("%#x gave %q, want %s", rk, text, want.RatString())
 		}
 	})
-}
-
-func TestNumber_Hundredth(t *testing.T) {
-	for text, want := range map[string]string{"5029": "50.29", "5000": "50", "0": "0", "7": "0.07", "-7": "-0.07", "-120": "-1.2", "50.5": "0.505",
-		"0.001": "0.00001", "100000": "1000", "10": "0.1"} {
-		if got := hundredth(text); got != want {
-			t.Errorf("hundredth(%q) = %q, want %q", text, got, want)
-		}
-	}
 }
 
 func TestNumber_Refused(t *testing.T) {

@@ -1,8 +1,12 @@
 package workbook
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -238,4 +242,132 @@ func readAll(body []byte) error {
 		}
 	}
 	return nil
+}
+
+// The workbooks of the central bank, as it published them in 2020. They are no part of the repository.
+const (
+	realFolder = "../../../shared/data"
+	realDollar = "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls"
+	realOthers = "bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls"
+)
+
+// readReal reads a real file, or skips the test where there is none.
+func readReal(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(realFolder, name))
+	if os.IsNotExist(err) {
+		t.Skipf("%s is not here", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// mustOpen opens a workbook that is good.
+func mustOpen(t testing.TB, body []byte) *Book {
+	t.Helper()
+	book, err := Open(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return book
+}
+
+// mustRows reads a sheet that is good.
+func mustRows(t testing.TB, book *Book, sheet string) [][]string {
+	t.Helper()
+	rows, err := book.Rows(sheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestReal_Books reads the daily rates of both, and wants every one of them to be plain decimal text.
+func TestReal_Books(t *testing.T) {
+	for file, want := range map[string]struct {
+		sheets      []string
+		rows, rates int
+		some        map[int][]string // by number
+	}{
+		realDollar: {
+			[]string{"Diaria", "PromMensual", "PromTrimestral", "PromAnual", "FPMensual", "FPTrimestral", "FPAnual"}, 7520, 15034,
+			map[int][]string{
+				1:    {"Tasas de Cambio del dólar de Referencia del Mercado Spot"},
+				2:    nil,
+				3:    {"Año", "Mes", "Día", "Compra", "Venta"},
+				4:    {"1991", "Ene", "2", "11.2", "11.5"},
+				7520: {"2020", "Dic", "7", "58.098", "58.3397"},
+			},
+		},
+		realOthers: {
+			[]string{"Diario", "Mensual", "Trimestral", "Anual"}, 4075, 49462, //nolint:misspell // Spanish
+			map[int][]string{
+				1: {"Tasas de Cambio Convertibles de otras monedas"},
+				3: {"Año", "Mes", "Día", "REAL BRASILENO", "DOLAR CANADIENSE", "FRANCO SUIZO", "YUAN CHINO", "DERECHO ESPECIAL DE GIRO",
+					"CORONA DANESA", "EURO", "LIBRA ESTERLINA", "YEN JAPONES", "CORONA NORUEGA", "LIBRA ESCOCESA", "CORONA SUECA",
+					"DOLAR ESTADOUNIDENSE", "BOLIVAR FUERTE VENEZOLANO"},
+				4075: {"2020", "Mar", "27", "10.5291", "38.4175", "55.9156", "7.5863", "73.4843", "8.0036", "59.0646", "65.7367", "0.4964",
+					"5.1674", "65.7367", "5.4039", "53.8076", "5.3875"},
+			},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			book := mustOpen(t, readReal(t, file))
+			if got := book.Sheets(); !slices.Equal(got, want.sheets) {
+				t.Fatalf("sheets %q, want %q", got, want.sheets)
+			}
+			rows := mustRows(t, book, want.sheets[0])
+			if len(rows) != want.rows {
+				t.Fatalf("%d rows, want %d", len(rows), want.rows)
+			}
+			for number, cells := range want.some {
+				if !slices.Equal(rows[number-1], cells) {
+					t.Errorf("row %d\n got %q\nwant %q", number, rows[number-1], cells)
+				}
+			}
+			rates := 0
+			for i, row := range rows[3:] {
+				for j, text := range row[min(3, len(row)):] {
+					if text != "" && !isPlainDecimal(text) {
+						t.Errorf("cell %s is %q", cellName(i+3, j+3), text)
+					}
+					rates += min(len(text), 1)
+				}
+			}
+			if rates != want.rates {
+				t.Errorf("%d rates, want %d", rates, want.rates)
+			}
+		})
+	}
+}
+
+// TestReal_Observations compares with the rates that another program read, by way of the bank's own service.
+func TestReal_Observations(t *testing.T) {
+	rows := mustRows(t, mustOpen(t, readReal(t, realDollar)), "Diaria")
+	months := []string{"", "Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
+	byDay := map[string][]string{}
+	for _, row := range rows[3:] {
+		byDay[fmt.Sprintf("%s-%02d-%02s", row[0], slices.Index(months, row[1]), row[2])] = row[3:]
+	}
+	records, err := csv.NewReader(bytes.NewReader(readReal(t, "observations.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const institution, buy, sell, effective = 1, 5, 6, 8
+	compared := 0
+	for _, record := range records {
+		if record[institution] != "bcrd" || record[effective] > "2020-12-07" {
+			continue
+		}
+		if want := []string{record[buy], record[sell]}; !slices.Equal(byDay[record[effective]], want) {
+			t.Errorf("%s: %q, observed %q", record[effective], byDay[record[effective]], want)
+		}
+		compared++
+	}
+	if compared < 400 {
+		t.Errorf("only %d days compared", compared)
+	}
+	t.Logf("%d days are the same", compared)
 }
