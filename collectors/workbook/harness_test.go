@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/xml"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -325,30 +326,23 @@ func dollarTexts() [][]string {
 	}
 }
 
-// excelFile is a workbook that the library writes.
-func excelFile(t testing.TB, fill func(f *excelize.File)) []byte {
+// excelFile is a workbook with a table in its sheet "Diaria" that the library writes, perhaps with something more.
+func excelFile(t testing.TB, table [][]any, more ...func(f *excelize.File) error) []byte {
 	t.Helper()
 	f := excelize.NewFile()
 	defer f.Close()
-	if err := f.SetSheetName("Sheet1", "Diaria"); err != nil {
-		t.Fatal(err)
+	err := f.SetSheetName("Sheet1", "Diaria")
+	for i, cells := range table {
+		err = errors.Join(err, f.SetSheetRow("Diaria", cellName(i, 0), &cells))
 	}
-	fill(f)
-	out, err := f.WriteToBuffer()
-	if err != nil {
+	for _, add := range more {
+		err = errors.Join(err, add(f))
+	}
+	out, writing := f.WriteToBuffer()
+	if err := errors.Join(err, writing); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
-}
-
-// fillTable writes a table into a sheet.
-func fillTable(t testing.TB, f *excelize.File, sheet string, table [][]any) {
-	t.Helper()
-	for i, cells := range table {
-		if err := f.SetSheetRow(sheet, cellName(i, 0), &cells); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // dollarXLS is dollarTable as XLS.
@@ -374,4 +368,27 @@ func dollarXLS() []byte {
 		}
 	}
 	return xls(sharedTable(texts...), cells...)
+}
+
+// contents reads a workbook wholly.
+func contents(body []byte) (map[string][][]string, error) {
+	book, err := Open(body)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][][]string{}
+	for _, sheet := range book.Sheets() {
+		if all[sheet], err = book.Rows(sheet); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// wantRefused wants a workbook, or a sheet of it, to fail with an error of a kind that says something.
+func wantRefused(t *testing.T, body []byte, want error, says string) {
+	t.Helper()
+	if _, err := contents(body); !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %q and %q in it", err, want, says)
+	}
 }

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/xuri/excelize/v2"
 )
 
 // hostileMemory bounds all that is allocated while a hostile workbook is read, garbage too.
@@ -26,21 +24,6 @@ func sweep(sample, whole int) int {
 		return whole
 	}
 	return sample
-}
-
-// contents reads a workbook wholly.
-func contents(body []byte) (map[string][][]string, error) {
-	book, err := Open(body)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][][]string{}
-	for _, sheet := range book.Sheets() {
-		if all[sheet], err = book.Rows(sheet); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // readHostile reads a workbook wholly, and wants that to take little memory and an error to be of a known kind.
@@ -63,10 +46,6 @@ func isOurs(err error) bool {
 	return errors.Is(err, ErrNoWorkbook) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrTooLarge)
 }
 
-func dollarXLSX(t testing.TB) []byte {
-	return excelFile(t, func(f *excelize.File) { fillTable(t, f, "Diaria", dollarTable()) })
-}
-
 // bigXLS is a workbook of several sectors and texts that go on in a CONTINUE.
 func bigXLS() []byte {
 	var cells, texts [][]byte
@@ -82,7 +61,7 @@ func bigXLS() []byte {
 
 // TestHostile_Truncation cuts workbooks at every 512th byte: what is read of the rest is an error or the whole.
 func TestHostile_Truncation(t *testing.T) {
-	bodies := map[string][]byte{"small XLS": dollarXLS(), "XLS": bigXLS(), "XLSX": dollarXLSX(t)}
+	bodies := map[string][]byte{"small XLS": dollarXLS(), "XLS": bigXLS(), "XLSX": excelFile(t, dollarTable())}
 	for name, file := range map[string]string{"dollar": realDollar, "others": realOthers} {
 		t.Run(name+" is here", func(t *testing.T) { bodies[name] = readReal(t, file) })
 	}
@@ -112,7 +91,7 @@ func TestHostile_BitFlips(t *testing.T) {
 		flips int
 	}{
 		{"small XLS", dollarXLS(), sweep(4_000, 10_000)}, {"XLS", bigXLS(), sweep(50, 500)},
-		{"small XLSX", small, sweep(500, 9_000)}, {"XLSX", dollarXLSX(t), sweep(100, 1_000)},
+		{"small XLSX", small, sweep(500, 9_000)}, {"XLSX", excelFile(t, dollarTable()), sweep(100, 1_000)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(4, 1))
@@ -191,7 +170,6 @@ func TestHostile_Bombs(t *testing.T) {
 		{"a tag of 900 KiB", xlsx(t, "<a b='"+strings.Repeat("x", 900<<10)+"'/>"), ErrTooLarge},
 		{"200,000 elements in each other", xlsx(t, strings.Repeat("<a>", 200_000)), ErrDamaged},
 		{"rows with only their last cell", xlsx(t, sparse.String()), ErrTooLarge},
-		{"a cell in the last row of all", xlsx(t, row(1048576, `<c><v>1</v></c>`)), ErrTooLarge},
 		{"a count of texts that lies", pack(t, with(parts(row(1, `<c t="s"><v>4</v></c>`)), "xl/sharedStrings.xml", `<sst count="4294967295" uniqueCount="4294967295"/>`)...), ErrDamaged},
 		{"entities in entities", pack(t, with(parts(""), "xl/sharedStrings.xml",
 			`<!DOCTYPE s [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><sst><si><t>&b;&b;</t></si></sst>`)...), ErrDamaged},

@@ -2,6 +2,7 @@ package workbook
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,21 +14,11 @@ import (
 
 // TestRoundTrip_Table reads the same table from both formats.
 func TestRoundTrip_Table(t *testing.T) {
-	plain := excelFile(t, func(f *excelize.File) { fillTable(t, f, "Diaria", dollarTable()) })
-	merged := excelFile(t, func(f *excelize.File) {
-		fillTable(t, f, "Diaria", dollarTable())
-		if err := f.MergeCell("Diaria", "A1", "F1"); err != nil {
-			t.Fatal(err)
-		}
-		style, err := f.NewStyle(&excelize.Style{NumFmt: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.SetCellStyle("Diaria", "A4", "H40", style); err != nil { // two decimals to look at; blank rows behind the table
-			t.Fatal(err)
-		}
+	merged := excelFile(t, dollarTable(), func(f *excelize.File) error {
+		style, err := f.NewStyle(&excelize.Style{NumFmt: 2}) // two decimals to look at; blank rows behind the table
+		return errors.Join(err, f.MergeCell("Diaria", "A1", "F1"), f.SetCellStyle("Diaria", "A4", "H40", style))
 	})
-	for name, body := range map[string][]byte{"XLS": dollarXLS(), "XLSX": plain, "XLSX with merged headings and blank rows": merged} {
+	for name, body := range map[string][]byte{"XLS": dollarXLS(), "XLSX": excelFile(t, dollarTable()), "XLSX with merged headings and blank rows": merged} {
 		t.Run(name, func(t *testing.T) {
 			if rows := mustRows(t, mustOpen(t, body), "Diaria"); !reflect.DeepEqual(rows, dollarTexts()) {
 				t.Errorf("got  %q\nwant %q", rows, dollarTexts())
@@ -39,27 +30,16 @@ func TestRoundTrip_Table(t *testing.T) {
 // TestRoundTrip_RealFile writes the real table as XLSX, the form in which it is published now, and reads it again.
 func TestRoundTrip_RealFile(t *testing.T) {
 	old := mustRows(t, mustOpen(t, readReal(t, realDollar)), "Diaria")
-	body := excelFile(t, func(f *excelize.File) {
-		w, err := f.NewStreamWriter("Diaria")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, line := range old {
-			cells := make([]any, len(line))
-			for j, text := range line {
-				cells[j] = text
-				if value, err := strconv.ParseFloat(text, 64); err == nil && i > 2 {
-					cells[j] = excelize.Cell{Value: value}
-				}
-			}
-			if err := w.SetRow(cellName(i, 0), cells); err != nil {
-				t.Fatal(err)
+	table := make([][]any, len(old))
+	for i, line := range old {
+		for _, text := range line {
+			table[i] = append(table[i], text)
+			if value, err := strconv.ParseFloat(text, 64); err == nil && i > 2 {
+				table[i][len(table[i])-1] = value
 			}
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	body := excelFile(t, table)
 	if rows := mustRows(t, mustOpen(t, body), "Diaria"); !reflect.DeepEqual(rows, old) {
 		t.Error("the XLSX says something else than the XLS")
 	}
@@ -177,9 +157,6 @@ func TestXLSX_Refused(t *testing.T) {
 		{"a text that is not there", cell(`<c t="s"><v>1</v></c>`), ErrDamaged, `shared text "1", there are 1`},
 		{"a text before the first", cell(`<c t="s"><v>-1</v></c>`), ErrDamaged, `"-1"`},
 		{"no number", cell(`<c><v>58,95</v></c>`), ErrDamaged, `holds "58,95"`},
-		{"NaN", cell(`<c><v>NaN</v></c>`), ErrDamaged, "NaN"},
-		{"infinity", cell(`<c><v>1e999</v></c>`), ErrDamaged, "1e999"},
-		{"hexadecimal", cell(`<c><v>0x10</v></c>`), ErrDamaged, "0x10"},
 		{"two numbers", cell(`<c><v>5</v><v>8</v></c>`), ErrDamaged, "several elements"},
 		{"a number in a number", cell(`<c><v>5<v>8</v></v></c>`), ErrDamaged, "several elements"},
 		{"neither true nor false", cell(`<c t="b"><v>2</v></c>`), ErrDamaged, "truth"},
