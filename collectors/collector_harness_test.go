@@ -3,11 +3,11 @@ package collectors
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +20,14 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -232,12 +240,11 @@ func (p published) String() string {
 }
 
 // store keeps what a log keeps: it survives the lives of a node. Like the engine it hears a source once for a slot and
-// currency, unless it is deaf to slots.
+// currency.
 type store struct {
 	mu    sync.Mutex
 	heard map[string]map[string]time.Time // source → currency → slot
 	taken []published
-	deaf  bool // the planted mistake: slots do not count
 }
 
 func newStore() *store { return &store{heard: map[string]map[string]time.Time{}} }
@@ -288,19 +295,14 @@ func (s *store) doubled() []published {
 	return found
 }
 
-// life is one life of a node: what reaches its store, until it dies.
+// life is one life of a node: what reaches its store.
 type life struct {
 	store *store
-	dead  bool
-	parts int    // currencies that still become durable; negative = all
-	death func() // what happens when they are used up
-	err   error  // what every Observe is answered, nil = as it should be
+	err   error // what every Observe is answered, nil = as it should be
 	calls [][]engine.Refresh
 }
 
-var errDead = errors.New("the node is dead")
-
-func (s *store) life() *life { return &life{store: s, parts: -1} }
+func (s *store) life() *life { return &life{store: s} }
 
 // Observe is Sink.
 func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
@@ -312,15 +314,13 @@ func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	l.calls = append(l.calls, slices.Clone(refreshes))
 	var receipt engine.Receipt
 	for i := range refreshes {
-		if err := l.take(&refreshes[i], i, &receipt); err != nil {
-			return receipt, err
-		}
+		l.take(&refreshes[i], i, &receipt)
 	}
 	return receipt, nil
 }
 
 // take takes one refresh in, a currency after the other. Values that begin with a minus are refused.
-func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) error {
+func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) {
 	byCurrency := map[string]int{}
 	for i, o := range refresh.Observations {
 		if strings.HasPrefix(o.Buy, "-") {
@@ -331,20 +331,12 @@ func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt)
 		byCurrency[o.Currency]++
 	}
 	for _, currency := range slices.Sorted(maps.Keys(byCurrency)) {
-		if l.parts == 0 && !l.dead {
-			l.dead = true
-			l.death()
-		}
-		if l.dead {
-			return errDead
-		}
-		l.parts--
 		known := l.store.heard[refresh.SourceID]
 		if known == nil {
 			known = map[string]time.Time{}
 			l.store.heard[refresh.SourceID] = known
 		}
-		if !refresh.Slot.IsZero() && !l.store.deaf && !refresh.Slot.After(known[currency]) {
+		if !refresh.Slot.IsZero() && !refresh.Slot.After(known[currency]) {
 			receipt.Repeated += byCurrency[currency]
 			continue
 		}
@@ -356,7 +348,6 @@ func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt)
 			refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, byCurrency[currency], refresh.Complete,
 		})
 	}
-	return nil
 }
 
 func dateOf(text string) engine.Date {

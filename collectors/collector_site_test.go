@@ -1,4 +1,4 @@
-package collectors_test
+package collectors
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
@@ -52,21 +51,21 @@ func newPipeline(t *testing.T) *pipeline {
 }
 
 // collect runs a collector that knows of nothing until every source has been tried once.
-func (p *pipeline) collect(t *testing.T) map[string]collectors.Health {
+func (p *pipeline) collect(t *testing.T) map[string]Health {
 	t.Helper()
 	client := fetch.New(fetch.Config{
 		Clock: p.clock, Dial: p.site.Dial, Roots: p.site.Roots(), Pause: -1, BudgetMax: 6 * time.Second, RequestMax: 5 * time.Second,
 	})
 	defer client.Close()
-	c := collectors.New(collectors.Config{
+	c := New(Config{
 		Definitions: p.set.Definitions(), Fetcher: client, Sink: p.system, Clock: p.clock, CatchUpSpread: -1,
 		Random: rand.New(rand.NewPCG(1, 1)),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), HistoryDays: collectors.HistoryDaysLive,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), HistoryDays: HistoryDaysLive,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	health := map[string]collectors.Health{}
+	health := map[string]Health{}
 	ticker, late := time.NewTicker(20*time.Millisecond), time.NewTimer(2*time.Minute)
 	defer ticker.Stop()
 	defer late.Stop()
@@ -79,7 +78,7 @@ func (p *pipeline) collect(t *testing.T) map[string]collectors.Health {
 		}
 		missing := 0
 		for _, h := range c.Health() {
-			if health[h.SourceID] = h; h.State == collectors.Never {
+			if health[h.SourceID] = h; h.State == Never {
 				missing++
 			}
 		}
@@ -98,17 +97,17 @@ func TestPipeline(t *testing.T) {
 	p := newPipeline(t)
 	broken := map[string]struct {
 		fault simulated.Fault
-		state collectors.State
+		state State
 		kind  source.FailureKind
 	}{
-		"demo-bhd-site":       {simulated.Hang, collectors.Failing, source.Timeout},
-		"demo-banesco-site":   {simulated.LostDecimal, collectors.Held, source.Implausible},
-		"demo-lafise-site":    {simulated.EmptyBody, collectors.Failing, source.Empty},
-		"demo-vimenca-site":   {simulated.Swapped, collectors.Held, source.Implausible},
-		"demo-qik-site":       {simulated.Challenge, collectors.Failing, source.Blocked},
-		"demo-bcrd-usd":       {simulated.Half, collectors.Failing, source.WrongContent},
-		"demo-bdi-site":       {simulated.Expired, collectors.Failing, source.TLS},
-		"demo-promerica-site": {simulated.Layout, collectors.Failing, source.Layout},
+		"demo-bhd-site":       {simulated.Hang, Failing, source.Timeout},
+		"demo-banesco-site":   {simulated.LostDecimal, Held, source.Implausible},
+		"demo-lafise-site":    {simulated.EmptyBody, Failing, source.Empty},
+		"demo-vimenca-site":   {simulated.Swapped, Held, source.Implausible},
+		"demo-qik-site":       {simulated.Challenge, Failing, source.Blocked},
+		"demo-bcrd-usd":       {simulated.Half, Failing, source.WrongContent},
+		"demo-bdi-site":       {simulated.Expired, Failing, source.TLS},
+		"demo-promerica-site": {simulated.Layout, Failing, source.Layout},
 	}
 	for id, trouble := range broken {
 		if err := p.site.Break(id, trouble.fault); err != nil {
@@ -120,10 +119,10 @@ func TestPipeline(t *testing.T) {
 	for id, h := range health {
 		want, trouble := broken[id]
 		switch {
-		case h.State == collectors.Disabled:
+		case h.State == Disabled:
 		case trouble && (h.State != want.state || h.Failure.Kind != want.kind):
 			t.Errorf("%s with %s: %s, %v; want %s, %s", id, want.fault, h.State, &h.Failure, want.state, want.kind)
-		case !trouble && h.State != collectors.OK:
+		case !trouble && h.State != OK:
 			t.Errorf("%s: %s: %+v", id, h.State, h)
 		case !trouble:
 			wellRead++
@@ -144,7 +143,7 @@ func TestPipeline(t *testing.T) {
 	t.Logf("%d sources well read, %d rates published, %d sources in trouble", wellRead, page.Total, len(broken))
 	p.site.Mend("demo-bhd-site")      // nobody needs to wait for it again
 	for id, h := range p.collect(t) { // the same slot once more
-		if _, trouble := broken[id]; !trouble && h.State != collectors.Disabled && (h.Accepted > 0 || h.Repeated != h.Read || h.Read == 0) {
+		if _, trouble := broken[id]; !trouble && h.State != Disabled && (h.Accepted > 0 || h.Repeated != h.Read || h.Read == 0) {
 			t.Errorf("%s was taken in twice for one slot: %+v", id, h)
 		}
 	}

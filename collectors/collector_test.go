@@ -31,10 +31,7 @@ func (w *world) manySources(n int) []*source.Definition {
 
 // TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never all at once.
 func TestT2_SimulatedWeeks(t *testing.T) {
-	days := 21
-	if RaceDetector {
-		days = 7
-	}
+	days := sweep(7, 21)
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(12)
 		w.store.know(Daily().Last(w.now()), definitions...)

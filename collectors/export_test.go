@@ -124,28 +124,51 @@ func TestSortObservations(t *testing.T) {
 	}
 }
 
-// observe feeds refreshes to a new book of a currency and wants none refused.
-func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time.Time) engine.BookState {
-	t.Helper()
-	catalogue := engine.DefaultCatalogue()
-	book := engine.NewBook(currency, catalogue, engine.DefaultRules())
-	parts, refused := engine.Split(catalogue, refreshes)
-	if len(refused) > 0 {
-		t.Fatalf("%s %+v", refused[0].Detail, refused[0].Observation)
+// ledger has the books of all currencies, as a node has them.
+type ledger struct {
+	t         testing.TB
+	catalogue *engine.Catalogue
+	books     map[string]*engine.Book
+}
+
+func newLedger(t testing.TB, rules engine.Rules, sources ...engine.Source) *ledger {
+	l := &ledger{t, engine.DefaultCatalogue().WithSources(sources...), map[string]*engine.Book{}}
+	for _, currency := range l.catalogue.Currencies() {
+		l.books[currency.Code] = engine.NewBook(currency.Code, l.catalogue, rules)
 	}
-	for _, part := range parts[currency] {
-		decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
+	return l
+}
+
+// observe feeds refreshes to the books, and gives what is refused.
+func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
+	l.t.Helper()
+	parts, refused := engine.Split(l.catalogue, refreshes)
+	for code, list := range parts {
+		var own []engine.Refresh
+		for _, part := range list {
+			own = append(own, part.Refresh)
+		}
+		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
 		if err != nil {
-			t.Fatal(err)
+			l.t.Fatalf("%s: %v", code, err)
 		}
-		for _, refusal := range decision.Receipt.Refused {
-			t.Fatalf("%s: %s %s %+v", currency, refusal.Reason, refusal.Detail, refusal.Observation)
-		}
-		for _, event := range decision.Events {
-			book.Apply(event)
+		refused = append(refused, decided.Receipt.Refused...)
+		for _, event := range decided.Events {
+			l.books[code].Apply(event)
 		}
 	}
-	return book.State()
+	return refused
+}
+
+// observeAll feeds them one after the other, and wants none refused.
+func (l *ledger) observeAll(refreshes []engine.Refresh, now time.Time) *ledger {
+	l.t.Helper()
+	for _, refresh := range refreshes {
+		for _, refusal := range l.observe([]engine.Refresh{refresh}, now) {
+			l.t.Fatalf("%s %s %+v", refusal.Reason, refusal.Detail, refusal.Observation)
+		}
+	}
+	return l
 }
 
 // TestExport wants a book, exported and imported, to be the book that it was.
@@ -153,8 +176,9 @@ func TestExport(t *testing.T) {
 	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
 	now := (to + 1).Start().Add(9 * time.Hour)
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
+	all := newLedger(t, engine.DefaultRules()).observeAll(refreshes, now)
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
-		before := observe(t, currency, refreshes, now)
+		before := all.books[currency].State()
 		var file bytes.Buffer
 		w, err := NewWriter(&file, CSV)
 		for _, row := range Export([]engine.BookState{before}) {
@@ -167,7 +191,7 @@ func TestExport(t *testing.T) {
 		for _, batch := range readText(t, file.String(), "x.csv").batches {
 			imported = append(imported, batch.Refresh)
 		}
-		after := observe(t, currency, imported, now)
+		after := newLedger(t, engine.DefaultRules()).observeAll(imported, now).books[currency].State()
 		if !slices.Equal(before.Offers, after.Offers) || !slices.Equal(before.History, after.History) {
 			t.Errorf("%s is not the same after export and import", currency)
 		}

@@ -3,13 +3,15 @@ package collectors
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
 	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
 )
 
 func TestWriter(t *testing.T) {
@@ -45,16 +47,6 @@ func TestWriter(t *testing.T) {
 		if err = errors.Join(err, w.Flush()); err != nil || out.String() != text {
 			t.Errorf("%s: %v\ngot  %s\nwant %s", format, err, out.String(), text)
 		}
-	}
-}
-
-func TestColumnNames(t *testing.T) {
-	var names []string
-	for c := range columnCount {
-		names = append(names, c.String())
-	}
-	if got := strings.Join(names, ","); got != columns {
-		t.Errorf("the columns are %s, the header is %s", got, columns)
 	}
 }
 
@@ -150,39 +142,16 @@ func drawObservation() *rapid.Generator[Observation] {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, format := range []Format{CSV, NDJSON} {
-		t.Run(string(format), rapid.MakeCheck(func(t *rapid.T) {
-			rows := rapid.SliceOfN(drawObservation(), 0, 20).Draw(t, "rows")
-			var out bytes.Buffer
-			w, err := NewWriter(&out, format)
-			for _, row := range rows {
-				err = errors.Join(err, w.Write(row))
-			}
-			if err = errors.Join(err, w.Flush()); err != nil {
-				t.Fatal(err)
-			}
-			r, err := OpenObservations(&out, "-", format)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, err := readAll(r)
-			if err != nil || len(all.problems) > 0 {
-				t.Fatal(err, all.problems)
-			}
-			for i := range all.rows {
-				all.rows[i].Line = 0
-			}
-			if !slices.Equal(all.rows, rows) {
-				t.Errorf("wrote %+v\nread  %+v", rows, all.rows)
-			}
-		}))
-	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.SliceOfN(drawObservation(), 0, 20).Draw(t, "rows")
+		for _, format := range []Format{CSV, NDJSON} {
+			checkWritten(t, rows, format)
+		}
+	})
 }
 
+// TestRealFileRoundTrip writes the real file and reads it again.
 func TestRealFileRoundTrip(t *testing.T) {
-	if RaceDetector {
-		t.Skip("one goroutine does it all: without the race detector")
-	}
 	all := readReal(t)
 	for _, format := range []Format{CSV, NDJSON} {
 		var out bytes.Buffer
@@ -193,13 +162,104 @@ func TestRealFileRoundTrip(t *testing.T) {
 		if err = errors.Join(err, w.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		again := readText(t, out.String(), "again."+string(format))
 		same := func(a, b Batch) bool {
 			return a.Refresh.SourceID == b.Refresh.SourceID && a.Refresh.ObservedAt.Equal(b.Refresh.ObservedAt) &&
 				slices.Equal(a.Refresh.Observations, b.Refresh.Observations)
 		}
-		if !slices.EqualFunc(again.batches, all.batches, same) {
+		if again := readText(t, out.String(), "again."+string(format)); !slices.EqualFunc(again.batches, all.batches, same) {
 			t.Errorf("%s: not the same after writing and reading", format)
 		}
 	}
+}
+
+// checkAccount reads a file to its end and wants each of its lines accounted for; and what was read, written and read
+// again must be the same.
+func checkAccount(t *testing.T, data []byte, format Format) {
+	r, err := OpenObservations(bytes.NewReader(data), "x", format)
+	if err != nil {
+		return
+	}
+	header := r.Lines()
+	all, err := readAll(r)
+	if err != nil {
+		t.Fatalf("a stream that did not break gave %v", err)
+	}
+	lines := strings.Split(string(data), "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if fault := account(lines, header, all); fault != "" {
+		t.Fatal(fault)
+	}
+	if r.Lines() != len(lines) || r.Bytes() != int64(len(data)) {
+		t.Fatalf("%d lines and %d bytes counted of %d and %d", r.Lines(), r.Bytes(), len(lines), len(data))
+	}
+	checkWritten(t, all.rows, format)
+}
+
+// account wants every line after the header to be blank, or one observation, or one error, each of these in order. It
+// names the first fault, "" when there is none.
+func account(lines []string, header int, all contents) string {
+	lastRow, lastError, used := 0, 0, map[int]bool{}
+	for _, row := range all.rows {
+		if row.Line <= lastRow {
+			return fmt.Sprintf("line %d comes after line %d", row.Line, lastRow)
+		}
+		lastRow, used[row.Line] = row.Line, true
+	}
+	for _, problem := range all.problems {
+		if problem.Line <= lastError || used[problem.Line] || problem.Found == "" || problem.Want == "" {
+			return fmt.Sprintf("bad error %+v after line %d", problem, lastError)
+		}
+		lastError, used[problem.Line] = problem.Line, true
+	}
+	for i, line := range lines {
+		if i == 0 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
+		isBlank := strings.Trim(strings.TrimSuffix(line, "\r"), " \t") == ""
+		if i >= header && used[i+1] == isBlank {
+			return fmt.Sprintf("line %d, %q, was lost or invented", i+1, line)
+		}
+	}
+	return ""
+}
+
+// checkWritten writes observations, reads them again, and wants the same.
+func checkWritten(t rapid.TB, rows []Observation, format Format) {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := NewWriter(&out, format)
+	for _, row := range rows {
+		err = errors.Join(err, w.Write(row))
+	}
+	if err = errors.Join(err, w.Flush()); err != nil {
+		t.Fatalf("what was read is not written: %v", err)
+	}
+	again := readText(t, out.String(), "x."+string(format))
+	if len(again.rows) != len(rows) || len(again.problems) > 0 {
+		t.Fatalf("%d observations of %d came back: %v", len(again.rows), len(rows), again.problems)
+	}
+	for i, row := range again.rows {
+		if row.Line = rows[i].Line; row != rows[i] {
+			t.Fatalf("wrote %+v, read %+v", rows[i], row)
+		}
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add([]byte(header + "2025-05-17T13:29:03Z,popular,USD,unspecified,commercial,58,60.5,infodolar,,\n"))
+	f.Add([]byte(header + "2025-05-17T13:29:03Z,\"po\"\"p\",USD,,,58,,x,2025-01-01,2025-05-17T13:29:03.5-04:00\r\n\r\nx"))
+	f.Add([]byte("\uFEFFsell,buy" + header + "\x00\n\xff,\n\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkAccount(t, data, CSV)
+		checkAccount(t, append([]byte(header), data...), CSV)
+	})
+}
+
+func FuzzNDJSON(f *testing.F) {
+	f.Add([]byte(`{"observedAt":"2025-05-17T13:29:03Z","institutionId":"p","currency":"USD","buy":"58","sell":null,"sourceId":"a"}`))
+	f.Add([]byte("{\"buy\":58}\n[]\n{\"buy\":\"1\",\"buy\":\"2\"}\r\n{}{}\n\n{\"x\":\"\\ud800\"}"))
+	f.Add([]byte("\uFEFF{\"observedAt\":\"\"}\n\xff\n\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { checkAccount(t, data, NDJSON) })
 }
