@@ -47,6 +47,7 @@ type world struct {
 	sites map[string]behaviour
 	store *store
 	log   *bytes.Buffer
+	nodes []*node // are stopped at the end
 
 	mu      sync.Mutex
 	error   time.Duration // of the clock
@@ -59,10 +60,16 @@ type world struct {
 func inWorld(t *testing.T, start time.Time, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &world{
+		w := &world{
 			t: t, start: start, began: bubbleClock(), sites: map[string]behaviour{}, store: newStore(),
 			log: &bytes.Buffer{}, asked: map[string][]time.Time{},
-		})
+		}
+		defer func() {
+			for _, n := range w.nodes {
+				n.stop(w)
+			}
+		}()
+		test(t, w)
 	})
 }
 
@@ -206,7 +213,11 @@ func (w *world) run(c Config) *node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &node{Collector: New(c), cancel: cancel, ended: make(chan error, 1)}
 	n.parse = parseLines
-	go func() { n.ended <- n.Run(ctx) }()
+	go func() {
+		n.ended <- n.Run(ctx)
+		close(n.ended)
+	}()
+	w.nodes = append(w.nodes, n)
 	synctest.Wait()
 	return n
 }
@@ -277,22 +288,6 @@ func (s *store) of(id string) []published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.taken), func(p published) bool { return p.source != id || p.slot.IsZero() })
-}
-
-// doubled finds what was published more than once for a slot.
-func (s *store) doubled() []published {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := map[published]bool{}
-	var found []published
-	for _, p := range s.taken {
-		key := published{source: p.source, currency: p.currency, slot: p.slot}
-		if !p.slot.IsZero() && seen[key] {
-			found = append(found, p)
-		}
-		seen[key] = true
-	}
-	return found
 }
 
 // life is one life of a node: what reaches its store.

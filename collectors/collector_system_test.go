@@ -149,7 +149,6 @@ func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, t
 		c := w.collecting(s, definitions...)
 		c.RetryAfter = []time.Duration{}
 		n := w.run(c)
-		defer n.stop(w)
 		test(t, w, s, n)
 	})
 }
@@ -247,42 +246,66 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 	})
 }
 
-// TestI4_FailuresChangeNothing lets a source fail in every way, each for two days: its rates stay as they are until they expire.
+// TestI4_FailuresChangeNothing lets each of many sources fail in a way of its own for two days: its rates stay as they are until they
+// expire, and come back with its next good answer.
 func TestI4_FailuresChangeNothing(t *testing.T) {
-	d := usdSource("popular-site", "popular")
-	faults := map[string]behaviour{
-		"network": failing(source.Network), "timeout": failing(source.Timeout), "tls": failing(source.TLS),
-		"status": failing(source.HTTPStatus), "blocked": failing(source.Blocked), "content": failing(source.WrongContent),
-		"empty": failing(source.Empty), "layout": failing(source.Layout), "value": failing(source.Value),
-		"hang": hanging, "panic": steady(0, "panic"), "nothing": steady(0, ""), "zeros": steady(0, "popular USD 0 0"),
-		"swapped": steady(0, "popular USD 59.30 58.10"), "ten times": steady(0, "popular USD 581.0 593.0"),
-		"nobody": steady(0, "unheard-of USD 58.10 59.30"), "no side": steady(0, "popular USD N/A N/A"),
+	always := func(b behaviour) func(string) behaviour { return func(string) behaviour { return b } }
+	says := func(rest string) func(string) behaviour {
+		return func(house string) behaviour { return steady(0, house+" USD "+rest) }
 	}
-	step := time.Duration(sweep(12, 4)) * time.Hour
-	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
-		for _, name := range slices.Sorted(maps.Keys(faults)) {
-			w.sites[d.ID] = steady(0, oneQuote)
+	faults := map[string]func(house string) behaviour{
+		"hang": always(hanging), "panic": always(steady(0, "panic")), "nothing": always(steady(0, "")), "zeros": says("0 0"),
+		"swapped": says("59.30 58.10"), "ten times": says("581.0 593.0"), "no side": says("N/A N/A"),
+		"nobody": always(steady(0, "unheard-of USD 58.10 59.30")),
+	}
+	for _, kind := range []source.FailureKind{
+		source.Network, source.Timeout, source.TLS, source.HTTPStatus, source.Blocked, source.WrongContent, source.Empty, source.Layout, source.Value,
+	} {
+		faults[string(kind)] = always(failing(kind))
+	}
+	names, houses := slices.Sorted(maps.Keys(faults)), strings.Fields(`popular bhd bdi ademi caribe lafise banesco scotiabank promerica
+		qik vimenca apap banreservas union santa-cruz activo jmmb`)
+	definitions := make([]*source.Definition, len(names))
+	for i := range names {
+		definitions[i] = usdSource(fmt.Sprintf("source-%02d", i), houses[i])
+	}
+	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), definitions, func(t *testing.T, w *world, s *actors.System, n *node) {
+		id := func(i int) string { return houses[i] + ":USD:unspecified:commercial" }
+		recover := func() map[string]*engine.Rate {
+			t.Helper()
+			for i, d := range definitions {
+				w.sites[d.ID] = says("58.10 59.30")(houses[i])
+			}
 			w.pass((engine.DateOf(w.now()) + 1).Start().Add(9 * time.Hour)) // the first slot of the day, for a source that rests
-			good := rates(t, s)["popular:USD:unspecified:commercial"]
-			if good.Stale || n.health(d.ID).State != OK {
-				t.Fatalf("before %s: %+v, %+v", name, good, n.health(d.ID))
-			}
-			w.sites[d.ID] = faults[name]
-			for range 48 * time.Hour / step {
-				w.pass(w.now().Add(step))
-				rate := *rates(t, s)["popular:USD:unspecified:commercial"]
-				if rate.Stale != !w.now().Before(good.ExpiresAt) {
-					t.Fatalf("%s: at %v %+v", name, w.now(), rate)
-				}
-				rate.Stale = false
-				if rate != *good {
-					t.Fatalf("%s: %+v became %+v", name, good, rate)
+			good := rates(t, s)
+			for i, d := range definitions {
+				if good[id(i)].Stale || n.health(d.ID).State != OK {
+					t.Fatalf("beside %s: %+v, %+v", names[i], good[id(i)], n.health(d.ID))
 				}
 			}
-			if h := n.health(d.ID); h.State == OK || h.State == Partial || h.ConsecutiveFailures < 5 {
-				t.Errorf("%s: %+v", name, h)
+			return good
+		}
+		good := recover()
+		for i, d := range definitions {
+			w.sites[d.ID] = faults[names[i]](houses[i])
+		}
+		for range 12 {
+			w.pass(w.now().Add(4 * time.Hour))
+			all := rates(t, s)
+			for i, name := range names {
+				rate, want := *all[id(i)], *good[id(i)]
+				want.Stale = !w.now().Before(want.ExpiresAt)
+				if rate != want {
+					t.Fatalf("%s: at %v %+v became %+v", name, w.now(), want, rate)
+				}
 			}
 		}
+		for i, d := range definitions {
+			if h := n.health(d.ID); h.State == OK || h.State == Partial || h.ConsecutiveFailures < 5 {
+				t.Errorf("%s: %+v", names[i], h)
+			}
+		}
+		recover()
 	})
 }
 
@@ -356,7 +379,6 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 			return []string{"empire USD " + buy + " .", "empire USD . 59.30"}[page], nil
 		}
 		n := w.run(w.collecting(s, d))
-		defer n.stop(w)
 		expect := func(when, want string, checked time.Time) {
 			t.Helper()
 			rate := rates(t, s)["empire:USD:unspecified:commercial"]

