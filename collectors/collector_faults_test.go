@@ -13,8 +13,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestIsolation lets one source of six do what sources do, for a day: the others are published at the same instants as
-// when it behaves.
+// TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it behaves.
 func TestIsolation(t *testing.T) {
 	others := func(bad behaviour, places int) map[string][]published {
 		all := map[string][]published{}
@@ -66,8 +65,7 @@ func deaf(context.Context, int) (string, error) {
 	return oneQuote, nil
 }
 
-// TestConcurrency wants never more than eight sources under way, and one that hangs to hold its place no longer than its budget,
-// even when it does not notice that its time is over.
+// TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its budget.
 func TestConcurrency(t *testing.T) {
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(40)
@@ -171,8 +169,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetries_Page asks only for the page that failed. What its currency lacks is then handed over for the slot; a page in a
-// currency that the slot has already goes along without it.
+// TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along without it.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
 		inWorld(t, saturday(), func(t *testing.T, w *world) {

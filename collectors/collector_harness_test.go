@@ -122,8 +122,7 @@ func (w *world) asks(id string) []time.Time {
 	return slices.Clone(w.asked[id])
 }
 
-// parseLines reads the documents of the world: a line for each observation, with institution, currency, buy, sell (a
-// dot for none) and perhaps a date; one that begins with + is of a day of the past, one with # a note.
+// parseLines reads lines of institution, currency, buy, sell (dot = none) and perhaps a date; + is a past day, # a note.
 func parseLines(d *source.Definition, page int, doc *source.Document) (source.Answer, error) {
 	var answer source.Answer
 	for line := range strings.Lines(string(doc.Body)) {
@@ -250,8 +249,7 @@ func (p published) String() string {
 	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
 }
 
-// store keeps what a log keeps: it survives the lives of a node. Like the engine it hears a source once for a slot and
-// currency.
+// store survives the lives of a node. Like the engine it takes a source once for a slot and currency.
 type store struct {
 	mu    sync.Mutex
 	heard map[string]map[string]time.Time // source → currency → slot

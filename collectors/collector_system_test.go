@@ -163,8 +163,7 @@ func (w *world) centralBank(context.Context, int) (string, error) {
 	return fmt.Sprintf("bcrd USD 58.%02d 59.%02d %v", published%100, published%100, published), nil
 }
 
-// TestT3_HolidayWeekend looks at two sources over a long weekend, every half hour: one that goes on answering with Friday's
-// date, and one that is silent from Saturday noon to Tuesday. What is current, stale and checked must be right all the time (T1, T4).
+// TestT3_HolidayWeekend: over a long weekend, with one source frozen and one silent, what is current, stale and checked is right (T1, T4).
 func TestT3_HolidayWeekend(t *testing.T) {
 	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
 	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
@@ -246,8 +245,7 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 	})
 }
 
-// TestI4_FailuresChangeNothing lets each of many sources fail in a way of its own for two days: its rates stay as they are until they
-// expire, and come back with its next good answer.
+// TestI4_FailuresChangeNothing: each source fails in a way of its own for two days; its rates stay until they expire, then it recovers.
 func TestI4_FailuresChangeNothing(t *testing.T) {
 	always := func(b behaviour) func(string) behaviour { return func(string) behaviour { return b } }
 	says := func(rest string) func(string) behaviour {
@@ -309,8 +307,7 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 	})
 }
 
-// TestI3_ThinAnswers wants an answer that lost most of its rows to change nothing, one that lost a few to be believed, and a page
-// that failed to be no loss at all.
+// TestI3_ThinAnswers: an answer that lost most of its rows changes nothing, one that lost a few counts, a failed page is no loss.
 func TestI3_ThinAnswers(t *testing.T) {
 	d := twoPages("infodolar", "")
 	start := santoDomingo(2026, 9, 14, 7, 0, 0)
@@ -361,8 +358,7 @@ func TestI3_ThinAnswers(t *testing.T) {
 	})
 }
 
-// TestI4_HalvesOfAQuote lets a source with one page for each side lose one of them: the quote keeps both sides, as they were,
-// until both pages have answered again, be it in a later try of the slot.
+// TestI4_HalvesOfAQuote: a quote with one page for each side keeps both sides until both pages have answered again.
 func TestI4_HalvesOfAQuote(t *testing.T) {
 	d := twoPages("empire-site", "empire")
 	d.Pages[1].Currency = "USD"
@@ -406,8 +402,7 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 	})
 }
 
-// crashRound kills a real node within its appends and at other instants around a slot, starts it again each time, and gives what its log
-// holds at last, by source, currency and slot, and how many lives ended within an append.
+// crashRound kills a real node at instants around a slot, and counts its log by source, currency and slot, and the broken appends.
 func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Config)) (count map[string]int, cut int) {
 	definitions := []*source.Definition{twoPages("a-site", "popular"), twoPages("b-site", "bhd"), twoPages("c-site", "bdi")}
 	inWorld(t, slot.Add(-10*time.Second), func(t *testing.T, w *world) {

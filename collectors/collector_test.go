@@ -109,8 +109,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 	}
 }
 
-// TestD5_ClockSteps sets the clock while a node runs: no slot is done twice, and of those that a sleep missed only the newest is
-// made up for.
+// TestD5_ClockSteps sets the clock: no slot is done twice, and of those that a sleep missed only the newest is made up for.
 func TestD5_ClockSteps(t *testing.T) {
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		d := w.manySources(1)[0]
@@ -154,8 +153,7 @@ func TestD5_ClockSteps(t *testing.T) {
 	})
 }
 
-// TestSlotOfItsTime lets a source wait for its place into the next slot, again and again: what it says is handed over for the slot in
-// which it was asked, never for one that is gone.
+// TestSlotOfItsTime: what a source says after a long wait counts for the slot in which it was asked, never for an older one.
 func TestSlotOfItsTime(t *testing.T) {
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := append(w.manySources(1), usdSource("a", "bhd"), usdSource("b", "bhd"), usdSource("c", "bhd"))

@@ -25,8 +25,7 @@ const (
 	slotSpan         = 5 * time.Hour
 )
 
-// TestD1_CorruptedDocuments shows the firewall from the page to the rate: ten thousand documents, each spoilt in one way, and
-// no value is served that its source did not publish. What was good before stays until it expires, and is stale then.
+// TestD1_CorruptedDocuments: of spoilt documents no value is served that was not published; good values stay until they expire.
 func TestD1_CorruptedDocuments(t *testing.T) {
 	checkCorrupted(t, 0, sweep(1, corruptMarkets), sweep(corruptSample, corruptDocuments))
 }
@@ -34,19 +33,9 @@ func TestD1_CorruptedDocuments(t *testing.T) {
 // checkCorrupted spoils so many documents in some markets, and wants every operator to have been used and no wrong value.
 func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all spoiling) {
 	t.Helper()
-	tallies := make([]spoiling, markets)
-	t.Run("markets", func(t *testing.T) {
-		for i := range tallies {
-			seed := first + uint64(i)
-			t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-				t.Parallel()
-				tallies[i] = newTown(t, seed, engine.DefaultRules()).spoil(documents/markets, seed)
-			})
-		}
-	})
-	all = newSpoiling()
-	for _, tally := range tallies {
-		all.add(tally)
+	all = spoiling{failures: map[string]int{}, held: map[string]int{}, operators: map[string]int{}}
+	for seed := first; seed != first+uint64(markets); seed++ {
+		newTown(t, seed, engine.DefaultRules()).spoil(documents/markets, seed, &all)
 	}
 	for _, wrong := range all.wrong {
 		t.Error(wrong)
@@ -68,7 +57,8 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all spo
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
-	if tally := newTown(t, 1, rules).spoil(corruptSample/3, 1); len(tally.wrong) == 0 {
+	tally := spoiling{failures: map[string]int{}, held: map[string]int{}, operators: map[string]int{}}
+	if newTown(t, 1, rules).spoil(corruptSample/3, 1, &tally); len(tally.wrong) == 0 {
 		t.Errorf("no wrong value is served by an engine without limits, after %d documents", tally.documents)
 	}
 }
@@ -168,36 +158,22 @@ type spoiling struct {
 	wrong                     []string
 }
 
-func newSpoiling() spoiling {
-	return spoiling{failures: map[string]int{}, held: map[string]int{}, operators: map[string]int{}}
-}
-
-func (s *spoiling) add(other spoiling) {
-	s.documents, s.served, s.wrong = s.documents+other.documents, s.served+other.served, append(s.wrong, other.wrong...)
-	for _, counts := range [][2]map[string]int{{s.failures, other.failures}, {s.held, other.held}, {s.operators, other.operators}} {
-		for name, count := range counts[1] {
-			counts[0][name] += count
-		}
-	}
-}
-
 // spoil publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
-func (w *town) spoil(documents int, seed uint64) spoiling {
-	tally, random, all, turn := newSpoiling(), rand.New(rand.NewPCG(seed, 1)), operators(), 0
+func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
+	random, all, turn := rand.New(rand.NewPCG(seed, 1)), operators(), 0
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for tally.documents < documents && len(tally.wrong) < 20 {
+	for documents += tally.documents; tally.documents < documents && len(tally.wrong) < 20; {
 		w.at = w.at.Add(slotSpan)
 		w.market.Step(w.at)
 		for _, d := range w.sources {
 			good := w.documents(d)
 			for range 4 {
-				w.spoilOne(d, good, all[turn%len(all)], random, &tally)
+				w.spoilOne(d, good, all[turn%len(all)], random, tally)
 				turn++
 			}
 			w.take(d, good)
 		}
 	}
-	return tally
 }
 
 func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) {
@@ -322,8 +298,7 @@ type operator struct {
 	spoil func(*trial) []byte
 }
 
-// operators are those of D1: on the text of one value, on the whole document, and those that the simulated site can show itself
-// (for workbooks, which are no text).
+// operators are those of D1: on one value, on the whole document, and those that the simulated site shows itself.
 func operators() []operator {
 	all := []operator{
 		{"x10", rewrite(func(v string) string { return shifted(v, 1) })},

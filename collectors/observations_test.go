@@ -353,19 +353,10 @@ func written(t *testing.T, format Format, values fields) string {
 	t.Helper()
 	var out strings.Builder
 	w, err := NewWriter(&out, format)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if format == NDJSON {
 		out.WriteString("\n")
 	}
-	if err := w.start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.write(&values); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
+	if err = errors.Join(err, w.start(), w.write(&values), w.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -19,8 +19,7 @@ func saying(observations ...engine.Observation) source.Answer {
 	return source.Answer{Observations: observations}
 }
 
-// TestI3_CompleteWhereEveryPageAnswered wants an answer to be called complete exactly in the currencies of which nobody is
-// missing: elsewhere a quote that is not there is no loss.
+// TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page answered.
 func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	usd, eur := source.Page{Currency: "USD"}, source.Page{Currency: "EUR"}
 	fields := source.Page{Extract: source.Extract{Fields: []source.Field{{Currency: "USD"}, {Currency: "EUR"}}}}
@@ -149,8 +148,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestHanding wants a later try to hand over what is new, once, without the slot where the slot was heard, and no half of a quote
-// whose other half may stand on a page that is silent (I4).
+// TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a silent page (I4).
 func TestHanding(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {

@@ -34,8 +34,7 @@ func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// pipe is a connection in memory, which time in a bubble knows. Between its ends some data may be under way, as in a network: without that,
-// two ends that write at the same time would wait for each other.
+// pipe is a connection in memory, which the bubble's clock knows. Some data may be under way, so that both ends can write at once.
 func pipe() (client, server net.Conn) {
 	client, near := net.Pipe()
 	far, server := net.Pipe()

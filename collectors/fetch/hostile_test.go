@@ -112,8 +112,7 @@ func trickles(head string) func(net.Conn) {
 	}
 }
 
-// TestD4_Hostile: whatever an upstream does, the fetch ends in bounded time and memory with a failure that names it, and another host
-// is fetched meanwhile as if nothing were.
+// TestD4_Hostile: the fetch ends in bounded time and memory with a failure that names the harm; another host is fetched meanwhile.
 func TestD4_Hostile(t *testing.T) {
 	for _, h := range hostiles(t) {
 		t.Run(h.name, func(t *testing.T) {

@@ -55,8 +55,7 @@ func fetchAll(t *testing.T, times int, clients ...*Client) {
 	all.Wait()
 }
 
-// TestManners_OneRequestAHost: however many sources ask, a host has one request at a time, and a pause between two. As a control, two
-// clients have two queues, and the count shows it.
+// TestManners_OneRequestAHost: a host has one request at a time, and a pause between two. Control: two clients have two queues.
 func TestManners_OneRequestAHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
 		site, unruly := &crowd{}, &crowd{}
@@ -154,8 +153,7 @@ func (f *fails) waits() []time.Duration {
 	return waits
 }
 
-// TestRetry_Waits: 2 s and 4 s, moved by chance by at most a quarter; Retry-After in seconds or as a date lengthens them, and ends the
-// tries when it does not fit into the budget.
+// TestRetry_Waits: 2 s and 4 s, moved by a quarter at most; Retry-After lengthens them, and ends the tries beyond the budget.
 func TestRetry_Waits(t *testing.T) {
 	tests := []struct {
 		name   string

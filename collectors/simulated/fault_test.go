@@ -48,9 +48,7 @@ func TestFaults_Show(t *testing.T) {
 	}
 }
 
-// TestD1_FaultsNeverReadAsOtherRates wants a damaged document to give nothing, or texts that the engine refuses, or the right
-// values; never a value that looks right and is not. What only the engine's rules can tell (swapped sides, rows of another
-// currency, old and future documents) is tested where the engine is.
+// TestD1_FaultsNeverReadAsOtherRates: a damaged document gives nothing, texts that the engine refuses, or the right values.
 func TestD1_FaultsNeverReadAsOtherRates(t *testing.T) {
 	site := open(t, SiteConfig{})
 	right, wrong := 0, 0

@@ -9,8 +9,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestSite_RoundTrip reads every source and wants exactly what the market quotes, for fifty steps, two of them over HTTP. The pages are
-// written from what is known of the real ones, not from the definitions: a definition that reads another page fails here.
+// TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the definitions.
 func TestSite_RoundTrip(t *testing.T) {
 	market, at := NewMarket(1), noon()
 	market.History(day("2026-08-01"), day("2026-09-20"))
@@ -85,8 +84,7 @@ func TestMarket_EveryQuoteHasASource(t *testing.T) {
 	}
 }
 
-// TestMarket_HistoryIsOfTheSourcesThatGoOn wants live collection to continue what History began: the same sources with the
-// same quotes and dates.
+// TestMarket_HistoryIsOfTheSourcesThatGoOn: live collection continues what History began: the same sources, quotes and dates.
 func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
 	m := NewMarket(1)
 	site := open(t, SiteConfig{Market: m})
@@ -124,8 +122,7 @@ func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
 	}
 }
 
-// TestSite_RoundTripSeesWrongDefinitions plants what the round trip is there to find: sides the wrong way round, a value of
-// another currency, a currency forgotten, a date left out.
+// TestSite_RoundTripSeesWrongDefinitions plants what the round trip is there to find.
 func TestSite_RoundTripSeesWrongDefinitions(t *testing.T) {
 	site := open(t, SiteConfig{})
 	good, _ := source.DefaultSet().Find("bdi-site")

@@ -24,8 +24,7 @@ const (
 	bhdAddress      = "https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
 )
 
-// TestSite_StartsAtOnce holds what the demo's own start depends on. Two hundred milliseconds are four times the promise, for a
-// machine that does other things.
+// TestSite_StartsAtOnce holds what the demo's own start depends on.
 func TestSite_StartsAtOnce(t *testing.T) {
 	market := NewMarket(1)
 	market.Step(noon())

@@ -161,8 +161,7 @@ func TestContent_Walls(t *testing.T) {
 	}
 }
 
-// A page with its rates is good, whatever scripts its bot wall has put into it; one that says much and has lost its rates has
-// changed, and nobody is told that it is blocked.
+// A page with its rates is good, whatever scripts its bot wall adds; one with much text and no rates has changed, and is not blocked.
 func TestContent_GoodPagesBehindWalls(t *testing.T) {
 	const script = `<script src="/_Incapsula_Resource?x=1"></script><script src="/cdn-cgi/challenge-platform/x.js"></script><div class="g-recaptcha"></div>`
 	checkCase(t, oneField(), documentOf(pageOf(script+goodTable)), parseCase{want: []string{"test USD unspecified [58.90] []"}})

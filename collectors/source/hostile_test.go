@@ -96,8 +96,7 @@ func TestI3_SpoiledNumbersAreNeverReadAsOthers(t *testing.T) {
 	}
 }
 
-// spoilPage returns how many documents it made, and how many of them gave no value for what was spoiled. A page that cannot
-// be read as it is (the market is silent there) makes none.
+// spoilPage returns how many documents it made, and how many of them gave no value. A page without values makes none.
 func spoilPage(d *source.Definition, page int, document *source.Document) (spoiled, refused int, wrong []string) {
 	whole, err := d.Parse(page, document)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Pages that only an attack can mean are refused before anything goes through them: selectors and patterns take time with
-// their size.
+// Pages that only an attack can mean are refused before selectors and patterns go through them.
 func TestHTML_Limits(t *testing.T) {
 	fields := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Place: Place{At: "b:nth-child(2)", Pattern: `[0-9.]+`}}}})
 	everywhere := sourceOf(Extract{Method: HTMLFields, Fields: []Field{

@@ -71,8 +71,7 @@ func TestHTMLRows_HeadingsInTwoRows(t *testing.T) {
 	}, "", ""}})
 }
 
-// Every table has headings of its own, and a table in a cell is not the table around it. Rates come from one table: another one
-// with the same headings may repeat it, no more.
+// Every table has its own headings. Rates come from one table: another one with the same headings may only repeat it.
 func TestHTMLRows_SeveralTables(t *testing.T) {
 	d := bankTable()
 	d.Pages[0].Extract.Rows.Min = 1

@@ -95,8 +95,7 @@ func TestI3_ReadPriceGuessesNothing(t *testing.T) {
 	}
 }
 
-// priceFault is what a result of ReadPrice promises: a text that the engine reads, whose digits stand in the input in this
-// order, with at most the decimals that the source has.
+// priceFault holds a price to its promise: a decimal whose digits stand in the text in this order, with no more decimals than allowed.
 func priceFault(text, price string, most int) string {
 	if price == "" {
 		return ""

@@ -12,8 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// unwanted is a document as an institution could really publish it, in which something stands that is not its rate of today; and
-// all that may be served of it, as a source that nobody has heard before. Pages are synthetic.
+// unwanted is a synthetic page with something that is not today's rate, and all that may be served of it as a first document.
 type unwanted struct {
 	source, name, body, want string
 	page                     int

@@ -118,8 +118,7 @@ func TestOpen_LooksLike(t *testing.T) {
 	}
 }
 
-// checkBook reads a workbook as a stranger's: the answer is an error of a known kind, or rows within the limits that end with
-// their last cell.
+// checkBook reads any bytes: the answer is an error of a known kind, or rows within the limits that end with their last cell.
 func checkBook(t *testing.T, body []byte) {
 	t.Helper()
 	all, err := contents(body)

@@ -86,8 +86,7 @@ func everyText() []sharedText {
 	}
 }
 
-// TestXLS_SharedTexts cuts the table of texts at every place where a writer may cut it. A cut in the letters of a text begins
-// the CONTINUE with flags, and the rest may be in another width; any other cut does not.
+// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut inside letters begins the CONTINUE with flags.
 func TestXLS_SharedTexts(t *testing.T) {
 	texts := everyText()
 	var whole []byte
