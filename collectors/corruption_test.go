@@ -70,6 +70,8 @@ type town struct {
 	site    *simulated.Site
 	sources []*source.Definition
 	at      time.Time
+
+	definitions *source.Set
 }
 
 func newTown(t *testing.T, seed uint64, rules engine.Rules) *town {
@@ -81,7 +83,7 @@ func newTown(t *testing.T, seed uint64, rules engine.Rules) *town {
 		}
 	}
 	w.site = simulated.NewSite(simulated.SiteConfig{Market: w.market})
-	w.ledger = newLedger(t, rules, set.Sources()...)
+	w.ledger, w.definitions = newLedger(t, rules, set.Sources()...), set
 	for range 3 {
 		w.pass()
 	}
@@ -203,6 +205,12 @@ func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operat
 		tally.held[string(refusal.Reason)]++
 	}
 	w.compare(d, op, before, said, tally)
+	if op.first {
+		fresh := *w
+		fresh.ledger = newLedger(w.t, engine.DefaultRules(), w.definitions.Sources()...)
+		fresh.take(d, spoilt)
+		fresh.compare(d, op, nil, said, tally)
+	}
 }
 
 // compare wants each offer to be the one before, or what the source has really published, side by side.
@@ -217,6 +225,9 @@ func (w *town) compare(d *source.Definition, op operator, before map[string]engi
 			continue
 		}
 		truth := said[id]
+		if before == nil && offer.EffectiveDate != truth.EffectiveDate && !truth.EffectiveDate.IsZero() {
+			continue // a workbook whose newest row is unreadable gives the day before, under its own date
+		}
 		if !sideIs(offer.Buy, old.Buy, truth.Buy) || !sideIs(offer.Sell, old.Sell, truth.Sell) {
 			tally.wrong = append(tally.wrong, fmt.Sprintf("%s after %s: %s is %s/%s; published were %q/%q, before %s/%s",
 				d.ID, op.name, id, offer.Buy, offer.Sell, truth.Buy, truth.Sell, old.Buy, old.Sell))
@@ -296,50 +307,52 @@ func (x *trial) loneQuote() engine.Observation {
 type operator struct {
 	name  string
 	spoil func(*trial) []byte
+	first bool // also as the first document of its source, where only bounds protect
 }
 
 // operators are those of D1: on one value, on the whole document, and those that the simulated site shows itself.
 func operators() []operator {
 	all := []operator{
-		{"x10", rewrite(func(v string) string { return shifted(v, 1) })},
-		{"x100", rewrite(func(v string) string { return shifted(v, 2) })},
-		{"/10", rewrite(func(v string) string { return shifted(v, -1) })},
-		{"/1000", rewrite(func(v string) string { return shifted(v, -3) })},
-		{"decimal comma", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) })},
-		{"thousands comma", rewrite(func(v string) string { return shifted(v, 1)[:1] + "," + shifted(v, 1)[1:] })},
-		{"comma and three digits", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) + "0" })},
-		{"lost point", rewrite(func(v string) string { return strings.Replace(v, ".", "", 1) })},
-		{"no-break space", rewrite(func(v string) string { return "\u00a0" + v + "\u00a0" })},
-		{"space within", rewrite(func(v string) string { return v[:1] + " " + v[1:] })},
-		{"NaN", rewrite(func(string) string { return "NaN" })},
-		{"Infinity", rewrite(func(string) string { return "Infinity" })},
-		{"exponent", rewrite(func(v string) string { return v + "e1" })},
-		{"thirty digits", rewrite(func(v string) string { return v + strings.Repeat("7", 30) })},
-		{"negative", rewrite(func(v string) string { return "-" + v })},
-		{"two values", rewrite(func(v string) string { return v + " " + shifted(v, -1) })},
-		{"footnote raised", footnote("<sup>1</sup>")},
-		{"footnote digit", footnote("1")},
-		{"footnote in brackets", footnote(" (1)")},
-		{"footnote sign", footnote("¹")},
-		{"one side missing", (*trial).oneSideMissing},
-		{"sides exchanged", (*trial).exchanged},
-		{"same side twice", (*trial).sameTwice},
-		{"another currency", (*trial).otherCurrency},
-		{"empty", func(*trial) []byte { return []byte{} }},
-		{"blank", func(*trial) []byte { return []byte(" \r\n\t ") }},
-		{"challenge", func(*trial) []byte { return []byte(challenge) }},
+		{"x10", rewrite(func(v string) string { return shifted(v, 1) }), false},
+		{"x100", rewrite(func(v string) string { return shifted(v, 2) }), false},
+		{"/10", rewrite(func(v string) string { return shifted(v, -1) }), false},
+		{"/1000", rewrite(func(v string) string { return shifted(v, -3) }), false},
+		{"decimal comma", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) }), false},
+		{"thousands comma", rewrite(func(v string) string { return shifted(v, 1)[:1] + "," + shifted(v, 1)[1:] }), false},
+		{"comma and three digits", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) + "0" }), false},
+		{"lost point", rewrite(func(v string) string { return strings.Replace(v, ".", "", 1) }), false},
+		{"no-break space", rewrite(func(v string) string { return "\u00a0" + v + "\u00a0" }), false},
+		{"space within", rewrite(func(v string) string { return v[:1] + " " + v[1:] }), false},
+		{"NaN", rewrite(func(string) string { return "NaN" }), false},
+		{"Infinity", rewrite(func(string) string { return "Infinity" }), false},
+		{"exponent", rewrite(func(v string) string { return v + "e1" }), false},
+		{"thirty digits", rewrite(func(v string) string { return v + strings.Repeat("7", 30) }), false},
+		{"negative", rewrite(func(v string) string { return "-" + v }), false},
+		{"two values", rewrite(func(v string) string { return v + " " + shifted(v, -1) }), false},
+		{"footnote raised", footnote("<sup>1</sup>"), false},
+		{"footnote digit", footnote("1"), false},
+		{"footnote in brackets", footnote(" (1)"), false},
+		{"footnote sign", footnote("¹"), false},
+		{"one side missing", (*trial).oneSideMissing, false},
+		{"sides exchanged", (*trial).exchanged, false},
+		{"same side twice", (*trial).sameTwice, false},
+		{"another currency", (*trial).otherCurrency, false},
+		{"empty", func(*trial) []byte { return []byte{} }, false},
+		{"blank", func(*trial) []byte { return []byte(" \r\n\t ") }, false},
+		{"challenge", func(*trial) []byte { return []byte(challenge) }, false},
 		{"error page", func(*trial) []byte {
 			return []byte("<!doctype html><html><body><h1>Error 500: 58.90</h1></body></html>")
-		}},
-		{"half", (*trial).half},
-		{"future date", (*trial).futureDate},
+		}, false},
+		{"half", (*trial).half, false},
+		{"future date", (*trial).futureDate, false},
 	}
 	for _, fault := range []simulated.Fault{
 		simulated.Zeros, simulated.Swapped, simulated.SameTwice, simulated.LostDecimal, simulated.DecimalComma, simulated.WrongCurrency,
 		simulated.MissingSide, simulated.Footnote, simulated.NotAvailable, simulated.Reordered, simulated.Layout, simulated.Challenge,
 		simulated.EmptyBody, simulated.Half, simulated.ErrorPage, simulated.Frozen, simulated.FutureDate,
 	} {
-		all = append(all, operator{"site: " + string(fault), shown(fault)})
+		needsHistory := []simulated.Fault{simulated.Swapped, simulated.SameTwice, simulated.WrongCurrency, simulated.Frozen, simulated.FutureDate}
+		all = append(all, operator{"site: " + string(fault), shown(fault), !slices.Contains(needsHistory, fault)})
 	}
 	return all
 }
