@@ -87,38 +87,30 @@ func TestMarketGolden(t *testing.T) {
 	}
 }
 
-// observe feeds refreshes to a new book of a currency, with what the definitions believe, and wants none refused.
-func observe(t *testing.T, currency string, refreshes []engine.Refresh, now time.Time) engine.BookState {
-	t.Helper()
-	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
-	book := engine.NewBook(currency, catalogue, engine.DefaultRules())
-	parts, refused := engine.Split(catalogue, refreshes)
-	if len(refused) > 0 {
-		t.Fatalf("%s %+v", refused[0].Detail, refused[0].Observation)
-	}
-	for _, part := range parts[currency] {
-		decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, refusal := range decision.Receipt.Refused {
-			t.Fatalf("%s: %s %s %+v", currency, refusal.Reason, refusal.Detail, refusal.Observation)
-		}
-		for _, event := range decision.Events {
-			book.Apply(event)
-		}
-	}
-	return book.State()
-}
-
 // TestI3_MarketIsBelieved feeds a year to the engine: the demo must never run into its own firewall.
 func TestI3_MarketIsBelieved(t *testing.T) {
 	refreshes := days(2, sweep(60, 365))
 	now := refreshes[len(refreshes)-1].ObservedAt
-	for _, currency := range engine.DefaultCatalogue().Currencies() {
-		if state := observe(t, currency.Code, refreshes, now); len(state.Offers) == 0 {
+	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
+	parts, refused := engine.Split(catalogue, refreshes)
+	for _, currency := range catalogue.Currencies() {
+		book := engine.NewBook(currency.Code, catalogue, engine.DefaultRules())
+		for _, part := range parts[currency.Code] {
+			decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused = append(refused, decision.Receipt.Refused...)
+			for _, event := range decision.Events {
+				book.Apply(event)
+			}
+		}
+		if len(book.State().Offers) == 0 {
 			t.Errorf("nobody quotes %s", currency.Code)
 		}
+	}
+	for _, refusal := range refused {
+		t.Fatalf("%s %s %+v", refusal.Reason, refusal.Detail, refusal.Observation)
 	}
 }
 

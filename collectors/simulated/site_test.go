@@ -363,27 +363,28 @@ func TestFaults_AreTold(t *testing.T) {
 		fault Fault
 		on    []string
 		kinds []source.FailureKind
+		says  string
 	}{
-		{Layout, []string{page, service, book}, []source.FailureKind{source.Layout}},
-		{Challenge, []string{page, service}, []source.FailureKind{source.Blocked}},
-		{Challenge, []string{book}, []source.FailureKind{source.Blocked, source.WrongContent}},
-		{Forbidden, []string{page, service, book}, []source.FailureKind{source.Blocked}},
-		{EmptyBody, []string{page, service, book}, []source.FailureKind{source.Empty}},
-		{Half, []string{page, service, book}, []source.FailureKind{source.WrongContent}},
-		{ErrorPage, []string{service, book}, []source.FailureKind{source.WrongContent}},
-		{ErrorPage, []string{page}, []source.FailureKind{source.Layout}},
-		{Zeros, []string{page, service}, []source.FailureKind{source.Empty}},
-		{NotAvailable, []string{page, service}, []source.FailureKind{source.Empty, source.Value}},
-		{Hang, []string{service}, []source.FailureKind{source.Timeout}},
-		{HangBody, []string{book}, []source.FailureKind{source.Timeout}},
-		{Trickle, []string{page}, []source.FailureKind{source.Timeout}},
-		{Redirect, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}},
-		{RedirectLoop, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}},
-		{Bomb, []string{page, service}, []source.FailureKind{source.WrongContent}},
-		{Huge, []string{page, service, book}, []source.FailureKind{source.WrongContent}},
-		{WrongName, []string{page, service, book}, []source.FailureKind{source.TLS}},
-		{Expired, []string{page, service, book}, []source.FailureKind{source.TLS}},
-		{UnknownSigner, []string{page, service, book}, []source.FailureKind{source.TLS}},
+		{Layout, []string{page, service, book}, []source.FailureKind{source.Layout}, ""},
+		{Challenge, []string{page, service}, []source.FailureKind{source.Blocked}, ""},
+		{Challenge, []string{book}, []source.FailureKind{source.Blocked, source.WrongContent}, ""},
+		{Forbidden, []string{page, service, book}, []source.FailureKind{source.Blocked}, ""},
+		{EmptyBody, []string{page, service, book}, []source.FailureKind{source.Empty}, ""},
+		{Half, []string{page, service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{ErrorPage, []string{service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{ErrorPage, []string{page}, []source.FailureKind{source.Layout}, ""},
+		{Zeros, []string{page, service}, []source.FailureKind{source.Empty}, ""},
+		{NotAvailable, []string{page, service}, []source.FailureKind{source.Empty, source.Value}, ""},
+		{Hang, []string{service}, []source.FailureKind{source.Timeout}, ""},
+		{HangBody, []string{book}, []source.FailureKind{source.Timeout}, ""},
+		{Trickle, []string{page}, []source.FailureKind{source.Timeout}, ""},
+		{Redirect, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}, otherHost},
+		{RedirectLoop, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}, "more than 5"},
+		{Bomb, []string{page, service}, []source.FailureKind{source.WrongContent}, ""},
+		{Huge, []string{page, service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{WrongName, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
+		{Expired, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
+		{UnknownSigner, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
 	}
 	for _, test := range tests {
 		for _, id := range test.on {
@@ -396,20 +397,14 @@ func TestFaults_AreTold(t *testing.T) {
 				budget = 300 * time.Millisecond // nothing comes
 			}
 			var failure *source.Failure
-			err := once(t.Context(), collector(t, site, budget), d)
-			if !errors.As(err, &failure) || !slices.Contains(test.kinds, failure.Kind) {
+			document, err := collector(t, site, budget).Fetch(t.Context(), d, 0)
+			if err == nil {
+				_, err = d.Parse(0, document)
+			}
+			if !errors.As(err, &failure) || !slices.Contains(test.kinds, failure.Kind) || !strings.Contains(failure.Error(), test.says) {
 				t.Errorf("%s of %s: %v, want %v", test.fault, id, err, test.kinds)
 			}
 			site.Mend(id)
 		}
 	}
-}
-
-// once fetches and reads the first page.
-func once(ctx context.Context, client *fetch.Client, d *source.Definition) error {
-	document, err := client.Fetch(ctx, d, 0)
-	if err == nil {
-		_, err = d.Parse(0, document)
-	}
-	return err
 }
