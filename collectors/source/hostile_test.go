@@ -211,7 +211,7 @@ func TestHostileDocumentsAreBounded(t *testing.T) {
 	var most uint64
 	for i, name := range slices.Sorted(maps.Keys(documents)) {
 		for j, id := range readers(documents[name]) {
-			if (i+j)%sweep(4, 1) > 0 {
+			if (i+j)%sweep(8, 1) > 0 {
 				continue
 			}
 			d, _ := source.DefaultSet().Find(id)

@@ -72,6 +72,7 @@ func TestXLSX_Cells(t *testing.T) {
 			[][]string{{"1", "", "2"}, nil, {"", "3", "4"}}},
 		{"out of order", row(2, `<c r="B2"><v>2</v></c><c r="A2"><v>1</v></c>`) + row(1, `<c r="A1"><v>0</v></c>`), [][]string{{"0"}, {"1", "2"}}},
 		{"a formula without a value", row(1, `<c r="A1"><f>B1*2</f></c><c r="B1"><f>1+1</f><v>2</v></c>`), [][]string{{"", "2"}}},
+		{"a value in another element", `<row><d><v>7</v></d><c><v>1</v></c></row>`, [][]string{{"1"}}},
 		{"an empty text", row(1, `<c r="A1" t="inlineStr"><is><t></t></is></c>`), nil},
 		{"blank rows at the far end", row(1, `<c r="A1"><v>1</v></c>`) + row(1048576, `<c r="XFD1048576" s="1"/>`), [][]string{{"1"}}},
 	}
