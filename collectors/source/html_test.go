@@ -1,7 +1,6 @@
 package source
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -68,20 +67,6 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 	})
 }
 
-// One element with attributes for everything, its date a day.
-func TestHTMLFields_Attributes(t *testing.T) {
-	d := sourceOf(Extract{
-		Method: HTMLFields, Fields: []Field{
-			{Currency: "USD", Side: BothSides, Channel: engine.Digital, Place: Place{At: ".calculator", Attribute: "data-usd"}},
-		},
-		Date: &Date{Place: Place{At: ".calculator", Attribute: "data-currency-date"}, Form: ISODate},
-	})
-	checkCases(t, d, []parseCase{{
-		"as it is", pageOf(`<div class="calculator" data-usd="58.00" data-currency-date="2026-09-17T00:00:00Z"></div>`),
-		[]string{"test USD digital [58.00] [58.00] 2026-09-17"}, "", "",
-	}})
-}
-
 // The element is empty and the number stands in a script beside it: the second way is tried only when the first has nothing.
 func TestHTMLFields_Alternatives(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Place{
@@ -103,33 +88,26 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 
 // What a reader sees as two things never becomes one number.
 func TestI3_VisibleText(t *testing.T) {
-	for _, c := range [][2]string{
-		{`58.90<sup>1</sup>`, "58.90 1"},
-		{`58<sup>90</sup>`, "58 90"},
-		{`58.90<a href="#nota">1</a>`, "58.90 1"},
-		{`<span>58.90</span><span>59.30</span>`, "58.90 59.30"},
-		{`58.90<br>59.30`, "58.90 59.30"},
-		{`58.9<small>0</small>`, "58.9 0"},
-		{`<b>58</b>.90`, "58.90"},
-		{`<strong>58.</strong><em>90</em>`, "58.90"},
-		{`58.90<script>12</script>`, "58.90"},
-		{`58.90<style>p{width:10px}</style>`, "58.90"},
-		{`58.90<!-- 12 -->`, "58.90"},
-		{`58.90<noscript>12</noscript>`, "58.90"},
-		{`58&nbsp;90`, "58 90"},
-		{`58&#8203;90`, "58 90"},
-		{`<span hidden>58.90</span>`, ""},
-		{`<span style="color:red; Display : none">57.90</span>58.90`, "58.90"},
-		{`<del>57.90</del> <s>57.95</s> 58.90`, "58.90"},
-		{`<template>57.90</template>58.90`, "58.90"},
-		{`5&#56;.90`, "58.90"},
+	for want, texts := range map[string][]string{
+		"58.90 1":     {`58.90<sup>1</sup>`, `58.90<a href="#nota">1</a>`},
+		"58 90":       {`58<sup>90</sup>`, `58&nbsp;90`, `58&#8203;90`},
+		"58.90 59.30": {`<span>58.90</span><span>59.30</span>`, `58.90<br>59.30`},
+		"58.9 0":      {`58.9<small>0</small>`},
+		"58.90": {
+			`<b>58</b>.90`, `<strong>58.</strong><em>90</em>`, `58.90<script>12</script>`, `58.90<style>p{width:10px}</style>`, `58.90<!-- 12 -->`,
+			`58.90<noscript>12</noscript>`, `<span style="color:red; Display : none">57.90</span>58.90`, `<del>57.90</del> <s>57.95</s> 58.90`,
+			`<template>57.90</template>58.90`, `5&#56;.90`,
+		},
+		"": {`<span hidden>58.90</span>`},
 	} {
-		document, failure := parseHTML("<div id=x>" + c[0] + "</div>")
-		if failure != nil {
-			t.Fatal(failure)
-		}
-		if got := visibleText(document.Find("#x").Get(0)); got != c[1] {
-			t.Errorf("the text of %s is %q, want %q", c[0], got, c[1])
+		for _, text := range texts {
+			document, failure := parseHTML("<div id=x>" + text + "</div>")
+			if failure != nil {
+				t.Fatal(failure)
+			}
+			if got := visibleText(document.Find("#x").Get(0)); got != want {
+				t.Errorf("the text of %s is %q, want %q", text, got, want)
+			}
 		}
 	}
 }
@@ -252,54 +230,6 @@ func TestHTMLRows_Cards(t *testing.T) {
 			"test EUR unspecified [66.00] []", "test USD unspecified [58] []", `note: a row has two labels, "euros" and "libras"`,
 		}, "", ""},
 	})
-}
-
-// The list of an aggregator: names with traps, prices in attributes, the average that is no institution.
-func TestHTMLRows_Aggregator(t *testing.T) {
-	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "table#Dolar tr", Label: Place{At: ".nombre"}, Min: 3, Ignore: []string{"promedio infodolar"},
-		Buy: &Place{Column: "compra", Attribute: "data-order"}, Sell: &Place{Column: "venta", Attribute: "data-order"},
-		Labels: map[string]Target{
-			"la nacional":                  {Institution: "la-nacional"},
-			"agente de cambio la nacional": {Institution: "agente-la-nacional"},
-			"caribe":                       {Institution: "caribe"},
-			"caribe express":               {Institution: "caribe-express"},
-			"scotiabank":                   {Institution: "scotiabank"},
-			"scotiabank cambio online":     {Institution: "scotiabank", Channel: engine.Digital},
-			"rm":                           {Institution: "rm"},
-		},
-	}})
-	d.Institution = ""
-	row := func(name, buy, sell string) string {
-		return fmt.Sprintf(`<tr><td><span class="nombre">%s</span></td><td class="colCompraVenta" data-order="%s">%s = $0.10</td>
-			<td class="colCompraVenta" data-order="%s">%[4]s</td></tr>`, name, buy, buy, sell)
-	}
-	page := func(rows ...string) string {
-		return pageOf(`<table class="cotizaciones" id="Dolar"><thead><tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr></thead>` +
-			strings.Join(rows, "") + `</table><table id="DolarPromedio"><tr><td class="nombre">Promedio InfoDolar</td></tr></table>`)
-	}
-	checkCases(t, d, []parseCase{
-		{"names that contain each other", page(
-			row("La Nacional", "$58.10", "$60.10"), row("Agente de Cambio La Nacional", "$58.50", ""), row(" Caribe ", "$57.00", "$59.50"),
-			row("Caribe Express", "$58.00", "$59.00"), row("Promedio InfoDolar", "$58.00", "$59.00"), row("RM", "$58.40", "$59.10"),
-			row("Firm", "$1.00", "$2.00")), []string{
-			"la-nacional USD unspecified [58.10] [60.10]", "agente-la-nacional USD unspecified [58.50] []",
-			"caribe USD unspecified [57.00] [59.50]", "caribe-express USD unspecified [58.00] [59.00]", "rm USD unspecified [58.40] [59.10]",
-			`note: unknown label "firm"`,
-		}, "", ""},
-		{"two channels", page(row("Scotiabank", "$56.60", "$60.30"), row("Scotiabank Cambio online", "$57.10", "$59.90"), row("RM", "1", "2")),
-			[]string{
-				"scotiabank USD unspecified [56.60] [60.30]", "scotiabank USD digital [57.10] [59.90]", "rm USD unspecified [1] [2]",
-			}, "", ""},
-		{"most names gone", page(row("RM", "$58.40", "$59.10")), nil, Layout, "1 rows with a known label"},
-	})
-	visible := *d.Pages[0].Extract.Rows
-	visible.Buy, visible.Sell = &Place{Column: "compra"}, &Place{Column: "venta"}
-	visible.Min = 1
-	d.Pages[0].Extract.Rows = &visible
-	checkCases(t, d, []parseCase{{"price and daily change", page(row("RM", "$62.90", "$64.10 = $0.00")), []string{
-		"rm USD unspecified [62.90] [64.10]",
-	}, "", ""}})
 }
 
 // A date in each row: a row without one is left out, the others are not.

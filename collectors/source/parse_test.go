@@ -107,14 +107,11 @@ func wantFailure(t *testing.T, err error, kind FailureKind, detail string) {
 	}
 }
 
-func TestParse_NoSuchPage(t *testing.T) {
+func TestParse_FaultsOfOurOwn(t *testing.T) {
 	for _, page := range []int{-1, 1} {
 		_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{}}).Parse(page, documentOf("58.90"))
 		wantFailure(t, err, Internal, "1 pages")
 	}
-}
-
-func TestParse_PatternThatCannotBeCompiled(t *testing.T) {
 	_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: "("}}).Parse(0, documentOf("58.90"))
 	wantFailure(t, err, Internal, "pattern")
 }
@@ -330,22 +327,6 @@ func FuzzXLSXRows(f *testing.F) {
 			t.Fatalf("the newest day is %s, the one before it %s", answer.Observations[0].EffectiveDate, last)
 		}
 	})
-}
-
-// The property finds what it should: observations that are not the document's own, and errors that are no failures.
-func TestParse_FuzzControl(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `(?P<buy>[0-9.]+)`}})
-	if fault := parseFault(d, documentOf("58.90")); fault != "" {
-		t.Error(fault)
-	}
-	d.Institution = ""
-	if parseFault(d, documentOf("58.90")) == "" {
-		t.Error("an observation without an institution is not found")
-	}
-	d.Pages = nil
-	if parseFault(d, documentOf("58.90")) == "" {
-		t.Error("a fault of our own passes for a failure of the page")
-	}
 }
 
 // examplesOf are the definitions that stand in the documentation of the package.

@@ -248,8 +248,30 @@ func brokenExtracts() map[string]broken {
 	}
 }
 
+func brokenLabels() map[string]broken {
+	return map[string]broken{
+		"no institution of it": {sharedFile, `"institution": "bhd", `, ``, `the label "dolar" of the file names no institution`},
+		"no currency of it":    {sharedFile, `"Dólar:": {"currency": "USD"}`, `"Dólar:": {}`, `the label "dolar" of the file names no currency`},
+		"a side":               {sharedFile, `"Dólar:": {`, `"Dólar:": {"side": "buy", `, `the label "dolar" of the file names a side`},
+		"no side":              {sharedFile, `"buy": {"at"`, `"value": {"at"`, `the label "dolar" of the file names no side`},
+		"twice":                {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
+		"unknown key":          {sharedFile, `"Dólar:": {`, `"Dólar:": {"rate": 1, `, `labels.Dólar:: unknown key "rate"`},
+		"empty":                {sharedFile, `{"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}}`, `{}`, "labels is empty"},
+		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
+		"nobody needs them":    {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page tells its values apart"},
+		"unless in JSON":       {jsonFile, `"at": "data",`, `"at": "data", "unless": "x",`, `unknown key "unless"`},
+		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, "unless is no pattern"},
+		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, "unless is no pattern"},
+		"institution":          {sharedFile, `"institution": "bhd"`, `"institution": "BHD"`, "institution is not of the form"},
+	}
+}
+
+func allBroken() []map[string]broken {
+	return []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts(), brokenLabels()}
+}
+
 func TestBrokenDefinitionsAreRefused(t *testing.T) {
-	for _, table := range []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts()} {
+	for _, table := range allBroken() {
 		for name, b := range table {
 			t.Run(name, func(t *testing.T) {
 				text := strings.Replace(b.file, b.old, b.fresh, 1)
@@ -349,33 +371,5 @@ func TestLabelsOfAFile(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("page %d says %q, want %q", page, got, want)
 		}
-	}
-}
-
-func TestBrokenLabelsOfAFileAreRefused(t *testing.T) {
-	for name, c := range map[string]broken{
-		"no institution":     {sharedFile, `"institution": "bhd", `, ``, `the label "dolar" of the file names no institution`},
-		"no currency":        {sharedFile, `"Dólar:": {"currency": "USD"}`, `"Dólar:": {}`, `the label "dolar" of the file names no currency`},
-		"a side":             {sharedFile, `"Dólar:": {`, `"Dólar:": {"side": "buy", `, `the label "dolar" of the file names a side`},
-		"no side":            {sharedFile, `"buy": {"at"`, `"value": {"at"`, `the label "dolar" of the file names no side`},
-		"twice":              {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
-		"unknown key":        {sharedFile, `"Dólar:": {`, `"Dólar:": {"rate": 1, `, `labels.Dólar:: unknown key "rate"`},
-		"empty":              {sharedFile, `{"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}}`, `{}`, "labels is empty"},
-		"ignored all":        {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
-		"nobody needs them":  {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page tells its values apart"},
-		"unless in JSON":     {jsonFile, `"at": "data",`, `"at": "data", "unless": "x",`, `unknown key "unless"`},
-		"unless no pattern":  {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, "unless is no pattern"},
-		"unless of no match": {textFile, `"min": 1`, `"min": 1, "unless": "("`, "unless is no pattern"},
-		"institution":        {sharedFile, `"institution": "bhd"`, `"institution": "BHD"`, "institution is not of the form"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if !strings.Contains(c.file, c.old) {
-				t.Fatalf("%q is not in the file", c.old)
-			}
-			_, err := source.Read("f.json", []byte(strings.Replace(c.file, c.old, c.fresh, 1)))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error is %v; want one with %q", err, c.want)
-			}
-		})
 	}
 }

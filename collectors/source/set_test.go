@@ -250,7 +250,7 @@ func FuzzRead(f *testing.F) {
 	for _, text := range wholeFiles() {
 		f.Add([]byte(text))
 	}
-	for _, table := range []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts()} {
+	for _, table := range allBroken() {
 		for _, b := range table {
 			f.Add([]byte(strings.Replace(b.file, b.old, b.fresh, 1)))
 		}
@@ -296,30 +296,13 @@ func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Ans
 // takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD 2018-01-18".
 func takeIn(t *testing.T, d *source.Definition, answer source.Answer, rules engine.Rules) (accepted map[string]int, held []string) {
 	t.Helper()
-	catalogue := engine.DefaultCatalogue().WithSources(source.DefaultSet().Sources()...)
-	books := map[string]*engine.Book{}
 	accepted = map[string]int{}
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	l := newLedger(t, rules)
 	for _, refresh := range collectors.Refreshes(d, []source.Answer{answer}, now, time.Time{}) {
-		byCurrency := map[string][]engine.Observation{}
-		for _, observation := range refresh.Observations {
-			byCurrency[observation.Currency] = append(byCurrency[observation.Currency], observation)
-		}
-		for currency, observations := range byCurrency {
-			if books[currency] == nil {
-				books[currency] = engine.NewBook(currency, catalogue, rules)
-			}
-			own := refresh
-			own.Observations = observations
-			decision, err := books[currency].Decide(engine.Observe{Refreshes: []engine.Refresh{own}}, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, event := range decision.Events {
-				books[currency].Apply(event)
-			}
-			accepted[currency] += decision.Receipt.Accepted
-			for _, refusal := range decision.Receipt.Refused {
+		for currency, receipt := range l.observe([]engine.Refresh{refresh}, now) {
+			accepted[currency] += receipt.Accepted
+			for _, refusal := range receipt.Refused {
 				held = append(held, fmt.Sprintf("%s %s %s", currency, refusal.Observation.EffectiveDate, refusal.Reason))
 			}
 		}

@@ -28,26 +28,52 @@ func servedOf(t *testing.T, d *source.Definition, page int, body string) (string
 		return "", err
 	}
 	answers[page] = answer
-	catalogue := engine.DefaultCatalogue().WithSources(source.DefaultSet().Sources()...)
-	parts, _ := engine.Split(catalogue, collectors.Refreshes(d, answers, at, time.Time{}))
+	l := newLedger(t, engine.DefaultRules())
+	l.observe(collectors.Refreshes(d, answers, at, time.Time{}), at)
 	var served []string
-	for code, list := range parts {
-		book := engine.NewBook(code, catalogue, engine.DefaultRules())
-		for _, part := range list {
-			decided, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, event := range decided.Events {
-				book.Apply(event)
-			}
-		}
+	for code, book := range l.books {
 		for _, offer := range book.State().Offers {
 			served = append(served, fmt.Sprintf("%s %s %s/%s", offer.Key.Institution, code, short(offer.Buy), short(offer.Sell)))
 		}
 	}
 	slices.Sort(served)
 	return strings.Join(served, "; "), nil
+}
+
+// ledger has a book for each currency that was heard of, as a node has it.
+type ledger struct {
+	t         *testing.T
+	catalogue *engine.Catalogue
+	rules     engine.Rules
+	books     map[string]*engine.Book
+}
+
+func newLedger(t *testing.T, rules engine.Rules) *ledger {
+	return &ledger{t, engine.DefaultCatalogue().WithSources(source.DefaultSet().Sources()...), rules, map[string]*engine.Book{}}
+}
+
+// observe feeds refreshes to the books, and gives what each of them says to that.
+func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) map[string]engine.Receipt {
+	parts, _ := engine.Split(l.catalogue, refreshes)
+	receipts := map[string]engine.Receipt{}
+	for code, list := range parts {
+		var own []engine.Refresh
+		for _, part := range list {
+			own = append(own, part.Refresh)
+		}
+		if l.books[code] == nil {
+			l.books[code] = engine.NewBook(code, l.catalogue, l.rules)
+		}
+		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, event := range decided.Events {
+			l.books[code].Apply(event)
+		}
+		receipts[code] = decided.Receipt
+	}
+	return receipts
 }
 
 // short is a decimal without zeros at its end.
