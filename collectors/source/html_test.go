@@ -140,7 +140,8 @@ func TestHTMLRows_Table(t *testing.T) {
 	const head = `<tr><th>País</th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`
 	const rows = `<tr><td>EE. UU.</td><td>Dólar&nbsp;(US) Sucursales</td><td>56,60</td><td>60,30</td></tr>
 		<tr><td>EE. UU.</td><td> Dolar (US)  Canales Digitales* </td><td>57.10</td><td>59.90</td></tr>
-		<tr><td>UE</td><td>EURO (EU)</td><td>64.20</td><td>71.10</td></tr>`
+		<tr><td>UE</td>
+		<td>EURO (EU)</td><td>64.20</td><td>71.10</td></tr>`
 	inOrder := []string{"test USD branch [56.60] [60.30]", "test USD digital [57.10] [59.90]", "test EUR unspecified [64.20] [71.10]"}
 	table := func(rows string) string { return pageOf("<p>56.50</p><table>" + rows + "</table>") }
 	checkCases(t, bankTable(), []parseCase{
