@@ -13,8 +13,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestIsolation lets one source of six do what sources do, for a day: the others are published at the same instants as
-// when it behaves.
+// TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it behaves.
 func TestIsolation(t *testing.T) {
 	others := func(bad behaviour, places int) map[string][]published {
 		all := map[string][]published{}
@@ -66,8 +65,7 @@ func deaf(context.Context, int) (string, error) {
 	return oneQuote, nil
 }
 
-// TestConcurrency wants never more than eight sources under way, and one that hangs to hold its place no longer than its budget,
-// even when it does not notice that its time is over.
+// TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its budget.
 func TestConcurrency(t *testing.T) {
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(40)
@@ -100,7 +98,6 @@ func TestConcurrency(t *testing.T) {
 		if h := n.health("source-00"); h.State != Failing || h.Failure.Kind != source.Timeout || len(w.store.of("source-00")) > 0 {
 			t.Errorf("a document that came half an hour late: %+v", h)
 		}
-		n.stop(w)
 	})
 	inWorld(t, saturday(), func(t *testing.T, w *world) {
 		definitions := w.manySources(40)
@@ -109,12 +106,11 @@ func TestConcurrency(t *testing.T) {
 		}
 		config := w.config(definitions...)
 		config.CatchUpSpread, config.Concurrency = -1, 5
-		n := w.run(config)
+		w.run(config)
 		w.pass(w.start.Add(10 * time.Minute))
 		if w.busyMax != 5 || len(w.store.taken) != 40 {
 			t.Errorf("%d at once, %d published; want 5 and 40", w.busyMax, len(w.store.taken))
 		}
-		n.stop(w)
 	})
 }
 
@@ -168,14 +164,12 @@ func TestRetries(t *testing.T) {
 				if want := map[bool]int{true: 0, false: 1}[c.state == OK]; h.ConsecutiveFailures != want || len(w.store.of("s")) != 1-want {
 					t.Errorf("%d failed slots, published %v", h.ConsecutiveFailures, w.store.of("s"))
 				}
-				n.stop(w)
 			})
 		})
 	}
 }
 
-// TestRetries_Page asks only for the page that failed. What its currency lacks is then handed over for the slot; a page in a
-// currency that the slot has already goes along without it.
+// TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along without it.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
 		inWorld(t, saturday(), func(t *testing.T, w *world) {
@@ -204,7 +198,6 @@ func TestRetries_Page(t *testing.T) {
 			if first := w.store.taken[0]; first.complete != (currency == "EUR") {
 				t.Errorf("%s: the first try is complete: %v", currency, first.complete)
 			}
-			n.stop(w)
 		})
 	}
 }
@@ -246,7 +239,6 @@ func TestBreaker(t *testing.T) {
 			if rests := strings.Count(w.log.String(), "source rests"); rests != 1 {
 				t.Errorf("the log says %d times that it rests:\n%s", rests, w.log)
 			}
-			n.stop(w)
 		})
 	}
 }
@@ -302,11 +294,10 @@ func TestSinkFails(t *testing.T) {
 			!strings.Contains(w.log.String(), "panicking.Observe") {
 			t.Errorf("a sink that panics: %+v\n%s", h, w.log)
 		}
-		n.stop(w)
 	})
 }
 
-// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed.
+// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed, and before the next slot.
 func TestOffsets(t *testing.T) {
 	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
 		inWorld(t, saturday(), func(t *testing.T, w *world) {
@@ -314,26 +305,25 @@ func TestOffsets(t *testing.T) {
 			w.store.know(Daily().Last(w.now()), definitions...)
 			config := w.config(definitions...)
 			config.Random, config.Spread = rand.New(rand.NewPCG(seed, 0)), spread
-			n := w.run(config)
+			w.run(config)
 			w.pass(w.start.Add(72 * time.Hour))
 			for _, d := range definitions {
 				for _, at := range w.asks(d.ID) {
 					all = append(all, at.Sub(Daily().Last(at)))
 				}
 			}
-			n.stop(w)
 		})
+		slices.Sort(all)
 		return all
 	}
-	one := offsets(1, time.Hour)
+	one, wide := offsets(1, time.Hour), offsets(1, 100*time.Hour)
 	if !slices.Equal(one, offsets(1, time.Hour)) || slices.Equal(one, offsets(2, time.Hour)) {
 		t.Error("offsets must come from the seed")
 	}
-	slices.Sort(one)
 	if len(one) != 27 || one[26] > time.Hour || one[26] < 30*time.Minute || len(slices.Compact(one)) < 25 {
 		t.Errorf("offsets %v, want 27 different ones up to an hour", one)
 	}
-	if wide := offsets(1, 100*time.Hour); slices.Max(wide) > 8*time.Hour || len(wide) != 27 {
+	if len(wide) != 27 || wide[26] > 8*time.Hour {
 		t.Errorf("a spread beyond the next slot: %v", wide)
 	}
 }

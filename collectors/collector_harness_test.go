@@ -3,11 +3,11 @@ package collectors
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +20,14 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -39,6 +47,7 @@ type world struct {
 	sites map[string]behaviour
 	store *store
 	log   *bytes.Buffer
+	nodes []*node // are stopped at the end
 
 	mu      sync.Mutex
 	error   time.Duration // of the clock
@@ -51,10 +60,16 @@ type world struct {
 func inWorld(t *testing.T, start time.Time, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &world{
+		w := &world{
 			t: t, start: start, began: bubbleClock(), sites: map[string]behaviour{}, store: newStore(),
 			log: &bytes.Buffer{}, asked: map[string][]time.Time{},
-		})
+		}
+		defer func() {
+			for _, n := range w.nodes {
+				n.stop(w)
+			}
+		}()
+		test(t, w)
 	})
 }
 
@@ -107,8 +122,7 @@ func (w *world) asks(id string) []time.Time {
 	return slices.Clone(w.asked[id])
 }
 
-// parseLines reads the documents of the world: a line for each observation, with institution, currency, buy, sell (a
-// dot for none) and perhaps a date; one that begins with + is of a day of the past, one with # a note.
+// parseLines reads lines of institution, currency, buy, sell (dot = none) and perhaps a date; + is a past day, # a note.
 func parseLines(d *source.Definition, page int, doc *source.Document) (source.Answer, error) {
 	var answer source.Answer
 	for line := range strings.Lines(string(doc.Body)) {
@@ -198,7 +212,11 @@ func (w *world) run(c Config) *node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &node{Collector: New(c), cancel: cancel, ended: make(chan error, 1)}
 	n.parse = parseLines
-	go func() { n.ended <- n.Run(ctx) }()
+	go func() {
+		n.ended <- n.Run(ctx)
+		close(n.ended)
+	}()
+	w.nodes = append(w.nodes, n)
 	synctest.Wait()
 	return n
 }
@@ -231,13 +249,11 @@ func (p published) String() string {
 	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
 }
 
-// store keeps what a log keeps: it survives the lives of a node. Like the engine it hears a source once for a slot and
-// currency, unless it is deaf to slots.
+// store survives the lives of a node. Like the engine it takes a source once for a slot and currency.
 type store struct {
 	mu    sync.Mutex
 	heard map[string]map[string]time.Time // source → currency → slot
 	taken []published
-	deaf  bool // the planted mistake: slots do not count
 }
 
 func newStore() *store { return &store{heard: map[string]map[string]time.Time{}} }
@@ -272,35 +288,14 @@ func (s *store) of(id string) []published {
 	return slices.DeleteFunc(slices.Clone(s.taken), func(p published) bool { return p.source != id || p.slot.IsZero() })
 }
 
-// doubled finds what was published more than once for a slot.
-func (s *store) doubled() []published {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := map[published]bool{}
-	var found []published
-	for _, p := range s.taken {
-		key := published{source: p.source, currency: p.currency, slot: p.slot}
-		if !p.slot.IsZero() && seen[key] {
-			found = append(found, p)
-		}
-		seen[key] = true
-	}
-	return found
-}
-
-// life is one life of a node: what reaches its store, until it dies.
+// life is one life of a node: what reaches its store.
 type life struct {
 	store *store
-	dead  bool
-	parts int    // currencies that still become durable; negative = all
-	death func() // what happens when they are used up
-	err   error  // what every Observe is answered, nil = as it should be
+	err   error // what every Observe is answered, nil = as it should be
 	calls [][]engine.Refresh
 }
 
-var errDead = errors.New("the node is dead")
-
-func (s *store) life() *life { return &life{store: s, parts: -1} }
+func (s *store) life() *life { return &life{store: s} }
 
 // Observe is Sink.
 func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
@@ -312,15 +307,13 @@ func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	l.calls = append(l.calls, slices.Clone(refreshes))
 	var receipt engine.Receipt
 	for i := range refreshes {
-		if err := l.take(&refreshes[i], i, &receipt); err != nil {
-			return receipt, err
-		}
+		l.take(&refreshes[i], i, &receipt)
 	}
 	return receipt, nil
 }
 
 // take takes one refresh in, a currency after the other. Values that begin with a minus are refused.
-func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) error {
+func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) {
 	byCurrency := map[string]int{}
 	for i, o := range refresh.Observations {
 		if strings.HasPrefix(o.Buy, "-") {
@@ -331,20 +324,12 @@ func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt)
 		byCurrency[o.Currency]++
 	}
 	for _, currency := range slices.Sorted(maps.Keys(byCurrency)) {
-		if l.parts == 0 && !l.dead {
-			l.dead = true
-			l.death()
-		}
-		if l.dead {
-			return errDead
-		}
-		l.parts--
 		known := l.store.heard[refresh.SourceID]
 		if known == nil {
 			known = map[string]time.Time{}
 			l.store.heard[refresh.SourceID] = known
 		}
-		if !refresh.Slot.IsZero() && !l.store.deaf && !refresh.Slot.After(known[currency]) {
+		if !refresh.Slot.IsZero() && !refresh.Slot.After(known[currency]) {
 			receipt.Repeated += byCurrency[currency]
 			continue
 		}
@@ -356,7 +341,6 @@ func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt)
 			refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, byCurrency[currency], refresh.Complete,
 		})
 	}
-	return nil
 }
 
 func dateOf(text string) engine.Date {

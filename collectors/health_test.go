@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
 // TestHealth follows one source through its states: what operators see, and what the log says of it, once.
@@ -71,7 +72,6 @@ func TestHealth(t *testing.T) {
 		if n.health("s").Failures[source.Network] == 99 {
 			t.Error("what Health gives is not a copy")
 		}
-		n.stop(w)
 	})
 }
 
@@ -88,7 +88,6 @@ func TestHealth_Repeated(t *testing.T) {
 		if h := n.health("s"); h.State != OK || h.Repeated != 1 || h.Accepted != 0 || h.LastSuccess.IsZero() || len(w.store.taken) != 0 {
 			t.Errorf("%+v", h)
 		}
-		n.stop(w)
 	})
 }
 
@@ -125,7 +124,6 @@ func TestFrozen(t *testing.T) {
 		if h := n.health("same"); h.Frozen {
 			t.Errorf("after it moved: %+v", h)
 		}
-		n.stop(w)
 	})
 }
 
@@ -142,11 +140,41 @@ func TestNotesAreBounded(t *testing.T) {
 			}
 			return text, nil
 		}
-		n := w.run(w.config(d))
+		w.run(w.config(d))
 		w.pass(w.start.Add(7 * 24 * time.Hour))
 		if told := strings.Count(w.log.String(), "left something out"); told != notesToldMax {
 			t.Errorf("%d notes in the log, want %d", told, notesToldMax)
 		}
-		n.stop(w)
 	})
+}
+
+func TestS15_SourcesFailing(t *testing.T) {
+	now := time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
+	c := New(Config{Clock: func() time.Time { return now }})
+	for range 8 {
+		c.runners = append(c.runners, &runner{health: Health{State: Never}})
+	}
+	set := func(states ...State) {
+		for i, state := range states {
+			c.runners[i].health.State = state
+		}
+		c.judge(now)
+	}
+	for _, test := range []struct {
+		states []State
+		want   string
+	}{
+		{nil, engine.ConditionOK},
+		{[]State{OK, OK, OK, OK, OK, Partial, Disabled, Never}, engine.ConditionOK},
+		{[]State{OK, OK, OK, OK, OK, Failing, Disabled, Never}, engine.ConditionOK}, // one of six is the usual
+		{[]State{OK, OK, OK, OK, Held, Failing, Disabled, Never}, "some_failing"},
+		{[]State{Failing, Held, Resting, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
+		{[]State{OK, Held, Resting, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
+		{[]State{OK, OK, OK, OK, OK, OK, OK, OK}, engine.ConditionOK},
+	} {
+		set(test.states...)
+		if got := c.Condition(); got.Name != "sources" || got.State != test.want || got.Down {
+			t.Errorf("%v: %+v, want %s", test.states, got, test.want)
+		}
+	}
 }

@@ -19,8 +19,7 @@ func saying(observations ...engine.Observation) source.Answer {
 	return source.Answer{Observations: observations}
 }
 
-// TestI3_CompleteWhereEveryPageAnswered wants an answer to be called complete exactly in the currencies of which nobody is
-// missing: elsewhere a quote that is not there is no loss.
+// TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page answered.
 func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	usd, eur := source.Page{Currency: "USD"}, source.Page{Currency: "EUR"}
 	fields := source.Page{Extract: source.Extract{Fields: []source.Field{{Currency: "USD"}, {Currency: "EUR"}}}}
@@ -149,8 +148,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestHanding wants a later try to hand over what is new, once, without the slot where the slot was heard, and no half of a quote
-// whose other half may stand on a page that is silent (I4).
+// TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a silent page (I4).
 func TestHanding(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {
@@ -191,4 +189,41 @@ func TestHanding(t *testing.T) {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
 		}
 	}
+}
+
+// TestT2_DailySlots looks at thirty years: the slots are those that clients are told, and each is past once it has come.
+func TestT2_DailySlots(t *testing.T) {
+	schedule, slot := Daily(), santoDomingo(2001, time.January, 1, 8, 0, 0)
+	for i := 0; slot.Year() < 2031; i++ {
+		if want := []int{12, 16, 21}[i%3]; slot.Hour() != want || slot.Minute() != 0 || slot.Second() != 0 || slot.Location() != time.UTC {
+			t.Fatalf("slot %d is %v", i, slot) // 08:00, 12:00, 17:00 in Santo Domingo, which has no summer time
+		}
+		next := engine.NextRefresh(slot)
+		for _, at := range []time.Time{slot, slot.Add(next.Sub(slot) / 3), next.Add(-time.Nanosecond)} {
+			if !schedule.Last(at).Equal(slot) || !schedule.Next(at).Equal(next) {
+				t.Fatalf("at %v: Last %v, Next %v; want %v, %v", at, schedule.Last(at), schedule.Next(at), slot, next)
+			}
+		}
+		slot = next
+	}
+}
+
+func TestEvery(t *testing.T) {
+	schedule := Every(10 * time.Second)
+	at := time.Date(2026, 9, 18, 12, 0, 7, 5, time.FixedZone("", 3600))
+	if got, want := schedule.Last(at), time.Date(2026, 9, 18, 11, 0, 0, 0, time.UTC); !got.Equal(want) || got.Location() != time.UTC {
+		t.Errorf("Last = %v, want %v", got, want)
+	}
+	if got, want := schedule.Next(at), time.Date(2026, 9, 18, 11, 0, 10, 0, time.UTC); !got.Equal(want) {
+		t.Errorf("Next = %v, want %v", got, want)
+	}
+	if slot := schedule.Last(at); !schedule.Last(slot).Equal(slot) || !schedule.Next(slot).After(slot) {
+		t.Errorf("a slot is its own Last, and never its own Next: %v", slot)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Every(0) made a schedule")
+		}
+	}()
+	Every(0)
 }

@@ -3,13 +3,16 @@ package collectors
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
 	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/engine"
 )
 
 func TestWriter(t *testing.T) {
@@ -37,25 +40,24 @@ func TestWriter(t *testing.T) {
 			`"kind":"reference","buy":null,"sell":"70","sourceId":"a","effectiveDate":null,"publishedAt":null}` + "\n",
 	}
 	for format, text := range want {
-		var out strings.Builder
-		w, err := NewWriter(&out, format)
-		for _, row := range rows {
-			err = errors.Join(err, w.Write(row))
-		}
-		if err = errors.Join(err, w.Flush()); err != nil || out.String() != text {
-			t.Errorf("%s: %v\ngot  %s\nwant %s", format, err, out.String(), text)
+		if got := writtenText(t, format, rows); got != text {
+			t.Errorf("%s:\ngot  %s\nwant %s", format, got, text)
 		}
 	}
 }
 
-func TestColumnNames(t *testing.T) {
-	var names []string
-	for c := range columnCount {
-		names = append(names, c.String())
+// writtenText is a file of rows.
+func writtenText(t rapid.TB, format Format, rows []Observation) string {
+	t.Helper()
+	var out strings.Builder
+	w, err := NewWriter(&out, format)
+	for _, row := range rows {
+		err = errors.Join(err, w.Write(row))
 	}
-	if got := strings.Join(names, ","); got != columns {
-		t.Errorf("the columns are %s, the header is %s", got, columns)
+	if err = errors.Join(err, w.Flush()); err != nil {
+		t.Fatalf("what was read is not written: %v", err)
 	}
+	return out.String()
 }
 
 func TestWriterEmpty(t *testing.T) {
@@ -150,39 +152,16 @@ func drawObservation() *rapid.Generator[Observation] {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, format := range []Format{CSV, NDJSON} {
-		t.Run(string(format), rapid.MakeCheck(func(t *rapid.T) {
-			rows := rapid.SliceOfN(drawObservation(), 0, 20).Draw(t, "rows")
-			var out bytes.Buffer
-			w, err := NewWriter(&out, format)
-			for _, row := range rows {
-				err = errors.Join(err, w.Write(row))
-			}
-			if err = errors.Join(err, w.Flush()); err != nil {
-				t.Fatal(err)
-			}
-			r, err := OpenObservations(&out, "-", format)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, err := readAll(r)
-			if err != nil || len(all.problems) > 0 {
-				t.Fatal(err, all.problems)
-			}
-			for i := range all.rows {
-				all.rows[i].Line = 0
-			}
-			if !slices.Equal(all.rows, rows) {
-				t.Errorf("wrote %+v\nread  %+v", rows, all.rows)
-			}
-		}))
-	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.SliceOfN(drawObservation(), 0, 20).Draw(t, "rows")
+		for _, format := range []Format{CSV, NDJSON} {
+			checkWritten(t, rows, format)
+		}
+	})
 }
 
+// TestRealFileRoundTrip writes the real file and reads it again.
 func TestRealFileRoundTrip(t *testing.T) {
-	if RaceDetector {
-		t.Skip("one goroutine does it all: without the race detector")
-	}
 	all := readReal(t)
 	for _, format := range []Format{CSV, NDJSON} {
 		var out bytes.Buffer
@@ -193,13 +172,242 @@ func TestRealFileRoundTrip(t *testing.T) {
 		if err = errors.Join(err, w.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		again := readText(t, out.String(), "again."+string(format))
 		same := func(a, b Batch) bool {
 			return a.Refresh.SourceID == b.Refresh.SourceID && a.Refresh.ObservedAt.Equal(b.Refresh.ObservedAt) &&
 				slices.Equal(a.Refresh.Observations, b.Refresh.Observations)
 		}
-		if !slices.EqualFunc(again.batches, all.batches, same) {
+		if again := readText(t, out.String(), "again."+string(format)); !slices.EqualFunc(again.batches, all.batches, same) {
 			t.Errorf("%s: not the same after writing and reading", format)
+		}
+	}
+}
+
+// checkAccount reads a file, wants each line accounted for, and the observations the same after writing and reading.
+func checkAccount(t *testing.T, data []byte, format Format) {
+	r, err := OpenObservations(bytes.NewReader(data), "x", format)
+	if err != nil {
+		return
+	}
+	header := r.Lines()
+	all, err := readAll(r)
+	if err != nil {
+		t.Fatalf("a stream that did not break gave %v", err)
+	}
+	lines := strings.Split(string(data), "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if fault := account(lines, header, all); fault != "" {
+		t.Fatal(fault)
+	}
+	if r.Lines() != len(lines) || r.Bytes() != int64(len(data)) {
+		t.Fatalf("%d lines and %d bytes counted of %d and %d", r.Lines(), r.Bytes(), len(lines), len(data))
+	}
+	checkWritten(t, all.rows, format)
+}
+
+// account names the first line after the header that is neither blank nor one observation nor one error, "" when there is none.
+func account(lines []string, header int, all contents) string {
+	lastRow, lastError, used := 0, 0, map[int]bool{}
+	for _, row := range all.rows {
+		if row.Line <= lastRow {
+			return fmt.Sprintf("line %d comes after line %d", row.Line, lastRow)
+		}
+		lastRow, used[row.Line] = row.Line, true
+	}
+	for _, problem := range all.problems {
+		if problem.Line <= lastError || used[problem.Line] || problem.Found == "" || problem.Want == "" {
+			return fmt.Sprintf("bad error %+v after line %d", problem, lastError)
+		}
+		lastError, used[problem.Line] = problem.Line, true
+	}
+	for i, line := range lines {
+		if i == 0 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
+		isBlank := strings.Trim(strings.TrimSuffix(line, "\r"), " \t") == ""
+		if i >= header && used[i+1] == isBlank {
+			return fmt.Sprintf("line %d, %q, was lost or invented", i+1, line)
+		}
+	}
+	return ""
+}
+
+// checkWritten writes observations, reads them again, and wants the same.
+func checkWritten(t rapid.TB, rows []Observation, format Format) {
+	t.Helper()
+	again := readText(t, writtenText(t, format, rows), "x."+string(format))
+	if len(again.rows) != len(rows) || len(again.problems) > 0 {
+		t.Fatalf("%d observations of %d came back: %v", len(again.rows), len(rows), again.problems)
+	}
+	for i, row := range again.rows {
+		if row.Line = rows[i].Line; row != rows[i] {
+			t.Fatalf("wrote %+v, read %+v", rows[i], row)
+		}
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add([]byte(header + "2025-05-17T13:29:03Z,popular,USD,unspecified,commercial,58,60.5,infodolar,,\n"))
+	f.Add([]byte(header + "2025-05-17T13:29:03Z,\"po\"\"p\",USD,,,58,,x,2025-01-01,2025-05-17T13:29:03.5-04:00\r\n\r\nx"))
+	f.Add([]byte("\uFEFFsell,buy" + header + "\x00\n\xff,\n\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkAccount(t, data, CSV)
+		checkAccount(t, append([]byte(header), data...), CSV)
+	})
+}
+
+func FuzzNDJSON(f *testing.F) {
+	f.Add([]byte(`{"observedAt":"2025-05-17T13:29:03Z","institutionId":"p","currency":"USD","buy":"58","sell":null,"sourceId":"a"}`))
+	f.Add([]byte("{\"buy\":58}\n[]\n{\"buy\":\"1\",\"buy\":\"2\"}\r\n{}{}\n\n{\"x\":\"\\ud800\"}"))
+	f.Add([]byte("\uFEFF{\"observedAt\":\"\"}\n\xff\n\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { checkAccount(t, data, NDJSON) })
+}
+
+func decimal(text string) engine.Decimal {
+	d, err := engine.ParseDecimal(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// TestExport_Lines looks at the lines of a small book: a value that was held, then believed, and later confirmed.
+func TestExport_Lines(t *testing.T) {
+	at := func(hour int) time.Time { return instant("2025-01-10T12:00:00Z").Add(time.Duration(hour) * time.Hour) }
+	key := engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial}
+	row := func(hour int, buy string, precision engine.DatePrecision, date engine.Date) engine.HistoryEntry {
+		return engine.HistoryEntry{
+			Date: date, InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Kind: engine.Commercial,
+			Buy: decimal(buy), SourceID: "bdi-site", DatePrecision: precision, ObservedAt: at(hour),
+		}
+	}
+	today := engine.DateOf(at(0))
+	state := engine.BookState{
+		Currency: "USD",
+		Offers: []engine.Offer{{
+			Key: key, SourceID: "bdi-site", Buy: decimal("58.50"),
+			CollectedAt: at(0), LastCheckedAt: at(24), ExpiresAt: at(50),
+		}},
+		History: []engine.HistoryEntry{
+			row(-72, "57", engine.PrecisionDatetime, today-3),  // another value
+			row(-48, "58.5", engine.PrecisionUnknown, today-2), // the offer's value, before it was new
+			row(0, "58.5", engine.PrecisionUnknown, today),
+			row(24, "58.50", engine.PrecisionUnknown, today+1),
+		},
+		Held: []engine.Held{
+			{ID: 1, SourceID: "bdi-site", ObservedAt: at(-73), Reason: engine.Jump,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "57"}},
+			{ID: 2, SourceID: "bdi-site", ObservedAt: at(-74), Reason: engine.Zero,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
+		},
+	}
+	wantLines(t, "all", Export([]engine.BookState{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
+	wantLines(t, "offers", ExportOffers([]engine.BookState{state}), at, []string{"0 58.50", "24 58.50"})
+	wantLines(t, "history", ExportHistory([]engine.BookState{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
+}
+
+// wantLines holds lines against "hours buy" and, where it is given, "published".
+func wantLines(t *testing.T, what string, lines []Observation, at func(int) time.Time, want []string) {
+	t.Helper()
+	var got []string
+	for _, line := range lines {
+		text := fmt.Sprintf("%d %s", int(line.ObservedAt.Sub(at(0))/time.Hour), line.Buy)
+		if !line.PublishedAt.IsZero() {
+			text += " published"
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestSortObservations(t *testing.T) {
+	rows := readReal(t).rows
+	shuffled := slices.Clone(rows)
+	slices.Reverse(shuffled)
+	SortObservations(shuffled)
+	seen := map[string]bool{}
+	last := ""
+	for i, row := range shuffled {
+		if i > 0 && row.ObservedAt.Before(shuffled[i-1].ObservedAt) {
+			t.Fatalf("row %d is older than the one before", i)
+		}
+		if group := fmt.Sprint(row.SourceID, row.ObservedAt); group != last {
+			if seen[group] {
+				t.Fatalf("%s is torn apart", group)
+			}
+			seen[group], last = true, group
+		}
+	}
+}
+
+// ledger has the books of all currencies, as a node has them.
+type ledger struct {
+	t         testing.TB
+	catalogue *engine.Catalogue
+	books     map[string]*engine.Book
+}
+
+func newLedger(t testing.TB, rules engine.Rules, sources ...engine.Source) *ledger {
+	l := &ledger{t, engine.DefaultCatalogue().WithSources(sources...), map[string]*engine.Book{}}
+	for _, currency := range l.catalogue.Currencies() {
+		l.books[currency.Code] = engine.NewBook(currency.Code, l.catalogue, rules)
+	}
+	return l
+}
+
+// observe feeds refreshes to the books, and gives what is refused.
+func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
+	l.t.Helper()
+	parts, refused := engine.Split(l.catalogue, refreshes)
+	for code, list := range parts {
+		var own []engine.Refresh
+		for _, part := range list {
+			own = append(own, part.Refresh)
+		}
+		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
+		if err != nil {
+			l.t.Fatalf("%s: %v", code, err)
+		}
+		refused = append(refused, decided.Receipt.Refused...)
+		for _, event := range decided.Events {
+			l.books[code].Apply(event)
+		}
+	}
+	return refused
+}
+
+// observeAll feeds them one after the other, and wants none refused.
+func (l *ledger) observeAll(refreshes []engine.Refresh, now time.Time) *ledger {
+	l.t.Helper()
+	for _, refresh := range refreshes {
+		for _, refusal := range l.observe([]engine.Refresh{refresh}, now) {
+			l.t.Fatalf("%s %s %+v", refusal.Reason, refusal.Detail, refusal.Observation)
+		}
+	}
+	return l
+}
+
+// TestT5_Export wants a book, exported and imported, to be the book that it was.
+func TestT5_Export(t *testing.T) {
+	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
+	now := (to + 1).Start().Add(9 * time.Hour)
+	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
+	all := newLedger(t, engine.DefaultRules()).observeAll(refreshes, now)
+	for _, currency := range []string{"USD", "EUR", "JPY"} {
+		before := all.books[currency].State()
+		var imported []engine.Refresh
+		for _, batch := range readText(t, writtenText(t, CSV, Export([]engine.BookState{before})), "x.csv").batches {
+			imported = append(imported, batch.Refresh)
+		}
+		after := newLedger(t, engine.DefaultRules()).observeAll(imported, now).books[currency].State()
+		if !slices.Equal(before.Offers, after.Offers) || !slices.Equal(before.History, after.History) {
+			t.Errorf("%s is not the same after export and import", currency)
+		}
+		if len(before.History) < 40 {
+			t.Errorf("%s has only %d rows of history", currency, len(before.History))
 		}
 	}
 }

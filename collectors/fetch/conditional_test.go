@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,27 +62,24 @@ func TestConditional_Get(t *testing.T) {
 		}, 3, 0},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *web) {
-				w.site("example.do", tt.site.serve)
-				d := get("https://example.do/")
-				d.IgnoreRobots = true
-				if tt.change != nil {
-					tt.change(d)
+		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+			w.site("example.do", tt.site.serve)
+			d := freeGet("https://example.do/")
+			if tt.change != nil {
+				tt.change(d)
+			}
+			c := w.client()
+			for range 3 {
+				_ = pass(t.Context(), time.Hour)
+				document := wantDocument(t, c, d, tt.site.body)
+				if !document.FetchedAt.Equal(clock()) || document.URL != "https://example.do/" || document.ContentType != "text/html; charset=utf-8" {
+					t.Errorf("got %s of %v, %s", document.URL, document.FetchedAt, document.ContentType)
 				}
-				c := w.client()
-				for range 3 {
-					_ = pass(t.Context(), time.Hour)
-					document := wantDocument(t, c, d, tt.site.body)
-					if !document.FetchedAt.Equal(clock()) || document.URL != "https://example.do/" || document.ContentType != "text/html; charset=utf-8" {
-						t.Errorf("got %s of %v, %s", document.URL, document.FetchedAt, document.ContentType)
-					}
-					clear(document.Body) // it belongs to the caller
-				}
-				if tt.site.whole != tt.whole || tt.site.saved != tt.saved {
-					t.Errorf("%d times whole and %d times not modified, want %d and %d", tt.site.whole, tt.site.saved, tt.whole, tt.saved)
-				}
-			})
+				clear(document.Body) // it belongs to the caller
+			}
+			if tt.site.whole != tt.whole || tt.site.saved != tt.saved {
+				t.Errorf("%d times whole and %d times not modified, want %d and %d", tt.site.whole, tt.site.saved, tt.whole, tt.saved)
+			}
 		})
 	}
 }
@@ -95,8 +89,7 @@ func TestConditional_Changes(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
 		site := &edition{body: "58.90", etag: `"a"`}
 		w.site("example.do", site.serve)
-		c, d := w.client(), get("https://example.do/")
-		d.IgnoreRobots = true
+		c, d := w.client(), freeGet("https://example.do/")
 		count := func(what string, whole, saved int) {
 			t.Helper()
 			if site.whole != whole || site.saved != saved {
@@ -224,36 +217,13 @@ func TestProxy_Chosen(t *testing.T) {
 // TestFetch_Connections: none is left when a fetch has returned, whatever became of it.
 func TestFetch_Connections(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
-		var open atomic.Int32
 		w.site("example.do", text("58.90"))
 		w.raw("bad.example.do:443", hangs)
-		c := w.client(func(c *Config) {
-			dial := c.Dial
-			c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-				conn, err := dial(ctx, network, address)
-				if err != nil {
-					return nil, err
-				}
-				open.Add(1)
-				return &counted{Conn: conn, open: &open}, nil
-			}
-		})
+		c := w.client()
 		wantDocument(t, c, get("https://example.do/"), "58.90")
 		wantFailure(t, c, get("https://bad.example.do/"), source.Timeout)
-		if left := open.Load(); left != 0 {
+		if left := w.open.Load(); left != 0 {
 			t.Errorf("%d connections are open", left)
 		}
 	})
-}
-
-// counted counts itself out when it is closed for the first time.
-type counted struct {
-	net.Conn
-	open *atomic.Int32
-	once sync.Once
-}
-
-func (c *counted) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
-	return c.Conn.Close()
 }

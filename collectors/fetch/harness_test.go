@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -18,6 +17,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,78 +34,40 @@ func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// link makes the two ends of a connection.
-type link func() (client, server net.Conn, err error)
-
-// pipe is a link in memory, which time in a bubble knows. Between its ends some data may be under way, as in a network: without that,
-// two ends that write at the same time would wait for each other.
-func pipe() (client, server net.Conn, err error) {
+// pipe is a connection in memory, which the bubble's clock knows. Some data may be under way, so that both ends can write at once.
+func pipe() (client, server net.Conn) {
 	client, near := net.Pipe()
 	far, server := net.Pipe()
 	carry(near, far)
 	carry(far, near)
-	return client, server, nil
+	return client, server
 }
 
-// carry brings what is read from one end to the other, until either is closed. It makes no garbage that a look at the heap would see.
+// carry brings what is read from one end to the other, until either is closed.
 func carry(from, to net.Conn) {
-	const pieces, pieceBytes = 8, 16 << 10
-	free, underWay := make(chan []byte, pieces), make(chan []byte, pieces)
-	for range pieces {
-		free <- make([]byte, pieceBytes)
-	}
 	go func() {
-		defer close(underWay)
-		for piece := range free {
-			n, err := from.Read(piece[:pieceBytes])
-			if err != nil {
-				return
-			}
-			underWay <- piece[:n]
-		}
-	}()
-	go func() {
-		defer close(free)
-		for piece := range underWay {
-			if _, err := to.Write(piece); err != nil {
-				_ = from.Close()
-			}
-			free <- piece
-		}
+		_, _ = io.Copy(to, from)
 		_ = to.Close()
 		_ = from.Close()
 	}()
 }
 
-// loopback is a real connection of this machine with itself.
-func loopback() (client, server net.Conn, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer listener.Close()
-	if client, err = net.Dial("tcp", listener.Addr().String()); err != nil {
-		return nil, nil, err
-	}
-	server, err = listener.Accept()
-	return client, server, err
-}
-
 // web is the network of a test: what listens where. Nothing else can be reached.
 type web struct {
 	t         *testing.T
-	link      link
 	authority *authority
 	done      sync.WaitGroup
+	open      atomic.Int32 // connections that no client has closed
 
 	mu        sync.Mutex
 	listening map[string]func(net.Conn) // by host:port
 	dialed    []string
+	resets    string // where the network ends every connection, once something was sent
 	ends      []io.Closer
 }
 
-func newWeb(t *testing.T, link link) *web {
-	w := &web{t: t, link: link, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
+func newWeb(t *testing.T) *web {
+	w := &web{t: t, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
 	t.Cleanup(func() {
 		w.mu.Lock()
 		for _, end := range w.ends {
@@ -120,7 +82,13 @@ func newWeb(t *testing.T, link link) *web {
 // inBubble runs a test on virtual time, over pipes.
 func inBubble(t *testing.T, test func(t *testing.T, w *web)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t, pipe)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t)) })
+}
+
+// caseInBubble is inBubble for one case of a table.
+func caseInBubble(t *testing.T, name string, test func(t *testing.T, w *web)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
 // dial is the Config.Dial of the test's clients.
@@ -132,13 +100,34 @@ func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	if !ok {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused: " + address)}
 	}
-	client, server, err := w.link()
-	if err != nil {
-		return nil, err
+	client, server := pipe()
+	if address == w.resets {
+		client = reset{client}
 	}
+	w.open.Add(1)
+	client = &counted{Conn: client, open: &w.open}
 	w.ends = append(w.ends, server)
 	w.done.Go(func() { listen(server) })
 	return client, nil
+}
+
+// counted counts itself out when it is closed for the first time.
+type counted struct {
+	net.Conn
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// reset is a connection that ends as one of TCP does.
+type reset struct{ net.Conn }
+
+func (reset) Read([]byte) (int, error) {
+	return 0, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
 }
 
 // raw lets a function talk on an address, which has the connection to itself.
@@ -246,22 +235,22 @@ type authority struct {
 
 func newAuthority(t testing.TB, name string, parent *authority) *authority {
 	t.Helper()
-	a := &authority{key: newKey(t), parent: parent}
 	template := template(name)
 	template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
-	a.certificate = sign(t, template, a.key, parent)
-	return a
+	certificate, key := sign(t, template, parent)
+	return &authority{certificate, key, parent}
 }
 
 // issue makes a certificate for a host, with the intermediates up to the root.
 func (a *authority) issue(t testing.TB, host string, change ...func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
-	key, template := newKey(t), template(host)
+	template := template(host)
 	template.DNSNames = []string{host}
 	for _, f := range change {
 		f(template)
 	}
-	chain := [][]byte{sign(t, template, key, a).Raw}
+	certificate, key := sign(t, template, a)
+	chain := [][]byte{certificate.Raw}
 	for above := a; above.parent != nil; above = above.parent {
 		chain = append(chain, above.certificate.Raw)
 	}
@@ -278,15 +267,6 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatalf("make a key: %v", err)
-	}
-	return key
-}
-
 // template is good on virtual and on real time.
 func template(name string) *x509.Certificate {
 	return &x509.Certificate{
@@ -295,8 +275,13 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-func sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, parent *authority) *x509.Certificate {
+// sign makes a key and a certificate for it, signed by parent, or by itself where there is none.
+func sign(t testing.TB, template *x509.Certificate, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatalf("make a key: %v", err)
+	}
 	issuer, issuerKey := template, key
 	if parent != nil {
 		issuer, issuerKey = parent.certificate, parent.key
@@ -309,12 +294,23 @@ func sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, paren
 	if err != nil {
 		t.Fatalf("read a certificate: %v", err)
 	}
-	return certificate
+	return certificate, key
 }
 
 // get is a definition of one page that is one GET.
 func get(address string) *source.Definition {
 	return asks(source.Request{Method: "GET", URL: address})
+}
+
+// freeGet is a get that does not ask for robots.txt.
+func freeGet(address string) *source.Definition {
+	return free(source.Request{Method: "GET", URL: address})
+}
+
+func free(requests ...source.Request) *source.Definition {
+	d := asks(requests...)
+	d.IgnoreRobots = true
+	return d
 }
 
 func asks(requests ...source.Request) *source.Definition {
@@ -325,13 +321,19 @@ func asks(requests ...source.Request) *source.Definition {
 }
 
 // text answers every path but robots.txt with the same page.
-func text(body string) http.HandlerFunc {
+func text(body string) http.HandlerFunc { return textWith("", body) }
+
+// textWith answers robots.txt too; with 404 when it is "".
+func textWith(robots, body string) http.HandlerFunc {
 	return func(out http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
+		switch {
+		case r.URL.Path != "/robots.txt":
+			_, _ = io.WriteString(out, body)
+		case robots != "":
+			_, _ = io.WriteString(out, robots)
+		default:
 			http.NotFound(out, r)
-			return
 		}
-		_, _ = io.WriteString(out, body)
 	}
 }
 
@@ -356,26 +358,22 @@ func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.Fail
 	if !errors.As(err, &f) || document != nil {
 		t.Fatalf("got %v, %v; want a failure", document, err)
 	}
-	if problem := failureProblem(f, kind, says...); problem != "" {
-		t.Error(problem)
+	if f.Kind != kind || f.Page != "usd" {
+		t.Errorf("got %q, want %s of the page usd", f.Error(), kind)
+	}
+	for _, word := range says {
+		if !strings.Contains(f.Detail, word) {
+			t.Errorf("%q does not say %q", f.Detail, word)
+		}
 	}
 	return f.Detail
 }
 
-func failureProblem(f *source.Failure, kind source.FailureKind, says ...string) string {
-	if f.Kind != kind || f.Page != "usd" {
-		return fmt.Sprintf("got %q, want %s of the page usd", f.Error(), kind)
-	}
-	for _, word := range says {
-		if !strings.Contains(f.Detail, word) {
-			return fmt.Sprintf("%q does not say %q", f.Detail, word)
-		}
+// failureKind is the kind of a failure, "" for another error.
+func failureKind(err error) source.FailureKind {
+	var f *source.Failure
+	if errors.As(err, &f) {
+		return f.Kind
 	}
 	return ""
-}
-
-func asFailure(err error) (*source.Failure, bool) {
-	var f *source.Failure
-	ok := errors.As(err, &f)
-	return f, ok
 }

@@ -39,15 +39,6 @@ func (c *crowd) serve(out http.ResponseWriter, _ *http.Request) {
 	c.began, c.ended = append(c.began, began), append(c.ended, clock())
 }
 
-// gaps are the pauses between the end of a request and the beginning of the next.
-func (c *crowd) gaps() []time.Duration {
-	var gaps []time.Duration
-	for i := 1; i < len(c.began); i++ {
-		gaps = append(gaps, c.began[i].Sub(c.ended[i-1]))
-	}
-	return gaps
-}
-
 // fetchAll lets several sources ask one host at the same time, through the clients in turn.
 func fetchAll(t *testing.T, times int, clients ...*Client) {
 	t.Helper()
@@ -64,31 +55,24 @@ func fetchAll(t *testing.T, times int, clients ...*Client) {
 	all.Wait()
 }
 
-// TestManners_OneRequestAHost: however many sources ask, a host has one request at a time, and a pause between two.
+// TestManners_OneRequestAHost: a host has one request at a time, and a pause between two. Control: two clients have two queues.
 func TestManners_OneRequestAHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
-		site := &crowd{}
+		site, unruly := &crowd{}, &crowd{}
 		w.site("www.Example.do", site.serve)
 		fetchAll(t, 20, w.client())
 		if most := site.most.Load(); most != 1 {
 			t.Errorf("%d requests at the same time, want 1", most)
 		}
-		for _, gap := range site.gaps() {
-			if gap != 500*time.Millisecond {
+		for i := 1; i < len(site.began); i++ {
+			if gap := site.began[i].Sub(site.ended[i-1]); gap != 500*time.Millisecond {
 				t.Errorf("a pause of %v, want 500ms", gap)
 			}
 		}
-	})
-}
-
-// TestManners_ControlOneRequestAHost: two clients have two queues, and the count shows it.
-func TestManners_ControlOneRequestAHost(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
-		site := &crowd{}
-		w.site("www.Example.do", site.serve)
+		w.site("www.Example.do", unruly.serve)
 		fetchAll(t, 20, w.client(noPause), w.client(noPause))
-		if most := site.most.Load(); most < 2 {
-			t.Errorf("%d requests at the same time: the count is blind", most)
+		if most := unruly.most.Load(); most < 2 {
+			t.Errorf("control: %d requests at the same time: the count is blind", most)
 		}
 	})
 }
@@ -98,8 +82,7 @@ func TestManners_Queue(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		c := w.client(func(c *Config) { c.RequestMax = 29 * time.Second })
-		d := get("https://example.do/")
-		d.IgnoreRobots = true
+		d := freeGet("https://example.do/")
 		began := clock()
 		var both sync.WaitGroup
 		for range 2 {
@@ -170,8 +153,7 @@ func (f *fails) waits() []time.Duration {
 	return waits
 }
 
-// TestRetry_Waits: 2 s and 4 s, moved by chance by at most a quarter; Retry-After in seconds or as a date lengthens them, and ends the
-// tries when it does not fit into the budget.
+// TestRetry_Waits: 2 s and 4 s, moved by a quarter at most; Retry-After lengthens them, and ends the tries beyond the budget.
 func TestRetry_Waits(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -199,30 +181,27 @@ func TestRetry_Waits(t *testing.T) {
 			waits: []time.Duration{2 * time.Second}, ok: true},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *web) {
-				w.site("example.do", tt.site.serve)
-				d := asks(source.Request{Method: "POST", URL: "https://example.do/", Form: map[string]string{"a": "b"}})
-				d.IgnoreRobots = true
-				c := w.client(func(c *Config) { c.Random = tt.random })
-				began := clock()
-				_, err := c.Fetch(t.Context(), d, 0)
-				if (err == nil) != tt.ok || !tt.ok && failureKind(err) != source.HTTPStatus {
-					t.Errorf("got %v", err)
+		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+			w.site("example.do", tt.site.serve)
+			d := free(source.Request{Method: "POST", URL: "https://example.do/", Form: map[string]string{"a": "b"}})
+			c := w.client(func(c *Config) { c.Random = tt.random })
+			began := clock()
+			_, err := c.Fetch(t.Context(), d, 0)
+			if (err == nil) != tt.ok || !tt.ok && failureKind(err) != source.HTTPStatus {
+				t.Errorf("got %v", err)
+			}
+			if len(tt.waits) == 0 && clock().Sub(began) > 0 {
+				t.Errorf("waited %v for nothing", clock().Sub(began))
+			}
+			waits := tt.site.waits()
+			if tt.random == nil && !slices.Equal(waits, tt.waits) || len(waits) != len(tt.waits) || tt.site.posts != len(waits)+1 {
+				t.Errorf("waited %v and posted %d times, want %v", waits, tt.site.posts, tt.waits)
+			}
+			for i, wait := range waits {
+				if away := (wait - tt.waits[i]).Abs(); away > tt.waits[i]/4 || tt.random != nil && away == 0 {
+					t.Errorf("waited %v, want about %v", wait, tt.waits[i])
 				}
-				if len(tt.waits) == 0 && clock().Sub(began) > 0 {
-					t.Errorf("waited %v for nothing", clock().Sub(began))
-				}
-				waits := tt.site.waits()
-				if tt.random == nil && !slices.Equal(waits, tt.waits) || len(waits) != len(tt.waits) || tt.site.posts != len(waits)+1 {
-					t.Errorf("waited %v and posted %d times, want %v", waits, tt.site.posts, tt.waits)
-				}
-				for i, wait := range waits {
-					if away := (wait - tt.waits[i]).Abs(); away > tt.waits[i]/4 || tt.random != nil && away == 0 {
-						t.Errorf("waited %v, want about %v", wait, tt.waits[i])
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -230,8 +209,7 @@ func TestRetry_Waits(t *testing.T) {
 // TestRetry_Connection: a host that comes back is asked again.
 func TestRetry_Connection(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
-		d := get("https://example.do/")
-		d.IgnoreRobots = true
+		d := freeGet("https://example.do/")
 		fetched := make(chan error, 1)
 		c := w.client()
 		go func() {
@@ -266,9 +244,7 @@ func TestRedirect_Within(t *testing.T) {
 		})
 		c := w.client()
 		ask := func(method, url string, form map[string]string) *source.Definition {
-			d := asks(source.Request{Method: method, URL: url, Form: form})
-			d.IgnoreRobots = true
-			return d
+			return free(source.Request{Method: method, URL: url, Form: form})
 		}
 		document := wantDocument(t, c, ask("GET", "http://example.com.do/", nil), "GET /rates  a=b ")
 		if document.URL != "https://WWW.example.com.do:443/rates" {
@@ -294,60 +270,41 @@ func TestRedirect_Count(t *testing.T) {
 			}
 			http.Redirect(out, r, fmt.Sprintf("/%d", left-1), http.StatusFound)
 		})
-		ask := func(path string) *source.Definition {
-			d := get("https://example.do" + path)
-			d.IgnoreRobots = true
-			return d
-		}
 		c := w.client()
-		wantDocument(t, c, ask("/5"), "58.90")
+		wantDocument(t, c, freeGet("https://example.do/5"), "58.90")
 		asked = 0
-		wantFailure(t, c, ask("/6"), source.HTTPStatus, "more than 5")
+		wantFailure(t, c, freeGet("https://example.do/6"), source.HTTPStatus, "more than 5")
 		if asked != 6 {
 			t.Errorf("%d requests, want 6", asked)
 		}
 	})
 }
 
-func failureKind(err error) source.FailureKind {
-	if f, ok := asFailure(err); ok {
-		return f.Kind
-	}
-	return ""
-}
-
 // TestSite_Steps: where a page may send us.
 func TestSite_Steps(t *testing.T) {
-	tests := []struct {
-		from, to string
-		ok       bool
-	}{
-		{"https://www.bank.com.do/", "https://bank.com.do/a", true},
-		{"https://www.bank.com.do/", "https://API.bank.com.do./a", true},
-		{"https://bank.com.do/", "https://other.com.do/", false},
-		{"https://bank.com.do/", "https://bank.com.do.evil.com/", false},
-		{"https://bank.com.do/", "https://com.do/", false},
-		{"https://a.blob.core.windows.net/", "https://b.blob.core.windows.net/", false},
-		{"http://bank.do/", "https://bank.do/", true},
-		{"http://bank.do/", "http://www.bank.do/", true},
-		{"https://bank.do/", "http://bank.do/", false},
-		{"https://bank.do:8443/", "https://bank.do:8443/a", true},
-		{"https://bank.do:8443/", "https://www.bank.do:8443/a", false},
-		{"https://bank.do/", "https://bank.do:8443/a", false},
-		{"http://bank.do/", "http://bank.do:443/", false},
-		{"http://bank.do:443/", "https://bank.do/", true},
-		{"https://10.0.0.1/", "https://10.0.0.1/a", true},
-		{"https://10.0.0.1/", "https://10.9.0.1/a", false},
-		{"https://[::1]/", "https://[::2]/", false},
-		{"https://localhost/", "https://localhost/a", true},
-		{"https://localhost/", "https://otherhost/a", false},
-		{"https://bank.do/", "https://user@bank.do/", false},
-		{"https://bank.do/", "data:text/html,x", false},
-		{"https://bank.do/", "https:///a", false},
-	}
-	for _, tt := range tests {
-		if why := refuseStep(address(t, tt.from), address(t, tt.to)); (why == "") != tt.ok {
-			t.Errorf("%s to %s: %q, want ok %v", tt.from, tt.to, why, tt.ok)
+	for from, to := range map[string]struct{ allowed, refused []string }{
+		"https://www.bank.com.do/":         {[]string{"https://bank.com.do/a", "https://API.bank.com.do./a"}, nil},
+		"https://bank.com.do/":             {nil, []string{"https://other.com.do/", "https://bank.com.do.evil.com/", "https://com.do/"}},
+		"https://a.blob.core.windows.net/": {nil, []string{"https://b.blob.core.windows.net/"}},
+		"http://bank.do/":                  {[]string{"https://bank.do/", "http://www.bank.do/"}, []string{"http://bank.do:443/"}},
+		"http://bank.do:443/":              {[]string{"https://bank.do/"}, nil},
+		"https://bank.do/": {nil, []string{
+			"http://bank.do/", "https://bank.do:8443/a", "https://user@bank.do/", "data:text/html,x", "https:///a",
+		}},
+		"https://bank.do:8443/": {[]string{"https://bank.do:8443/a"}, []string{"https://www.bank.do:8443/a"}},
+		"https://10.0.0.1/":     {[]string{"https://10.0.0.1/a"}, []string{"https://10.9.0.1/a"}},
+		"https://[::1]/":        {nil, []string{"https://[::2]/"}},
+		"https://localhost/":    {[]string{"https://localhost/a"}, []string{"https://otherhost/a"}},
+	} {
+		for _, target := range to.allowed {
+			if why := refuseStep(address(t, from), address(t, target)); why != "" {
+				t.Errorf("%s to %s is refused: %s", from, target, why)
+			}
+		}
+		for _, target := range to.refused {
+			if refuseStep(address(t, from), address(t, target)) == "" {
+				t.Errorf("%s to %s is allowed", from, target)
+			}
 		}
 	}
 }

@@ -76,10 +76,10 @@ func TestRobots_CrawlDelay(t *testing.T) {
 
 // TestD4_Robots: the largest robots.txt that is read, full of patterns, costs little, and forbids no less than it says.
 func TestD4_Robots(t *testing.T) {
-	grown := watchHeap()
-	hostile := []byte("User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c*d$\n", robotsBytesMax/22) + "Disallow: /secret*\n")
-	rules := readRules(hostile)
-	wantHeap(t, grown)
+	var rules rules
+	wantAllocated(t, func() {
+		rules = readRules([]byte("User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c*d$\n", robotsBytesMax/22) + "Disallow: /secret*\n"))
+	})
 	if rules.allow(address(t, "https://example.do/secret")) {
 		t.Error("a rule after many patterns is lost")
 	}
@@ -106,9 +106,7 @@ func TestRobots_Asked(t *testing.T) {
 		if waited := clock().Sub(began); waited != 4*time.Second {
 			t.Errorf("waited %v, want the crawl delay of 4s", waited)
 		}
-		free := get("https://example.do/secret")
-		free.IgnoreRobots = true
-		wantDocument(t, c, free, "58.90")
+		wantDocument(t, c, freeGet("https://example.do/secret"), "58.90")
 		if got := fmt.Sprint(asked); got != "[/robots.txt /a /b /secret]" {
 			t.Errorf("asked for %s", got)
 		}
@@ -143,44 +141,42 @@ func TestRobots_Missing(t *testing.T) {
 		{"cut off", 0, "", source.Network},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *web) {
-				times := 0
-				answers := func(out http.ResponseWriter, r *http.Request) {
-					switch {
-					case r.URL.Path == "/other.txt":
-						_, _ = io.WriteString(out, "User-agent: tasard\nDisallow: /")
-					case r.URL.Path != "/robots.txt":
-						_, _ = io.WriteString(out, "58.90")
-					case tt.status == 0:
-						panic(http.ErrAbortHandler)
-					default:
-						times++
-						if tt.target != "" {
-							out.Header().Set("Location", tt.target)
-						}
-						out.WriteHeader(tt.status)
+		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+			times := 0
+			answers := func(out http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/other.txt":
+					_, _ = io.WriteString(out, "User-agent: tasard\nDisallow: /")
+				case r.URL.Path != "/robots.txt":
+					_, _ = io.WriteString(out, "58.90")
+				case tt.status == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					times++
+					if tt.target != "" {
+						out.Header().Set("Location", tt.target)
 					}
+					out.WriteHeader(tt.status)
 				}
-				w.site("example.do", answers)
-				c, d := w.client(), get("https://example.do/")
-				if tt.kind == "" {
-					wantDocument(t, c, d, "58.90")
-					return
-				}
-				wantFailure(t, c, d, tt.kind, "robots.txt")
-				if times > 3 {
-					t.Errorf("asked %d times", times)
-				}
-				if tt.kind == source.Blocked {
-					return
-				}
-				w.site("example.do", text("58.90")) // 404 for robots.txt
+			}
+			w.site("example.do", answers)
+			c, d := w.client(), get("https://example.do/")
+			if tt.kind == "" {
 				wantDocument(t, c, d, "58.90")
-				w.site("example.do", answers)
-				_ = pass(t.Context(), 2*robotsAge)
-				wantDocument(t, c, d, "58.90") // what was known is believed on
-			})
+				return
+			}
+			wantFailure(t, c, d, tt.kind, "robots.txt")
+			if times > 3 {
+				t.Errorf("asked %d times", times)
+			}
+			if tt.kind == source.Blocked {
+				return
+			}
+			w.site("example.do", text("58.90")) // 404 for robots.txt
+			wantDocument(t, c, d, "58.90")
+			w.site("example.do", answers)
+			_ = pass(t.Context(), 2*robotsAge)
+			wantDocument(t, c, d, "58.90") // what was known is believed on
 		})
 	}
 }
@@ -188,15 +184,7 @@ func TestRobots_Missing(t *testing.T) {
 // TestRobots_Large: what is beyond the limit is left out.
 func TestRobots_Large(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *web) {
-		w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/robots.txt" {
-				_, _ = io.WriteString(out, "User-agent: *\nDisallow: /first\n")
-				_, _ = out.Write(make([]byte, robotsBytesMax))
-				_, _ = io.WriteString(out, "\nDisallow: /last\n")
-				return
-			}
-			_, _ = io.WriteString(out, "58.90")
-		})
+		w.site("example.do", textWith("User-agent: *\nDisallow: /first\n"+strings.Repeat("\x00", robotsBytesMax)+"\nDisallow: /last\n", "58.90"))
 		wantFailure(t, w.client(), get("https://example.do/first"), source.Blocked)
 		wantDocument(t, w.client(), get("https://example.do/last"), "58.90")
 	})
@@ -222,19 +210,6 @@ func FuzzRobots(f *testing.F) {
 			if shut.allow(u) && !strings.Contains(small, "allow") {
 				t.Errorf("%q lets us in", text)
 			}
-		}
-	})
-}
-
-// FuzzRetryAfter: no header makes a wait that is negative or longer than the longest.
-func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "0", "120", "-1", "1.5", "99999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "soon"} {
-		f.Add(seed)
-	}
-	now := time.Date(2015, 10, 21, 7, 27, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, text string) {
-		if got := readRetryAfter(text, now); got < 0 || got > retryAfterMax {
-			t.Errorf("%q is a wait of %v", text, got)
 		}
 	})
 }

@@ -23,27 +23,26 @@ func Example() {
 		return
 	}
 	client := fetch.New(fetch.Config{Clock: func() time.Time { return now }, Dial: site.Dial, Roots: site.Roots(), Pause: -1})
-	ask := func() {
-		definition, _ := simulated.Definitions(source.DefaultSet()).Find("demo-bhd-site")
+	definition, _ := simulated.Definitions(source.DefaultSet()).Find("demo-bhd-site")
+	for _, fault := range []simulated.Fault{"", simulated.EmptyBody} {
+		if fault != "" {
+			if err := site.Break("demo-bhd-site", fault); err != nil {
+				out.Println(err)
+			}
+		}
 		document, err := client.Fetch(context.Background(), definition, 0)
 		if err != nil {
 			out.Println(err)
-			return
+			continue
 		}
 		answer, err := definition.Parse(0, document)
 		if err != nil {
 			out.Println(err)
-			return
 		}
 		for _, o := range answer.Observations {
 			out.Println(o.InstitutionID, o.Currency, o.Buy, o.Sell)
 		}
 	}
-	ask()
-	if err := site.Break("demo-bhd-site", simulated.EmptyBody); err != nil {
-		out.Println(err)
-	}
-	ask()
 	client.Close()
 	if err := site.Close(); err != nil {
 		out.Println(err)

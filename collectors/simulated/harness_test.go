@@ -8,9 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
-	"net/url"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,18 +21,56 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// closing closes the shared site after the last test, before goleak looks.
+type closing struct{ *testing.M }
+
+func (c closing) Run() int {
+	code := c.M.Run()
+	if started {
+		_ = shared().Close()
+	}
+	return code
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(closing{m}) }
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
 
 // noon is a Monday, so that the reference rate of Friday counts.
 func noon() time.Time { return instant("2026-09-21T16:00:00Z") }
 
-// open starts a site over a market that has moved once.
+// still is a site that is not started, over a market that has moved once.
+func still() *Site {
+	market := NewMarket(1)
+	market.History(day("2026-09-14"), day("2026-09-20"))
+	market.Step(noon())
+	return NewSite(SiteConfig{Market: market})
+}
+
+// shared is the one started site of all tests that leave it as they find it.
+var (
+	started bool
+	shared  = sync.OnceValue(func() *Site {
+		site := still()
+		if err := site.Start(); err != nil {
+			panic(err)
+		}
+		started = true
+		return site
+	})
+)
+
+// open starts a site of its own, over a market that has moved once.
 func open(t *testing.T, c SiteConfig) *Site {
 	t.Helper()
 	if c.Market == nil {
-		c.Market = NewMarket(1)
-		c.Market.History(day("2026-09-14"), day("2026-09-20"))
-		c.Market.Step(noon())
+		c.Market = still().market
 	}
 	site := NewSite(c)
 	if err := site.Start(); err != nil {
@@ -94,65 +133,6 @@ func do(t *testing.T, client *http.Client, r *http.Request) reply {
 		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
 	}
 	return reply{response.StatusCode, response.Header, response.Cookies(), body}
-}
-
-// collect gets a page of a definition step by step.
-func collect(t *testing.T, site *Site, d *source.Definition, page int) *source.Document {
-	t.Helper()
-	client, document := visitor(t, site), &source.Document{}
-	for i := range d.Pages[page].Requests {
-		request := &d.Pages[page].Requests[i]
-		address := request.URL
-		if request.AddressFrom != nil {
-			next, err := source.AttributeOf(document, request.AddressFrom.Selector, request.AddressFrom.Attribute)
-			if err != nil {
-				t.Fatalf("%s: %v", d.ID, err)
-			}
-			base, err := url.Parse(document.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			absolute, err := base.Parse(next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			address = absolute.String()
-		}
-		got := do(t, client, asked(t, request, address))
-		if got.status != http.StatusOK {
-			t.Fatalf("%s: %s answers %d", d.ID, address, got.status)
-		}
-		document = &source.Document{
-			URL: address, ContentType: got.header.Get("Content-Type"), Body: got.body, FetchedAt: noon(),
-		}
-	}
-	return document
-}
-
-func asked(t *testing.T, request *source.Request, address string) *http.Request {
-	t.Helper()
-	body, content := "", ""
-	switch {
-	case request.JSON != "":
-		body, content = request.JSON, "application/json"
-	case request.Form != nil:
-		form := url.Values{}
-		for name, value := range request.Form {
-			form.Set(name, value)
-		}
-		body, content = form.Encode(), formContent
-	}
-	r, err := http.NewRequestWithContext(t.Context(), cmp.Or(request.Method, http.MethodGet), address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if content != "" {
-		r.Header.Set("Content-Type", content)
-	}
-	for name, value := range request.Headers {
-		r.Header.Set(name, value)
-	}
-	return r
 }
 
 // await waits until something is so.

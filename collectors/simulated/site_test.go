@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -24,23 +26,9 @@ const (
 	bhdAddress      = "https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
 )
 
-// TestSite_StartsAtOnce holds what the demo's own start depends on. Two hundred milliseconds are four times the promise, for a
-// machine that does other things.
-func TestSite_StartsAtOnce(t *testing.T) {
-	market := NewMarket(1)
-	market.Step(noon())
-	began := time.Now() //nolint:forbidigo // how long it takes is what is measured
-	open(t, SiteConfig{Market: market})
-	took := time.Since(began) //nolint:forbidigo // as above
-	if took > 200*time.Millisecond {
-		t.Errorf("the site took %s to start", took)
-	}
-	t.Logf("started in %s", took)
-}
-
 // TestSite_Cookies holds the trap of the central bank: without all cookies, or with both of the doubled one, the answer is empty.
 func TestSite_Cookies(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := shared()
 	client := visitor(t, site)
 	handed := get(t, client, "https://"+centralBank+"/SectorExterno/HistoricoTasas").cookies
 	if doubled := slices.DeleteFunc(slices.Clone(handed), func(c *http.Cookie) bool { return c.Name != "wptem" }); len(doubled) != 2 ||
@@ -80,7 +68,7 @@ func TestSite_Cookies(t *testing.T) {
 
 // TestSite_CentralBankByDate asks for days and ranges, with and without a rate.
 func TestSite_CentralBankByDate(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := shared()
 	client := visitor(t, site)
 	get(t, client, "https://"+centralBank+"/SectorExterno/CertificacionTasas")
 	tests := []struct {
@@ -112,7 +100,7 @@ func TestSite_CentralBankByDate(t *testing.T) {
 
 // TestSite_Manners wants validators, packing, robots and the way from port 80 as real servers have them.
 func TestSite_Manners(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := shared()
 	client := visitor(t, site)
 	first := get(t, client, workbookAddress)
 	book, tag, modified := first.body, first.header.Get("ETag"), first.header.Get("Last-Modified")
@@ -153,7 +141,7 @@ func TestSite_Manners(t *testing.T) {
 
 // TestSite_CharacterSets wants pages in windows-1252 that say so in themselves alone.
 func TestSite_CharacterSets(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := still()
 	for id, wanted := range map[string]string{"caribe-site": "text/html", "bonanza-site": "text/html", "bdi-site": contentHTML} {
 		d := site.Document(id, 0)
 		isLatin := bytes.Contains(d.Body, []byte("Pr\xe9stamos"))
@@ -168,7 +156,7 @@ func TestSite_CharacterSets(t *testing.T) {
 
 // TestSite_Popular wants the list in each of the forms that SharePoint knows.
 func TestSite_Popular(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := shared()
 	address := "https://popularenlinea.com/_api/web/lists/getbytitle('Rates')/items?$filter=ItemID%20eq%20'1'"
 	for accept, wanted := range map[string]string{
 		"application/json;odata=verbose": `{"d":{"results":[{`, "application/json": `"value":[{`, "*/*": "<d:DollarBuyRate>",
@@ -243,20 +231,15 @@ func TestSite_Visits(t *testing.T) {
 
 // TestSite_CloseWaits wants Close to end answers that would never end, and to wait for them.
 func TestSite_CloseWaits(t *testing.T) {
-	market := NewMarket(1)
-	market.Step(noon())
-	for _, fault := range []Fault{Hang, HangBody, Trickle, Huge} {
-		site := NewSite(SiteConfig{Market: market, Pace: time.Hour})
-		if err := site.Start(); err != nil {
+	site := open(t, SiteConfig{Pace: time.Hour})
+	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
+	var reading sync.WaitGroup
+	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
+		if err := site.Break(host, fault); err != nil {
 			t.Fatal(err)
 		}
-		if err := site.Break("bhd-site", fault); err != nil {
-			t.Fatal(err)
-		}
-		transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
-		var reading sync.WaitGroup
 		reading.Go(func() {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bhdAddress, nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -268,34 +251,31 @@ func TestSite_CloseWaits(t *testing.T) {
 				response.Body.Close()
 			}
 		})
-		await(t, "the request has come", func() bool { return len(site.Requests()) > 0 })
+	}
+	await(t, "the requests have come", func() bool { return len(site.Requests()) == 4 })
+	for range 2 {
 		if err := site.Close(); err != nil {
-			t.Errorf("%s: %v", fault, err)
+			t.Error(err)
 		}
-		if err := site.Close(); err != nil {
-			t.Errorf("%s, closed twice: %v", fault, err)
-		}
-		reading.Wait()
-		transport.CloseIdleConnections()
-		if _, err := site.Dial(t.Context(), "tcp", "qik.do:443"); err == nil {
-			t.Errorf("%s: a closed site is dialled", fault)
-		}
+	}
+	reading.Wait()
+	transport.CloseIdleConnections()
+	if _, err := site.Dial(t.Context(), "tcp", "qik.do:443"); err == nil {
+		t.Error("a closed site is dialled")
 	}
 }
 
 // TestSite_WhileTheMarketMoves reads and steps at the same time, for the race detector.
 func TestSite_WhileTheMarketMoves(t *testing.T) {
-	market := NewMarket(1)
-	market.Step(noon())
-	site := open(t, SiteConfig{Market: market})
+	site := still()
 	var both sync.WaitGroup
 	both.Go(func() {
 		for i := range 300 {
-			market.Step(noon().Add(time.Duration(i) * time.Hour))
+			site.market.Step(noon().Add(time.Duration(i) * time.Hour))
 		}
 	})
 	both.Go(func() {
-		for range 20 {
+		for range sweep(3, 20) {
 			for _, d := range source.DefaultSet().Definitions() {
 				site.Document(d.ID, 0)
 			}
@@ -336,4 +316,95 @@ func (s *slowly) Flush()              {}
 func (s *slowly) Write(p []byte) (int, error) {
 	s.bytes += len(p)
 	return len(p), nil
+}
+
+// collector is the client of the program, with the site for its network. Bounds are short where nothing has to arrive.
+func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
+	t.Helper()
+	client := fetch.New(fetch.Config{
+		Clock: noon, UserAgent: "tasard/test (+https://github.com/tasard/tasard)", Dial: site.Dial, Roots: site.Roots(), Pause: -1,
+		RequestMax: budget, BudgetMax: budget,
+	})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// TestSite_DocumentIsWhatIsServed: the program's own client, with cookies, second steps, certificates and packing, gets the bytes
+// that tests see without a network.
+func TestSite_DocumentIsWhatIsServed(t *testing.T) {
+	site := open(t, SiteConfig{})
+	client := collector(t, site, 30*time.Second)
+	for _, d := range Definitions(source.DefaultSet()).Definitions() {
+		for page := range d.Pages {
+			inside := site.Document(d.ID, page)
+			served, err := client.Fetch(t.Context(), d, page)
+			if err != nil || inside == nil {
+				t.Errorf("%s, page %d: %v; inside %v", d.ID, page, err, inside)
+			} else if !bytes.Equal(served.Body, inside.Body) || served.ContentType != inside.ContentType {
+				t.Errorf("%s, page %d: served %s, given %s", d.ID, page, served.ContentType, inside.ContentType)
+			}
+		}
+	}
+	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
+		t.Error("a page that does not exist has a document")
+	}
+	for _, visit := range site.Visits() {
+		if visit.Together != 1 || !slices.Equal(visit.UserAgents, []string{"tasard/test (+https://github.com/tasard/tasard)"}) {
+			t.Errorf("%s saw %d at once, as %q", visit.Host, visit.Together, visit.UserAgents)
+		}
+	}
+}
+
+// TestFaults_AreTold wants each fault to come out as the failure that it is, from a page, a service and a workbook.
+func TestFaults_AreTold(t *testing.T) {
+	site := shared()
+	page, service, book := "bdi-site", "bhd-site", "bcrd-usd"
+	tests := []struct {
+		fault Fault
+		on    []string
+		kinds []source.FailureKind
+		says  string
+	}{
+		{Layout, []string{page, service, book}, []source.FailureKind{source.Layout}, ""},
+		{Challenge, []string{page, service}, []source.FailureKind{source.Blocked}, ""},
+		{Challenge, []string{book}, []source.FailureKind{source.Blocked, source.WrongContent}, ""},
+		{Forbidden, []string{page, service, book}, []source.FailureKind{source.Blocked}, ""},
+		{EmptyBody, []string{page, service, book}, []source.FailureKind{source.Empty}, ""},
+		{Half, []string{page, service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{ErrorPage, []string{service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{ErrorPage, []string{page}, []source.FailureKind{source.Layout}, ""},
+		{Zeros, []string{page, service}, []source.FailureKind{source.Empty}, ""},
+		{NotAvailable, []string{page, service}, []source.FailureKind{source.Empty, source.Value}, ""},
+		{Hang, []string{service}, []source.FailureKind{source.Timeout}, ""},
+		{HangBody, []string{book}, []source.FailureKind{source.Timeout}, ""},
+		{Trickle, []string{page}, []source.FailureKind{source.Timeout}, ""},
+		{Redirect, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}, otherHost},
+		{RedirectLoop, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}, "more than 5"},
+		{Bomb, []string{page, service}, []source.FailureKind{source.WrongContent}, ""},
+		{Huge, []string{page, service, book}, []source.FailureKind{source.WrongContent}, ""},
+		{WrongName, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
+		{Expired, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
+		{UnknownSigner, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
+	}
+	for _, test := range tests {
+		for _, id := range test.on {
+			d, _ := source.DefaultSet().Find(id)
+			if err := site.Break(id, test.fault); err != nil {
+				t.Fatal(err)
+			}
+			budget := 30 * time.Second
+			if test.kinds[0] == source.Timeout {
+				budget = 300 * time.Millisecond // nothing comes
+			}
+			var failure *source.Failure
+			document, err := collector(t, site, budget).Fetch(t.Context(), d, 0)
+			if err == nil {
+				_, err = d.Parse(0, document)
+			}
+			if !errors.As(err, &failure) || !slices.Contains(test.kinds, failure.Kind) || !strings.Contains(failure.Error(), test.says) {
+				t.Errorf("%s of %s: %v, want %v", test.fault, id, err, test.kinds)
+			}
+			site.Mend(id)
+		}
+	}
 }

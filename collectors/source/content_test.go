@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/net/html"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+	"pgregory.net/rapid"
 )
 
 func oneField() *Definition {
@@ -161,12 +163,138 @@ func TestContent_Walls(t *testing.T) {
 	}
 }
 
-// A page with its rates is good, whatever scripts its bot wall has put into it; one that says much and has lost its rates has
-// changed, and nobody is told that it is blocked.
+// A page with its rates is good, whatever scripts its bot wall adds; one with much text and no rates has changed, and is not blocked.
 func TestContent_GoodPagesBehindWalls(t *testing.T) {
 	const script = `<script src="/_Incapsula_Resource?x=1"></script><script src="/cdn-cgi/challenge-platform/x.js"></script><div class="g-recaptcha"></div>`
 	checkCase(t, oneField(), documentOf(pageOf(script+goodTable)), parseCase{want: []string{"test USD unspecified [58.90] []"}})
 	prose := "<p>" + strings.Repeat("Abra su cuenta de ahorros con nosotros. ", 50) + "</p>"
 	checkCase(t, oneField(), documentOf(pageOf(script+prose)), parseCase{fails: Layout})
 	checkCase(t, oneField(), documentOf(pageOf("<p>Mantenimiento</p>")), parseCase{fails: Layout})
+}
+
+func TestDocument_Challenge(t *testing.T) {
+	for name, page := range walls() {
+		if (&Document{Body: []byte(page)}).Challenge() == "" {
+			t.Errorf("%s is not recognised", name)
+		}
+	}
+	for name, page := range map[string]string{
+		"an error page": pageOf("<h1>Error 500</h1><p>Intente mas tarde</p>"), "nothing": "", "a workbook": "PK\x03\x04captcha", "JSON": `{"error":"x"}`,
+	} {
+		if mark := (&Document{Body: []byte(page)}).Challenge(); mark != "" {
+			t.Errorf("%s is taken for a challenge by %q", name, mark)
+		}
+	}
+}
+
+// Pages that only an attack can mean are refused before selectors and patterns go through them.
+func TestHTML_Limits(t *testing.T) {
+	fields := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Place: Place{At: "b:nth-child(2)", Pattern: `[0-9.]+`}}}})
+	everywhere := sourceOf(Extract{Method: HTMLFields, Fields: []Field{
+		{Side: BuySide, Place: Place{At: "b", Pattern: `x`}}, {Side: SellSide, Place: Place{At: "b", Pattern: `y`}},
+	}})
+	text := sourceOf(Extract{Method: TextRegex, Text: &Text{At: "body", Pattern: `(?P<buy>[0-9.]+)`}})
+	plain := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `(?P<buy>[0-9.]+)`}})
+	block := "<div>" + strings.Repeat("<p>", childrenMax/2) + "</div>"
+	for _, c := range []struct {
+		name, document string
+		source         *Definition
+		detail         string
+	}{
+		{"parts of one element", pageOf(strings.Repeat("<p></p>", childrenMax+1)), fields, "make a page"},
+		{"elements", pageOf(strings.Repeat(block, nodesMax/(childrenMax/2)+1)), fields, "more than 100000 elements"},
+		{"tags", pageOf(strings.Repeat("</p>", tagsMax+1)), fields, "tags"},
+		{"text at a place", pageOf("<p></p><b>" + strings.Repeat("58.90", patternBytesMax/5+1) + "</b>"), fields, "are searched"},
+		{"text", pageOf(strings.Repeat("58.90", patternBytesMax/5+1)), text, "are searched"},
+		{"plain text", strings.Repeat("58.90", patternBytesMax/5+1), plain, "are searched"},
+		{"nesting", pageOf(strings.Repeat("<div>", 400) + strings.Repeat("<i></i>", 40_000)), fields, "inside of others"},
+		{"depth", pageOf(strings.Repeat("<div>", 300) + strings.Repeat("<i></i>", 9_000)), fields, "nested so deeply"},
+		{"attributes", pageOf("<div class=\"" + strings.Repeat("a ", 1<<20) + "\"><p>" + strings.Repeat("<i></i>", 9_000)), fields, "attributes are so long"},
+		{"searches", pageOf(strings.Repeat("<b>"+strings.Repeat(".", 1<<20-1)+"</b>", 5)), everywhere, "bytes to search"},
+		{"quotes", strings.Join(numbers(quotesOfDay+1), " "), plain, "more than 500 quotes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.source.Parse(0, documentOf(c.document))
+			wantFailure(t, err, WrongContent, c.detail)
+		})
+	}
+	good := pageOf(strings.Repeat(block, 15) + "<div><i></i><b>58.90</b></div>")
+	checkCase(t, fields, documentOf(good), parseCase{want: []string{"test USD unspecified [58.90] []"}})
+}
+
+// numbers are so many different ones.
+func numbers(n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("58.%04d", i)
+	}
+	return texts
+}
+
+// formats are so many different formatting elements that nobody closes.
+func formats(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "<b a%d>", i)
+	}
+	return b.String()
+}
+
+// A small page that would become millions of elements is refused before it is taken apart; a careless one is not.
+func TestMarkup_Cost(t *testing.T) {
+	const ends = 400
+	many := strings.Repeat("<p>x", 5000)
+	for name, page := range map[string]string{
+		"never closed":        formats(ends) + many,
+		"closed in a cell":    formats(ends) + "<table><td>" + strings.Repeat("</b>", ends) + "</table>" + many,
+		"closed in a select":  formats(ends) + "<select>" + strings.Repeat("</b>", ends) + "</select>" + many,
+		"closed in a drawing": formats(ends) + "<svg><desc>" + strings.Repeat("</b>", ends) + "</desc></svg>" + many,
+		"opened in a style":   "<svg><style>" + formats(ends) + many,
+	} {
+		if !isCostlyMarkup(page) {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	for name, page := range map[string]string{
+		"closed":         strings.Repeat("<p><b class=a><i>x</i></b><strong>y</strong>", 10_000),
+		"careless":       strings.Repeat("<tr><td><font color=red><b>x<td><p><i>y", 2_000),
+		"careless cells": "<table>" + strings.Repeat("<tr><td><font color=red><b>x</td><td>y</td></tr>", 5_000) + "</table>",
+		"a script":       "<script>" + strings.Repeat("if(a<b&&c<i)d<u;", 1_000) + "</script>" + many,
+	} {
+		if isCostlyMarkup(page) {
+			t.Errorf("%s is refused", name)
+		}
+	}
+}
+
+// Whatever the elements are, a page that is cheap by the count becomes no more than that many nodes.
+func TestMarkup_CountsEnough(t *testing.T) {
+	tags := []string{
+		"<b 1>", "<b 2>", "<b 3>", "<i 1>", "<i 2>", "</b>", "</i>", "<p>", "</p>", "x", "<table>", "</table>", "<td>", "</td>", "<tr>", "</tr>",
+		"<select>", "</select>", "<option>", "<a 1>", "</a>", "<div>", "</div>", "<object>", "</object>", "<caption>", "</caption>", "<input>",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		page := strings.Join(rapid.SliceOfN(rapid.SampledFrom(tags), 0, 300).Draw(t, "page"), "")
+		tree, err := html.Parse(strings.NewReader(page))
+		if err != nil {
+			return
+		}
+		nodes := 0
+		for range tree.Descendants() {
+			nodes++
+		}
+		if cost := markupCost(page, false); nodes > 10+4*cost {
+			t.Fatalf("%d nodes, counted as %d", nodes, cost)
+		}
+	})
+}
+
+// TestD4_Markup: Parse says so, and so does the search for an address.
+func TestD4_Markup(t *testing.T) {
+	document := documentOf(pageOf(formats(400) + strings.Repeat("<p>58.90", 50_000)))
+	_, err := oneField().Parse(0, document)
+	wantFailure(t, err, WrongContent, "attack")
+	if _, err := AttributeOf(document, "p", "a"); err == nil {
+		t.Error("the page is searched for an address")
+	}
 }

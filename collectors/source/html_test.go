@@ -67,20 +67,6 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 	})
 }
 
-// One element with attributes for everything, its date a day.
-func TestHTMLFields_Attributes(t *testing.T) {
-	d := sourceOf(Extract{
-		Method: HTMLFields, Fields: []Field{
-			{Currency: "USD", Side: BothSides, Channel: engine.Digital, Place: Place{At: ".calculator", Attribute: "data-usd"}},
-		},
-		Date: &Date{Place: Place{At: ".calculator", Attribute: "data-currency-date"}, Form: ISODate},
-	})
-	checkCases(t, d, []parseCase{{
-		"as it is", pageOf(`<div class="calculator" data-usd="58.00" data-currency-date="2026-09-17T00:00:00Z"></div>`),
-		[]string{"test USD digital [58.00] [58.00] 2026-09-17"}, "", "",
-	}})
-}
-
 // The element is empty and the number stands in a script beside it: the second way is tried only when the first has nothing.
 func TestHTMLFields_Alternatives(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Place{
@@ -102,33 +88,26 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 
 // What a reader sees as two things never becomes one number.
 func TestI3_VisibleText(t *testing.T) {
-	for _, c := range [][2]string{
-		{`58.90<sup>1</sup>`, "58.90 1"},
-		{`58<sup>90</sup>`, "58 90"},
-		{`58.90<a href="#nota">1</a>`, "58.90 1"},
-		{`<span>58.90</span><span>59.30</span>`, "58.90 59.30"},
-		{`58.90<br>59.30`, "58.90 59.30"},
-		{`58.9<small>0</small>`, "58.9 0"},
-		{`<b>58</b>.90`, "58.90"},
-		{`<strong>58.</strong><em>90</em>`, "58.90"},
-		{`58.90<script>12</script>`, "58.90"},
-		{`58.90<style>p{width:10px}</style>`, "58.90"},
-		{`58.90<!-- 12 -->`, "58.90"},
-		{`58.90<noscript>12</noscript>`, "58.90"},
-		{`58&nbsp;90`, "58 90"},
-		{`58&#8203;90`, "58 90"},
-		{`<span hidden>58.90</span>`, ""},
-		{`<span style="color:red; Display : none">57.90</span>58.90`, "58.90"},
-		{`<del>57.90</del> <s>57.95</s> 58.90`, "58.90"},
-		{`<template>57.90</template>58.90`, "58.90"},
-		{`5&#56;.90`, "58.90"},
+	for want, texts := range map[string][]string{
+		"58.90 1":     {`58.90<sup>1</sup>`, `58.90<a href="#nota">1</a>`},
+		"58 90":       {`58<sup>90</sup>`, `58&nbsp;90`, `58&#8203;90`},
+		"58.90 59.30": {`<span>58.90</span><span>59.30</span>`, `58.90<br>59.30`},
+		"58.9 0":      {`58.9<small>0</small>`},
+		"58.90": {
+			`<b>58</b>.90`, `<strong>58.</strong><em>90</em>`, `58.90<script>12</script>`, `58.90<style>p{width:10px}</style>`, `58.90<!-- 12 -->`,
+			`58.90<noscript>12</noscript>`, `<span style="color:red; Display : none">57.90</span>58.90`, `<del>57.90</del> <s>57.95</s> 58.90`,
+			`<template>57.90</template>58.90`, `5&#56;.90`,
+		},
+		"": {`<span hidden>58.90</span>`},
 	} {
-		document, failure := parseHTML("<div id=x>" + c[0] + "</div>")
-		if failure != nil {
-			t.Fatal(failure)
-		}
-		if got := visibleText(document.Find("#x").Get(0)); got != c[1] {
-			t.Errorf("the text of %s is %q, want %q", c[0], got, c[1])
+		for _, text := range texts {
+			document, failure := parseHTML("<div id=x>" + text + "</div>")
+			if failure != nil {
+				t.Fatal(failure)
+			}
+			if got := visibleText(document.Find("#x").Get(0)); got != want {
+				t.Errorf("the text of %s is %q, want %q", text, got, want)
+			}
 		}
 	}
 }
@@ -141,5 +120,223 @@ func TestHTML_Depth(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s nested 20000 times is read", element)
 		}
+	}
+}
+
+func bankTable() *Definition {
+	return sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
+		At: "table tr", Label: Place{Column: "tipo"}, Buy: &Place{Column: "compra"}, Sell: &Place{Column: "venta"}, Min: 2,
+		Labels: map[string]Target{
+			"dolar (us) sucursales":        {Currency: "USD", Channel: engine.Branch},
+			"dolar (us) canales digitales": {Currency: "USD", Channel: engine.Digital},
+			"euro (eu)":                    {Currency: "EUR"},
+		},
+		Ignore: []string{"nota"},
+	}})
+}
+
+// A table with two channels of one bank: columns are told by their headings, rows by their labels, neither by position.
+func TestHTMLRows_Table(t *testing.T) {
+	const head = `<tr><th>País</th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`
+	const rows = `<tr><td>EE. UU.</td><td>Dólar&nbsp;(US) Sucursales</td><td>56,60</td><td>60,30</td></tr>
+		<tr><td>EE. UU.</td><td> Dolar (US)  Canales Digitales* </td><td>57.10</td><td>59.90</td></tr>
+		<tr><td>UE</td>
+		<td>EURO (EU)</td><td>64.20</td><td>71.10</td></tr>`
+	inOrder := []string{"test USD branch [56.60] [60.30]", "test USD digital [57.10] [59.90]", "test EUR unspecified [64.20] [71.10]"}
+	table := func(rows string) string { return pageOf("<p>56.50</p><table>" + rows + "</table>") }
+	checkCases(t, bankTable(), []parseCase{
+		{"as it is", table("<thead>" + head + "</thead><tbody>" + rows + "</tbody>"), inOrder, "", ""},
+		{"without thead", table(head + rows), inOrder, "", ""},
+		{"a title above", table(`<tr><td colspan="4">Tasas de hoy 58.00</td></tr>` + head + rows), inOrder, "", ""},
+		{"rows in another order", table(head + `<tr><td></td><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr>
+			<tr><td></td><td>Dólar (US) Sucursales</td><td>56.60</td><td>60.30</td></tr>`), []string{inOrder[2], inOrder[0]}, "", ""},
+		{"columns in another order", table(strings.NewReplacer("Compra", "Venta", "Venta", "Compra").Replace(head) + rows), []string{
+			"test USD branch [60.30] [56.60]", "test USD digital [59.90] [57.10]", "test EUR unspecified [71.10] [64.20]",
+		}, "", ""},
+		{"a label nobody knows", table(head + rows + `<tr><td></td><td>Libra</td><td>70</td><td>80</td></tr>`), append(inOrder[:3:3],
+			`note: unknown label "libra"`), "", ""},
+		{"a label that contains another", table(head + rows + `<tr><td></td><td>Euro (EU) Plus</td><td>1</td><td>2</td></tr>`), append(
+			inOrder[:3:3], `note: unknown label "euro (eu) plus"`), "", ""},
+		{"a note of the bank", table(head + rows + `<tr><td></td><td>Nota:</td><td>sujeto a cambio</td></tr><tr></tr>`), inOrder, "", ""},
+		{"a country over two rows", table(head + strings.Replace(strings.Replace(rows, "<td>EE", `<td rowspan="2">EE`, 1),
+			"<tr><td>EE. UU.</td><td> Dolar", "<tr><td> Dolar", 1)), inOrder, "", ""},
+		{"the same row twice", table(head + rows + rows), inOrder, "", ""},
+		{"the same label with other values", table(head + rows + `<tr><td></td><td>Euro (EU)</td><td>1.5</td><td>2</td></tr>`), append(
+			inOrder[:3:3], "test EUR unspecified [1.5] [2]"), "", ""},
+		{"two prices in a cell", table(head + strings.ReplaceAll(rows, "56,60", "56.60<br>57.60")), []string{
+			"test USD branch [56.60 57.60] [60.30]", inOrder[1], inOrder[2],
+		}, "", ""},
+		{"a short row", table(head + rows + `<tr><td></td><td>Euro (EU)</td></tr>`), append(inOrder[:3:3],
+			`note: test EUR: no buy stands in the column "compra"`, `note: test EUR: no sell stands in the column "venta"`), "", ""},
+		{"too few known", table(head + rows[:strings.Index(rows, "</tr>")+5]), nil, Layout, "want at least 2"},
+		{"other headings", table(strings.ReplaceAll(head, "Compra", "Compramos") + rows), nil, Layout, "tipo, compra, venta"},
+		{"a heading twice", table(strings.ReplaceAll(head, "País", "Compra") + rows), nil, Layout, "once each"},
+		{"no table", pageOf("<div>56.60</div>"), nil, Layout, "no row stands"},
+		{"zeros only", table(head + strings.NewReplacer("56,60", "0", "60,30", "0.00", "57.10", "-", "59.90", "", "64.20", "$0.00", "71.10",
+			"N/A").Replace(rows)), nil, Empty, ""},
+	})
+}
+
+// Headings in two rows: the upper one has the currencies, and the label reaches down beside the lower one.
+func TestHTMLRows_HeadingsInTwoRows(t *testing.T) {
+	d := bankTable()
+	d.Pages[0].Extract.Rows.Min = 1
+	checkCases(t, d, []parseCase{{"two rows", pageOf(`<table><tr><th rowspan="2">Tipo</th><th colspan="2">Hoy</th></tr>
+		<tr><th>Compra</th><th>Venta</th></tr><tr><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr></table>`), []string{
+		"test EUR unspecified [64.20] [71.10]",
+	}, "", ""}})
+}
+
+// Every table has its own headings. Rates come from one table: another one with the same headings may only repeat it.
+func TestHTMLRows_SeveralTables(t *testing.T) {
+	d := bankTable()
+	d.Pages[0].Extract.Rows.Min = 1
+	const first = `<table><tr><td>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr></table>`
+	const second = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>60.30</td><td>56.60</td><td>Dólar (US) Sucursales</td></tr></table>`
+	const without = `<table><tr><td>Euro (EU)</td><td>1</td><td>2</td></tr></table>`
+	const yesterday = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>71.10</td><td>64.10</td><td>Euro (EU)</td></tr></table>`
+	const again = `<table><tr><td>Venta</td><td>Compra</td><td>Tipo</td></tr><tr><td>71.10</td><td>64.20</td><td>Euro (EU)</td></tr></table>`
+	euro, dollar := []string{"test EUR unspecified [64.20] [71.10]"}, []string{"test USD branch [56.60] [60.30]"}
+	checkCases(t, d, []parseCase{
+		{"one without headings", pageOf(without + first), euro, "", ""},
+		{"in a cell", pageOf(`<table><tr><td>` + without + `</td><td>` + second + `</td></tr></table>`), dollar, "", ""},
+		{"for narrow screens", pageOf(first + again), euro, "", ""},
+		{"of another day", pageOf(first + yesterday), nil, Layout, "another row of headings"},
+		{"of others", pageOf(first + second), nil, Layout, "another row of headings"},
+	})
+}
+
+// Spans that nobody can mean cost neither time nor memory.
+func TestHTMLRows_HostileSpans(t *testing.T) {
+	d := bankTable()
+	cell := `<td colspan="1000000000" rowspan="1000000000">Compra</td>`
+	_, err := d.Parse(0, documentOf(pageOf("<table><tr>"+strings.Repeat(cell, 2000)+"</tr>"+strings.Repeat("<tr><td>1</td></tr>", 4000)+"</table>")))
+	wantFailure(t, err, Layout, "headings")
+}
+
+// Cards instead of a table, and one side only: the other one is never derived.
+func TestHTMLRows_Cards(t *testing.T) {
+	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
+		At: ".plan", Label: Place{At: "h3"}, Buy: &Place{At: ".value"}, Min: 2,
+		Labels: map[string]Target{"dolares americanos": {Currency: "USD"}, "euros": {Currency: "EUR"}, "libras esterlinas": {Currency: "GBP"}},
+	}})
+	card := func(label, value string) string {
+		return `<div class="plan"><h3>` + label + `</h3><p>$ <span class="value">` + value + `</span> compra</p></div>`
+	}
+	checkCases(t, d, []parseCase{
+		{"three cards", pageOf(card("DÓLARES AMERICANOS", "58.00") + card("EUROS", "66.00") + card("LIBRAS  ESTERLINAS", "75.45")), []string{
+			"test USD unspecified [58.00] []", "test EUR unspecified [66.00] []", "test GBP unspecified [75.45] []",
+		}, "", ""},
+		{"two labels in one card", pageOf(card("EUROS", "66.00") + card("DOLARES AMERICANOS", "58") + card("EUROS</h3><h3>LIBRAS", "1")), []string{
+			"test EUR unspecified [66.00] []", "test USD unspecified [58] []", `note: a row has two labels, "euros" and "libras"`,
+		}, "", ""},
+	})
+}
+
+// A date in each row: a row without one is left out, the others are not.
+func TestHTMLRows_DateOfTheRow(t *testing.T) {
+	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
+		At: "li", Label: Place{At: "b"}, Buy: &Place{At: "i"}, Min: 1, Date: &Date{Place: Place{At: "u"}, Form: DayMonthYear},
+		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR"}},
+	}})
+	checkCases(t, d, []parseCase{
+		{"one without", pageOf("<li><b>Dólar</b><i>58</i><u>7/9/2026</u></li><li><b>Euro</b><i>66</i></li>"), []string{
+			"test USD unspecified [58] [] 2026-09-07", `note: test EUR is left out: no date stands at "u"`,
+		}, "", ""},
+		{"all without", pageOf("<li><b>Dólar</b><i>58</i><u>ayer</u></li>"), nil, Layout, "ayer"},
+	})
+}
+
+// Free text that names its sides, the other one first.
+func TestTextRegex_Sides(t *testing.T) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
+		At: "body", Min: 1, Pattern: `Vendemos:\s*RD\$\s*(?P<sell>[0-9.,]+).*?Compramos:\s*RD\$\s*(?P<buy>[0-9.,]+)`,
+	}})
+	checkCases(t, d, []parseCase{
+		{"as it is", pageOf("<h1>Tasa</h1><p>Vendemos: RD$&nbsp;59.80</p><div><b>Compramos:</b> RD$ 57.10</div>"), []string{
+			"test USD unspecified [57.10] [59.80]",
+		}, "", ""},
+		{"twice the same", pageOf(strings.Repeat("<p>Vendemos: RD$59.80 Compramos: RD$57.10</p>", 2)), []string{
+			"test USD unspecified [57.10] [59.80]",
+		}, "", ""},
+		{"other words", pageOf("<p>Venta: RD$59.80</p>"), nil, Layout, "matches of the pattern"},
+		{"no number", pageOf("<p>Vendemos: RD$ ... Compramos: RD$ ...</p>"), nil, Value, "..."},
+		{"zero", pageOf("<p>Vendemos: RD$ 0.00 Compramos: RD$ 0</p>"), nil, Empty, ""},
+		{"no HTML", "Vendemos: RD$ 59.80 Compramos: RD$ 57.10", nil, WrongContent, "want HTML"},
+	})
+}
+
+// A page that has nothing but numbers: exactly two, or the page has changed.
+func TestTextRegex_ExactlySoMany(t *testing.T) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
+		At: "header label", Pattern: `\A[^0-9\n]*(?P<buy>[0-9.]+)[^0-9\n]*\n[^0-9\n]*(?P<sell>[0-9.]+)[^0-9\n]*\z`,
+	}})
+	label := func(texts ...string) string {
+		return pageOf("<header><label>" + strings.Join(texts, "</label><label>") + "</label></header><label>1</label>")
+	}
+	checkCases(t, d, []parseCase{
+		{"two", label("Compra $58.00", "Venta 59.25"), []string{"test USD unspecified [58.00] [59.25]"}, "", ""},
+		{"three", label("58.00", "59.25", "66.00"), nil, Layout, ""},
+		{"one", label("58.00"), nil, Layout, ""},
+		{"none", pageOf("<b>58.00</b>"), nil, Layout, "no text stands"},
+	})
+}
+
+// Bare numbers in text files, where a page instead of the number is not taken for one.
+func TestTextRegex_PlainText(t *testing.T) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `\A\s*(?P<buy>[0-9.,]+)\s*\z`}})
+	checkCases(t, d, []parseCase{
+		{"a number", "58.00\r\n", []string{"test USD unspecified [58.00] []"}, "", ""},
+		{"with a blank of its own", "\u00a058.00", []string{"test USD unspecified [58.00] []"}, "", ""},
+		{"a page", pageOf("58.00"), nil, Layout, ""},
+		{"half a page", "<html><body>58.00", nil, WrongContent, "cut off"},
+		{"nothing", "", nil, Empty, ""},
+		{"zero bytes", "\x00\x00", nil, Empty, ""},
+		{"a workbook", "PK\x03\x04....", nil, WrongContent, "workbook"},
+	})
+}
+
+// Labels in the text, and a date in it.
+func TestTextRegex_LabelsAndDate(t *testing.T) {
+	d := sourceOf(Extract{
+		Method: TextRegex, Text: &Text{
+			At: "marquee", Min: 2, Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
+			Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
+		},
+		Date: &Date{Place: Place{Pattern: `al (.*?\d{4})`}, Form: SpanishDate},
+	})
+	text := "Tasas al 17 de septiembre de 2026: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
+	checkCases(t, d, []parseCase{
+		{"as it is", pageOf("<marquee>" + text + "</marquee>"), []string{
+			"test USD unspecified [58.00] [59.00] 2026-09-17", "test EUR cash [66.10] [] 2026-09-17", `note: unknown label "yen"`,
+		}, "", ""},
+		{"no date", pageOf("<marquee>" + text[10:] + "</marquee>"), nil, Layout, "no date"},
+	})
+	d.Pages[0].Extract.Date.Place = Place{At: "time"}
+	checkCases(t, d, []parseCase{{"a date elsewhere", pageOf("<time>1-set-2026</time><marquee>" + text + "</marquee>"), []string{
+		"test USD unspecified [58.00] [59.00] 2026-09-01", "test EUR cash [66.10] [] 2026-09-01", `note: unknown label "yen"`,
+	}, "", ""}})
+}
+
+// A date at an element of its own, beside a pattern over the source of the page.
+func TestTextRegex_SourceAndDate(t *testing.T) {
+	d := sourceOf(Extract{
+		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Place: Place{At: "time"}, Form: ISODate},
+	})
+	const script = `<script>var compra = "58.90";</script>`
+	checkCases(t, d, []parseCase{
+		{"as it is", pageOf("<time>2026-09-17</time>" + script), []string{"test USD unspecified [58.90] [] 2026-09-17"}, "", ""},
+		{"no date", pageOf(script), nil, Layout, "no date"},
+		{"deep", pageOf(strings.Repeat("<b>", 1000) + script), nil, WrongContent, "512"},
+	})
+}
+
+// Groups of one name in the branches of a pattern: the branch that took part counts.
+func TestTextRegex_Branches(t *testing.T) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
+		Pattern: `compra (?P<buy>[0-9.]+) venta (?P<sell>[0-9.]+)|venta (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)`,
+	}})
+	for _, text := range []string{"compra 57 venta 59", "venta 59 compra 57"} {
+		checkCases(t, d, []parseCase{{text, text, []string{"test USD unspecified [57] [59]"}, "", ""}})
 	}
 }

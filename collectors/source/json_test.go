@@ -71,20 +71,6 @@ func TestJSONFields_Envelope(t *testing.T) {
 	})
 }
 
-// Two keys for one value, as one list of an office suite has it with and without its envelope.
-func TestJSONFields_Alternatives(t *testing.T) {
-	d := sourceOf(Extract{Method: JSONFields, Fields: fieldsOf(map[string]Place{
-		"USD buy": {At: "d.results[0].DollarBuyRate"}, "USD buy+": {At: "value[0].DollarBuyRate"},
-		"EUR sell": {At: "d.results[0].EuroSellRate"}, "EUR sell+": {At: "value[0].EuroSellRate"},
-	})})
-	want := []string{"test USD unspecified [56.30] []", "test EUR unspecified [] [70.10]"}
-	checkCases(t, d, []parseCase{
-		{"with envelope", `{"d":{"results":[{"DollarBuyRate":56.30,"EuroSellRate":"70.10"}]}}`, want, "", ""},
-		{"without", `{"value":[{"DollarBuyRate":"56.30","EuroSellRate":70.10}]}`, want, "", ""},
-		{"no entry", `{"value":[]}`, nil, Layout, ""},
-	})
-}
-
 func TestJSONRows_Real(t *testing.T) {
 	rows := &Rows{
 		At: "exchangeRates", Label: Place{At: "currency"}, Buy: &Place{At: "buyingRate"}, Sell: &Place{At: "sellingRate"}, Min: 2,

@@ -2,10 +2,14 @@ package source
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -103,14 +107,11 @@ func wantFailure(t *testing.T, err error, kind FailureKind, detail string) {
 	}
 }
 
-func TestParse_NoSuchPage(t *testing.T) {
+func TestParse_FaultsOfOurOwn(t *testing.T) {
 	for _, page := range []int{-1, 1} {
 		_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{}}).Parse(page, documentOf("58.90"))
 		wantFailure(t, err, Internal, "1 pages")
 	}
-}
-
-func TestParse_PatternThatCannotBeCompiled(t *testing.T) {
 	_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: "("}}).Parse(0, documentOf("58.90"))
 	wantFailure(t, err, Internal, "pattern")
 }
@@ -196,5 +197,206 @@ func TestParse_NotesAreBounded(t *testing.T) {
 		if len(note) > 200 || strings.ContainsFunc(note, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("the note %q", note)
 		}
+	}
+}
+
+// parseFault is what every answer promises, whatever the document is; "" when it is kept.
+func parseFault(d *Definition, doc *Document) string {
+	answer, err := d.Parse(0, doc)
+	again, errAgain := d.Parse(0, doc)
+	if !reflect.DeepEqual(answer, again) || fmt.Sprint(err) != fmt.Sprint(errAgain) {
+		return "the same bytes give two answers"
+	}
+	if err != nil {
+		return failureFault(answer, err)
+	}
+	if len(answer.Observations) == 0 {
+		return "neither an observation nor a failure"
+	}
+	for _, note := range answer.Notes {
+		if len(note) > 1000 || !utf8.ValidString(note) || strings.ContainsAny(note, "\r\n\x00") {
+			return fmt.Sprintf("the note %q", note)
+		}
+	}
+	days := append(slices.Clone(answer.History), Day{Observations: answer.Observations})
+	for _, day := range days {
+		for _, o := range day.Observations {
+			switch {
+			case o.Buy == "" && o.Sell == "":
+				return "an observation without a side"
+			case !utf8.ValidString(o.Buy+o.Sell) || len(o.Buy) > rawBytesMax || len(o.Sell) > rawBytesMax:
+				return fmt.Sprintf("the sides %q and %q", o.Buy, o.Sell)
+			case o.Document != doc.Digest() || o.Kind != d.Kind || o.InstitutionID == "" || o.Currency == "" || o.Channel == "":
+				return fmt.Sprintf("an incomplete observation: %+v", o)
+			}
+		}
+	}
+	return ""
+}
+
+func failureFault(answer Answer, err error) string {
+	var failure *Failure
+	kinds := []FailureKind{Blocked, WrongContent, Empty, Layout, Value}
+	switch {
+	case !errors.As(err, &failure) || !slices.Contains(kinds, failure.Kind):
+		return "the error " + err.Error()
+	case len(answer.Observations)+len(answer.History) > 0:
+		return "a failure with observations"
+	case !utf8.ValidString(err.Error()) || len(err.Error()) > 4000:
+		return fmt.Sprintf("the failure %q", err)
+	}
+	return ""
+}
+
+// fuzzParse feeds bytes with a type to one source.
+func fuzzParse(f *testing.F, d *Definition, seeds ...string) {
+	for _, seed := range append(seeds, "", "{}", "[]", "<html>", "PK\x03\x04", "\xff\xfe<\x00h\x00", pageOf(goodTable)) {
+		f.Add("", []byte(seed))
+		f.Add("text/html; charset=utf-8", []byte(seed))
+	}
+	for _, page := range walls() {
+		f.Add("text/html; charset=iso-8859-1", []byte(page))
+	}
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		if fault := parseFault(d, &Document{ContentType: contentType, Body: body}); fault != "" {
+			t.Fatal(fault)
+		}
+	})
+}
+
+func FuzzHTMLFields(f *testing.F) {
+	d := sourceOf(Extract{
+		Method: HTMLFields, Fields: fieldsOf(map[string]Place{
+			"USD buy": {At: ".buy"}, "USD buy+": {At: "script", Pattern: `buy ([0-9.]+)`}, "USD sell": {At: "input", Attribute: "value"},
+			"EUR buy": {At: "p:nth-child(2) b"}, "EUR sell": {At: "#sell"},
+		}),
+	})
+	fuzzParse(f, d, pageOf(`<b class="buy">58.90<sup>1</sup></b><input value="59,30"><p>1</p><p><b>66</b></p><i id="sell">-</i><script>buy 58</script>`))
+}
+
+func FuzzHTMLRows(f *testing.F) {
+	d := bankTable()
+	rows := d.Pages[0].Extract.Rows
+	rows.Min, rows.Date = 1, &Date{Place: Place{At: "time"}, Form: DayMonthYear}
+	fuzzParse(f, d, pageOf(`<table><tr><td rowspan=2>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td colspan=9>58</td></tr>
+		<tr><td>Euro (EU)<time>1/9/2026</time></td><td>64.20</td><td>71.10</td></tr></table>`))
+}
+
+func FuzzJSONFields(f *testing.F) {
+	fuzzParse(f, referenceJSON(), `{"result":{"actualPurchaseValue":58.9582,"actualSellingValue":"59.33","date":"2026-09-17T00:00:00Z"},"success":true}`,
+		`{"result":{"actualPurchaseValue":5e1,"actualPurchaseValue":null}}`, `[[[[]]]]`)
+}
+
+func FuzzJSONRows(f *testing.F) {
+	d := sourceOf(Extract{Method: JSONRows, Rows: &Rows{
+		At: "a", Label: Place{At: "k"}, Value: &Place{At: "v", Pattern: `[0-9].*`}, Min: 1, Labels: map[string]Target{
+			"b": {Side: BuySide}, "s": {Side: SellSide}, "e": {Currency: "EUR", Side: BothSides},
+		},
+	}})
+	fuzzParse(f, d, `{"a":[{"k":"B","v":58.9},{"k":"s","v":"RD$ 59,30"},{"k":"e","v":0},{"k":"x","v":null},1]}`)
+}
+
+func FuzzTextRegex(f *testing.F) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
+		Pattern: `(?P<label>[a-zó]+) (?P<buy>[^ ]+) (?P<sell>[^ ]+)`, Labels: map[string]Target{"dolar": {}, "euro": {Currency: "EUR"}},
+	}})
+	fuzzParse(f, d, "dólar 58.90 59.30 euro 1.234,56 -", "euro 0 0", "dolar 58.9¹ x")
+}
+
+// FuzzXLSXRows takes the cells as text, one row a line: the bytes of workbooks are fuzzed where they are read.
+func FuzzXLSXRows(f *testing.F) {
+	f.Add("Año|Mes|Día|Compra|Venta\n2026|Sep|17|58.9|59.3\n2026|Sep|18|58.949999999999996|\n2026|Sep|31|1|2\nnota")
+	f.Add("\n\nAño|Mes|Día|Venta|Compra\n2026|9|1|0|a\n2026|9|1|0|b")
+	f.Fuzz(func(t *testing.T, text string) {
+		answer, failure := parseCells(dollarSheet(), cellsOf(strings.Split(text, "\n")...))
+		again, failureAgain := parseCells(dollarSheet(), cellsOf(strings.Split(text, "\n")...))
+		if !reflect.DeepEqual(answer, again) || (failure == nil) != (failureAgain == nil) {
+			t.Fatal("the same cells give two answers")
+		}
+		if (failure == nil) != (len(answer.Observations) > 0) {
+			t.Fatalf("%v with %d observations", failure, len(answer.Observations))
+		}
+		last := ""
+		for _, day := range answer.History {
+			if day.Date.String() <= last || len(day.Observations) == 0 || day.Observations[0].EffectiveDate != day.Date {
+				t.Fatalf("the day %s after %s: %+v", day.Date, last, day.Observations)
+			}
+			last = day.Date.String()
+		}
+		if failure == nil && answer.Observations[0].EffectiveDate.String() <= last {
+			t.Fatalf("the newest day is %s, the one before it %s", answer.Observations[0].EffectiveDate, last)
+		}
+	})
+}
+
+// examplesOf are the definitions that stand in the documentation of the package.
+func examplesOf(t *testing.T) []*Definition {
+	t.Helper()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []*Definition
+	var example strings.Builder
+	for line := range strings.Lines(string(text)) {
+		code, isCode := strings.CutPrefix(line, "//\t")
+		if !isCode {
+			continue
+		}
+		example.WriteString(code)
+		if code != "}\n" {
+			continue
+		}
+		d, err := Read("doc.go", []byte(example.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples = append(examples, d)
+		example.Reset()
+	}
+	return examples
+}
+
+// Every example of the documentation can be read, and reads what it is an example of.
+func TestDoc_Examples(t *testing.T) {
+	says := map[string]parseCase{
+		"banco-site": {
+			document: pageOf(`<b class="compraUS">56.50</b><input id="venta" value="59.50"><p class="fecha">Actualizado: 17/09/2026 08:15</p>`),
+			want:     []string{"banreservas USD unspecified [56.50] [59.50] 2026-09-17 2026-09-17T12:15:00Z"},
+		},
+		"banco-tabla": {
+			document: pageOf(`<h1>Tasas de Cambio</h1><table><tr><th>Tipo</th><th>Compra</th><th>Venta</th></tr><tr><td>Dólar (US) Sucursales</td><td>56.60</td><td>60.30</td></tr>
+				<tr><td>Euro (EU)*</td><td>64,20</td><td>71,10</td></tr><tr><td>Promedio</td><td>1</td><td>1</td></tr><tr><td>Euro (EU)</td><td>60.00</td><td>61.00</td><td>Tarjetas</td></tr></table>`),
+			want: []string{"scotiabank USD branch [56.60] [60.30]", "scotiabank EUR unspecified [64.20] [71.10]", `note: a row is left out, because it says "Tarjeta"`},
+		},
+		"banco-json": {
+			document: `{"success":true,"result":{"fecha":"2026-09-17","items":[{"compra":58.9582,"venta":"59.3318"}]}}`,
+			want:     []string{"bcrd USD unspecified [58.9582] [59.3318] 2026-09-17"},
+		},
+		"banco-lista": {
+			document: `{"data":[{"nombre":"dollarbuyrate","tasa":57.1},{"nombre":"dollarsellrate","tasa":59.8}]}`,
+			want:     []string{"vimenca USD unspecified [57.1] [59.8]"},
+		},
+		"banco-texto": {
+			document: pageOf("<main>Vendemos: RD$ 59.80 <br> Compramos: RD$57.10</main>"),
+			want:     []string{"qik USD unspecified [57.10] [59.80]"},
+		},
+	}
+	var methods []Method
+	for _, d := range examplesOf(t) {
+		extract := &d.Pages[0].Extract
+		methods = append(methods, extract.Method)
+		if extract.Method == XLSXRows {
+			checkSheet(t, d, cellsOf("Año|Mes|Día|DÓLAR", "2026|Sep|17|58.95"), "bcrd USD unspecified [58.95] [58.95] 2026-09-17")
+			continue
+		}
+		example, known := says[d.ID]
+		if !known {
+			t.Errorf("%s has no document here", d.ID)
+		}
+		t.Run(d.ID, func(t *testing.T) { checkCase(t, d, documentOf(example.document), example) })
+	}
+	if want := []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows}; !slices.Equal(methods, want) {
+		t.Errorf("the examples are of %q, want one of each: %q", methods, want)
 	}
 }

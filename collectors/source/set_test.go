@@ -1,14 +1,20 @@
 package source_test
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -89,27 +95,6 @@ func TestEveryInstitutionHasASource(t *testing.T) {
 		if silent := slices.Contains(silentInstitutions(), institution.ID); spokenFor[institution.ID] == silent {
 			t.Errorf("%s: has a source: %v, want %v", institution.ID, spokenFor[institution.ID], !silent)
 		}
-	}
-}
-
-// The own sources of the institutions that publish at an address of their own, and the aggregators.
-func TestEverySourceThatIsKnownHasADefinition(t *testing.T) {
-	enabled := strings.Fields(`ademi-site agente-la-nacional-site apap-site banesco-site banreservas-json banreservas-site bcrd-currencies
-		bcrd-reference bcrd-usd bdi-site bhd-site bonanza-site caribe-express-site caribe-site empire-site infodolar la-nacional-site
-		lafise-site livedolar lopez-de-haro-site peravia-site popular-html popular-site promerica-site qik-site quezada-cash quezada-site
-		santa-cruz-site scotiabank-site union-site vimenca-site`)
-	disabled := strings.Fields("activo-site bhd-table indexa jmmb-site santa-cruz-json")
-	for _, d := range source.DefaultSet().Definitions() {
-		known := enabled
-		if d.Disabled != "" {
-			known = disabled
-		}
-		if !slices.Contains(known, d.ID) {
-			t.Errorf("%s stands in no list of this test, or in the wrong one (disabled: %q)", d.ID, d.Disabled)
-		}
-	}
-	if got := len(source.DefaultSet().Definitions()); got != len(enabled)+len(disabled) {
-		t.Errorf("%d definitions, want %d", got, len(enabled)+len(disabled))
 	}
 }
 
@@ -265,7 +250,7 @@ func FuzzRead(f *testing.F) {
 	for _, text := range wholeFiles() {
 		f.Add([]byte(text))
 	}
-	for _, table := range []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts()} {
+	for _, table := range allBroken() {
 		for _, b := range table {
 			f.Add([]byte(strings.Replace(b.file, b.old, b.fresh, 1)))
 		}
@@ -280,8 +265,259 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read is refused when it is written again: %v\n%s", err, text)
 		}
-		if !sameMeaning(d, again) {
+		if !reflect.DeepEqual(d, again) {
 			t.Fatalf("read\n%+v\nagain\n%+v\n%s", d, again, text)
 		}
 	})
+}
+
+// realWorkbook parses a real workbook of the central bank; the test is skipped where it is absent.
+func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Answer) {
+	t.Helper()
+	file := filepath.Join("..", "..", "..", "shared", "data", name)
+	body, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		t.Skip("there is no " + name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, known := source.DefaultSet().Find(id)
+	if !known {
+		t.Fatalf("there is no source %s", id)
+	}
+	answer, err := d.Parse(0, &source.Document{Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, answer
+}
+
+// takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD 2018-01-18".
+func takeIn(t *testing.T, d *source.Definition, answer source.Answer, rules engine.Rules) (accepted map[string]int, held []string) {
+	t.Helper()
+	accepted = map[string]int{}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	l := newLedger(t, rules)
+	for _, refresh := range collectors.Refreshes(d, []source.Answer{answer}, now, time.Time{}) {
+		for currency, receipt := range l.observe([]engine.Refresh{refresh}, now) {
+			accepted[currency] += receipt.Accepted
+			for _, refusal := range receipt.Refused {
+				held = append(held, fmt.Sprintf("%s %s %s", currency, refusal.Observation.EffectiveDate, refusal.Reason))
+			}
+		}
+	}
+	slices.Sort(held)
+	return accepted, held
+}
+
+// The real workbooks of the central bank, editions of 2020: every day is read, and believed but for the bank's own errors.
+func TestI3_TheWholeHistoryPasses(t *testing.T) {
+	for id, want := range map[string]struct {
+		file          string
+		first, newest []string
+		notes         string
+		days          int
+		held          []string
+		least         map[string]int
+	}{
+		"bcrd-usd": {
+			"bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls", []string{"USD 11.2 11.5 1991-01-02"}, []string{"USD 58.098 58.3397 2020-12-07"}, "[]",
+			7516, []string{"USD 1991-01-25 crossed"}, map[string]int{"USD": 7516}, // 7516 days before the newest, of which one is held
+		},
+		"bcrd-currencies": {
+			"bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls", nil, []string{"EUR 59.0646 59.0646 2020-03-27", "GBP 65.7367 65.7367 2020-03-27"},
+			`its date "2006 Nov 31" is none`, 4070, []string{
+				"CAD 2008-10-16 jump", "CAD 2010-05-31 jump", "CAD 2010-06-28 jump", "CAD 2018-01-18 jump", "CHF 2009-08-22 jump",
+				"DKK 2009-07-03 jump", "SEK 2005-07-11 jump", "SEK 2009-08-22 jump", "SEK 2017-03-07 jump",
+			}, map[string]int{"EUR": 4000, "CNY": 2000, "VES": 0},
+		},
+	} {
+		t.Run(id, func(t *testing.T) {
+			d, answer := realWorkbook(t, id, want.file)
+			if len(answer.History) != want.days || !strings.Contains(fmt.Sprint(answer.Notes), want.notes) {
+				t.Errorf("%d days before the newest, want %d; notes %q, want %s", len(answer.History), want.days, answer.Notes, want.notes)
+			}
+			wantQuotes(t, "first", answer.History[0].Observations, want.first)
+			wantQuotes(t, "newest", answer.Observations, want.newest)
+			accepted, held := takeIn(t, d, answer, engine.DefaultRules())
+			if !slices.Equal(held, want.held) {
+				t.Errorf("held %v, want %v", held, want.held)
+			}
+			for currency, least := range want.least {
+				if accepted[currency] < least || least == 0 && accepted[currency] > 0 {
+					t.Errorf("%d days of %s accepted, want %d", accepted[currency], currency, least)
+				}
+			}
+		})
+	}
+}
+
+// wantQuotes wants some quotes to be among those of a day.
+func wantQuotes(t *testing.T, day string, observations []engine.Observation, want []string) {
+	t.Helper()
+	var got []string
+	for _, o := range observations {
+		got = append(got, fmt.Sprint(o.Currency, " ", o.Buy, " ", o.Sell, " ", o.EffectiveDate))
+	}
+	for _, quote := range want {
+		if !slices.Contains(got, quote) {
+			t.Errorf("the %s day has %q, want %s", day, got, quote)
+		}
+	}
+}
+
+// Control: without the bounds of the definition, decades of good values would be held back.
+func TestI3_TheHistoryNeedsItsBounds(t *testing.T) {
+	d, answer := realWorkbook(t, "bcrd-usd", "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
+	unbounded := *d
+	unbounded.ID = "bcrd-unbounded"
+	if _, held := takeIn(t, &unbounded, answer, engine.DefaultRules()); len(held) < 1000 {
+		t.Errorf("only %d values are held without bounds: the test above proves nothing", len(held))
+	}
+}
+
+func date(t *testing.T, text string) engine.Date {
+	t.Helper()
+	if text == "" {
+		return 0
+	}
+	date, err := engine.ParseDate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return date
+}
+
+// The holiday weekend is that of 2026-11-09: a Monday on which neither the central bank nor the banks work.
+func TestT3_ExpiryIsTheEarlierOfBothEnds(t *testing.T) {
+	local := func(text string) time.Time {
+		at, err := time.ParseInLocation("2006-01-02 15:04", text, engine.Location())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for _, test := range []struct{ id, what, checked, effective, want string }{
+		{"popular-site", "undated: 26 h after the check", "2026-11-06 17:00", "", "2026-11-07 19:00"},
+		{"popular-site", "a date that the source gives nonetheless ends nothing", "2026-11-06 17:00", "2020-01-01", "2026-11-07 19:00"},
+		{"bdi-site", "dated today: the check ends first", "2026-11-06 17:00", "2026-11-06", "2026-11-07 19:00"},
+		{"bdi-site", "Friday's value on the Monday holiday is believed", "2026-11-09 17:00", "2026-11-06", "2026-11-10 19:00"},
+		{"bdi-site", "and on Tuesday morning", "2026-11-10 08:00", "2026-11-06", "2026-11-11 10:00"},
+		{"bdi-site", "but not for ever: five days after Friday's end", "2026-11-11 17:00", "2026-11-06", "2026-11-12 00:00"},
+		{"bdi-site", "a frozen page has expired already", "2026-11-20 17:00", "2026-11-06", "2026-11-12 00:00"},
+		{"bdi-site", "without a date only the check counts", "2026-11-20 17:00", "", "2026-11-21 19:00"},
+		{"bcrd-reference", "checked on Friday, no more answers: over the weekend and the holiday to Tuesday", "2026-11-06 17:00", "2026-11-06", "2026-11-10 19:00"},
+		{"bcrd-reference", "checked at 17:00 on the holiday: the date ends first", "2026-11-09 17:00", "2026-11-06", "2026-11-12 00:00"},
+		{"bcrd-reference", "Monday 08:00, an ordinary weekend", "2026-11-16 08:00", "2026-11-13", "2026-11-19 00:00"},
+		{"bcrd-usd", "the frozen workbook of 2022 expired then", "2026-11-16 08:00", "2022-07-19", "2022-07-25 00:00"},
+	} {
+		d, known := source.DefaultSet().Find(test.id)
+		if !known {
+			t.Fatalf("there is no source %s", test.id)
+		}
+		if got, want := d.ExpiresAt(local(test.checked), date(t, test.effective)), local(test.want); !got.Equal(want) {
+			t.Errorf("%s, %s: expires at %s, want %s", test.id, test.what, got.In(engine.Location()), want)
+		}
+	}
+}
+
+// Whoever tells a day is believed for five days after it at most, so that no frozen page is served as current.
+func TestT3_DatedSourcesExpireByTheirDate(t *testing.T) {
+	for _, d := range source.DefaultSet().Definitions() {
+		dated := false
+		for _, page := range d.Pages {
+			rows := page.Extract.Rows
+			dated = dated || page.Extract.Date != nil || page.Extract.Sheet != nil || rows != nil && rows.Date != nil
+		}
+		want := time.Duration(0)
+		if dated {
+			want = 120 * time.Hour
+		}
+		if d.Expiry.AfterDate != want {
+			t.Errorf("%s expires %s after its date, want %s", d.ID, d.Expiry.AfterDate, want)
+		}
+	}
+}
+
+func TestSidesOfOneQuoteAreJoined(t *testing.T) {
+	quote := func(institution, currency, buy, sell string) engine.Observation {
+		return engine.Observation{InstitutionID: institution, Currency: currency, Buy: buy, Sell: sell}
+	}
+	cash := quote("empire", "USD", "", "60")
+	cash.Channel = engine.Cash
+	dated := quote("empire", "USD", "", "60")
+	dated.EffectiveDate = date(t, "2026-11-20")
+	for name, test := range map[string]struct{ said, want []engine.Observation }{
+		"two pages": {
+			[]engine.Observation{quote("empire", "USD", "58", ""), quote("empire", "EUR", "66", ""), quote("empire", "USD", "", "60")},
+			[]engine.Observation{quote("empire", "USD", "58", "60"), quote("empire", "EUR", "66", "")},
+		},
+		"whole ones stay":         {[]engine.Observation{quote("a", "USD", "58", "60"), quote("a", "USD", "58", "60")}, nil},
+		"one side twice stays":    {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "59", "")}, nil},
+		"others stay apart":       {[]engine.Observation{quote("a", "USD", "58", ""), quote("b", "USD", "", "60")}, nil},
+		"channels stay apart":     {[]engine.Observation{quote("empire", "USD", "58", ""), cash}, nil},
+		"days stay apart":         {[]engine.Observation{quote("empire", "USD", "58", ""), dated}, nil},
+		"a third one stays alone": {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "58", "60"), quote("a", "USD", "", "")}, nil},
+	} {
+		want := test.want
+		if want == nil {
+			want = test.said
+		}
+		before := slices.Clone(test.said)
+		if got := source.JoinSides(test.said); !slices.Equal(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		if !slices.Equal(before, test.said) {
+			t.Errorf("%s: what was given has changed", name)
+		}
+	}
+}
+
+// A source that says each side on a page of its own is one answer, whose quotes are whole.
+func TestPagesOfSidesAreOneAnswer(t *testing.T) {
+	d, _ := source.DefaultSet().Find("empire-site")
+	answers := make([]source.Answer, len(d.Pages))
+	for page, body := range []string{"58.10\r\n", "60.20\n", " 66.30", "70.40"} {
+		answer, err := d.Parse(page, &source.Document{Body: []byte(body), ContentType: "text/plain"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers[page] = answer
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	refreshes := collectors.Refreshes(d, answers, at, at)
+	if len(refreshes) != 1 || len(refreshes[0].Observations) != 2 || !refreshes[0].Complete {
+		t.Fatalf("got %+v, want one complete refresh with two quotes", refreshes)
+	}
+	dollar, euro := refreshes[0].Observations[0], refreshes[0].Observations[1]
+	if dollar.Buy != "58.10" || dollar.Sell != "60.20" || euro.Buy != "66.30" || euro.Sell != "70.40" {
+		t.Errorf("got %+v and %+v", dollar, euro)
+	}
+}
+
+func TestAttributeOf(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"there", `<div id="tipoCambioHome" data-url=" /api/tipocambio?a=1&amp;b=2 "></div>`, "/api/tipocambio?a=1&b=2"},
+		{"the first of two", `<p id="tipoCambioHome" data-url="/1"></p><p id="tipoCambioHome" data-url="/2"></p>`, "/1"},
+		{"no element", `<div id="otro" data-url="/api"></div>`, ""},
+		{"no attribute", `<div id="tipoCambioHome"></div>`, ""},
+		{"an empty attribute", `<div id="tipoCambioHome" data-url="  "></div>`, ""},
+		{"in a comment", `<!-- <div id="tipoCambioHome" data-url="/api"></div> -->`, ""},
+		{"beyond the first MiB", strings.Repeat(" ", 1<<20) + `<div id="tipoCambioHome" data-url="/api"></div>`, ""},
+		{"too many tags", strings.Repeat("<p>", 1<<18), ""},
+		{"nothing", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := source.AttributeOf(&source.Document{URL: "https://example.do/", Body: []byte(tt.body)}, "#tipoCambioHome", "data-url")
+			if got != tt.want || (err != nil) != (tt.want == "") {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+			var f *source.Failure
+			if err != nil && (!errors.As(err, &f) || f.Kind != source.Layout) {
+				t.Errorf("got %v, want a failure of the kind layout", err)
+			}
+		})
+	}
 }

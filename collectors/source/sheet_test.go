@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -182,59 +183,114 @@ func TestXLSXRows_NoSuchSheet(t *testing.T) {
 	wantFailure(t, err, Layout, "Diaria")
 }
 
-// The real workbooks of the central bank, editions of 2020: all of their days.
-func TestXLSXRows_RealWorkbooks(t *testing.T) {
-	if RaceDetector {
-		t.Skip("one goroutine does it all: without the race detector")
-	}
-	dollar := sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
-	d := dollarSheet()
-	d.DecimalsMax = 8 // 38.0472112 stands there on 17 June 2011
-	answer, err := d.Parse(0, dollar)
-	if err != nil || len(answer.Notes) > 0 {
-		t.Fatal(err, answer.Notes)
-	}
-	if got := len(answer.History); got != 7516 {
-		t.Errorf("%d days before the newest, want 7516", got)
-	}
-	if got := answer.History[0].Observations[0]; line(got) != "test USD unspecified [11.2] [11.5] 1991-01-02" || got.Document != dollar.Digest() {
-		t.Errorf("the first day is %s", line(got))
-	}
-	if got := line(answer.Observations[0]); got != "test USD unspecified [58.098] [58.3397] 2020-12-07" {
-		t.Errorf("the newest day is %s", got)
-	}
-	checkDays(t, answer)
-	d = currencySheet()
-	d.DecimalsMax = 8
-	answer, err = d.Parse(0, sharedDocument(t, "bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"test EUR unspecified [59.0646] [59.0646] 2020-03-27", "test GBP unspecified [65.7367] [65.7367] 2020-03-27",
-		"test VES unspecified [5.3875] [5.3875] 2020-03-27",
-		`note: no column, or more than one, has the heading "dolar australiano"`, `note: row 737 is left out: its date "2006 Nov 31" is none`,
-	}
-	if got := lines(answer); !slices.Equal(got, want) || len(answer.History) != 4070 {
-		t.Errorf("%d days, then %q", len(answer.History), got)
-	}
-	checkDays(t, answer)
-}
-
-// checkDays holds history to its promise: days in order, each with observations of this day that the engine can read.
-func checkDays(t *testing.T, answer Answer) {
-	t.Helper()
-	last := engine.Date(0)
-	for _, day := range append(answer.History[:len(answer.History):len(answer.History)],
-		Day{Date: answer.Observations[0].EffectiveDate, Observations: answer.Observations}) {
-		if day.Date <= last || len(day.Observations) == 0 {
-			t.Fatalf("the day %s with %d observations comes after %s", day.Date, len(day.Observations), last)
-		}
-		last = day.Date
-		for _, o := range day.Observations {
-			if o.EffectiveDate != day.Date || !isDecimal(o.Buy) || !isDecimal(o.Sell) {
-				t.Fatalf("the day %s has %s", day.Date, line(o))
+func TestT10_DateForms(t *testing.T) {
+	for form, days := range map[DateForm]map[string][]string{ // by what is read: a day, and a moment
+		ISODate: {
+			"2026-09-17 ": {
+				"2026-09-17", "2026-09-17T00:00:00Z", "2026-09-17T00:00:00", "2026-09-17T00:00:00.000Z", "2026-09-17 00:00", "2026-09-17T00:00:00-04:00",
+			},
+			"2024-02-29 ": {" 2024-02-29\u00a0"},
+		},
+		DayMonthYear: {"2026-09-17 ": {"17/09/2026", "17-09-2026", "17.09.2026"}, "2026-09-07 ": {"7/9/2026"}},
+		DayTime: {
+			"2026-09-17 2026-09-17T12:15:00Z": {"17/09/2026 08:15", "17/09/2026 8:15"},
+			"2026-09-17 2026-09-18T03:59:58Z": {"17/09/2026 23:59:58"},
+			"2026-09-17 2026-09-18T00:15:00Z": {"17/09/2026, 08:15 p. m."},
+			"2026-09-17 2026-09-17T04:15:00Z": {"17/09/2026 12:15 AM"},
+			"2026-09-17 2026-09-17T16:15:00Z": {"17/09/2026 12:15 pm"},
+			"2026-09-17 2026-09-17T17:15:00Z": {"17/09/2026 - 1:15PM"},
+		},
+		SpanishDate: {
+			"2026-09-17 ": {
+				"17 de septiembre de 2026", "17 de Setiembre del 2026", "jueves, 17 de septiembre de 2026", "17-sep-2026", "17/Set/2026", "17 Sept. 2026",
+			},
+			"2025-01-01 ": {"Miércoles 1 de enero, 2025"}, "2026-12-01 ": {"1 DIC 2026"},
+		},
+		ISOMoment: {
+			"2026-09-17 2026-09-17T16:30:00Z": {"2026-09-17T12:30:00-04:00", "2026-09-17T12:30:00", "2026-09-17 12:30:00.123456"},
+			"2026-09-17 2026-09-18T02:30:00Z": {"2026-09-18T02:30:00Z"},
+		},
+	} {
+		for want, texts := range days {
+			for _, text := range texts {
+				day, moment, err := readDate(text, form)
+				got := day.String() + " "
+				if !moment.IsZero() {
+					got += moment.Format(time.RFC3339)
+				}
+				if err != nil || got != want {
+					t.Errorf("%s %q is %s, %v; want %s", form, text, got, err, want)
+				}
 			}
 		}
 	}
+}
+
+func TestT10_DatesThatAreNone(t *testing.T) {
+	for _, c := range []struct {
+		form DateForm
+		text string
+	}{
+		{ISODate, ""}, {ISODate, "17/09/2026"}, {ISODate, "2026-9-17"}, {ISODate, "26-09-17"}, {ISODate, "2026-02-29"}, {ISODate, "2026-13-01"},
+		{ISODate, "2026-09-17T03:00:00Z"}, {ISODate, "2026-09-17 y"}, {ISODate, "0000-01-01"}, {ISODate, "1899-12-31"}, {ISODate, "3000-01-01"},
+		{ISODate, "２０２６-09-17"}, {ISODate, "2026-09-17T00:00:00Z 2026-09-18"},
+		{DayMonthYear, "17/09/26"}, {DayMonthYear, "09/17/2026"}, {DayMonthYear, "31/09/2026"}, {DayMonthYear, "17/09-2026"},
+		{DayMonthYear, "0/9/2026"}, {DayMonthYear, "17/9/2026 08:15"}, {DayMonthYear, "Fecha: 17/09/2026"}, {DayMonthYear, "17/9/20266"},
+		{DayTime, "17/09/2026"}, {DayTime, "17/09/26 08:15"}, {DayTime, "17/09/2026 24:00"}, {DayTime, "17/09/2026 08:60"},
+		{DayTime, "17/09/2026 13:00 pm"}, {DayTime, "17/09/2026 0:30 am"}, {DayTime, "31/09/2026 08:15"}, {DayTime, "17/09/2026 08:15:61"},
+		{SpanishDate, "17 de 2026"}, {SpanishDate, "17 de se de 2026"}, {SpanishDate, "17 de xyz de 2026"}, {SpanishDate, "31-sep-2026"},
+		{SpanishDate, "17-sep-26"}, {SpanishDate, "Enero-Marzo"}, {SpanishDate, "septiembre 2026"}, {SpanishDate, "17 de january de 2026"},
+		{ISOMoment, "2026-09-17"}, {ISOMoment, "2026-09-17T25:00:00Z"}, {ISOMoment, "2026-09-17T12:30:00 -0400"},
+		{ISOMoment, "2026-09-17T12:30:00+99:99"}, {ISOMoment, "0001-01-01T00:00:00Z"},
+		{"", "2026-09-17"},
+	} {
+		if day, moment, err := readDate(c.text, c.form); err == nil {
+			t.Errorf("%s %q is %s %s, want an error", c.form, c.text, day, moment)
+		}
+	}
+}
+
+// Every day of some years comes back from every form, and no day that the calendar lacks.
+func TestT10_EveryDay(t *testing.T) {
+	names := []string{"", "ene", "feb", "mar", "abr", "may", "jun", "jul", "ago", "sep", "oct", "nov", "dic"}
+	for year := 2023; year <= 2024; year++ {
+		for month := 1; month <= 12; month++ {
+			for day := 1; day <= 31; day++ {
+				iso := fmt.Sprintf("%d-%02d-%02d", year, month, day)
+				want, _ := engine.ParseDate(iso) // zero where the calendar has no such day
+				for form, text := range map[DateForm]string{
+					ISODate: iso, DayMonthYear: fmt.Sprintf("%d/%d/%d", day, month, year), SpanishDate: fmt.Sprintf("%d-%s-%d", day, names[month], year),
+					DayTime: fmt.Sprintf("%02d/%02d/%d 23:59", day, month, year), ISOMoment: iso + "T23:59:59",
+				} {
+					if got, _, err := readDate(text, form); got != want || (err == nil) != (want != 0) {
+						t.Fatalf("%s %q is %v, %v", form, text, got, err)
+					}
+				}
+				if got := sheetDate(fmt.Sprint(year), names[month], fmt.Sprint(day)); got != want {
+					t.Fatalf("the cells of %s are %v", iso, got)
+				}
+			}
+		}
+	}
+}
+
+func FuzzReadDate(f *testing.F) {
+	for _, text := range []string{
+		"2026-09-17", "2026-09-17T00:00:00Z", "17/09/2026 08:15 p. m.", "17 de septiembre de 2026", "2026-09-17T12:30:00-04:00", "1-ene-2026", "",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment} {
+			day, moment, err := readDate(text, form)
+			switch {
+			case err != nil && (!day.IsZero() || !moment.IsZero()):
+				t.Fatalf("%s %q: an error with %s %s", form, text, day, moment)
+			case err == nil && (day.IsZero() || day.String() < "1899-12-31" || day.String() > "3000-01-01"):
+				t.Fatalf("%s %q is %s", form, text, day)
+			case !moment.IsZero() && engine.DateOf(moment) != day:
+				t.Fatalf("%s %q is %s and the moment %s", form, text, day, moment)
+			}
+		}
+	})
 }

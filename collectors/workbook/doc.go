@@ -29,7 +29,7 @@
 // XLSX is read with archive/zip and encoding/xml. The library for it, excelize, writes the workbooks of the tests and is what
 // their cells are compared with, but it does not fit what comes from strangers: it ends quietly where the XML breaks, leaves
 // cells empty whose shared text is missing, moves cells that are not in order to other columns, and gives truth values as
-// numbers when numbers are to be exact (TestControl_Excelize shows each). A sheet that lost its last rows looks like one that
+// numbers when numbers are to be exact. A sheet that lost its last rows looks like one that
 // was not updated; a rate in another column is a wrong rate.
 //
 //	book.go                            Open, Book

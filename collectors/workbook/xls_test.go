@@ -1,8 +1,12 @@
 package workbook
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -82,8 +86,7 @@ func everyText() []sharedText {
 	}
 }
 
-// TestXLS_SharedTexts cuts the table of texts at every place where a writer may cut it. A cut in the letters of a text begins
-// the CONTINUE with flags, and the rest may be in another width; any other cut does not.
+// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut inside letters begins the CONTINUE with flags.
 func TestXLS_SharedTexts(t *testing.T) {
 	texts := everyText()
 	var whole []byte
@@ -195,7 +198,6 @@ func TestXLS_Refused(t *testing.T) {
 		{"the end is missing", ole(oleStream{"Workbook", noEnd[:len(noEnd)-4]}), ErrDamaged, "cut off"},
 		{"a text that is not there", xls(sharedTable(narrowText("Año")), label), ErrDamaged, "wants shared text 1, there are 1"},
 		{"fewer texts than said", xls(biffRecord(recordStrings, le32(9), le32(9), narrowText("Año")), label), ErrDamaged, "shared text 2 of 9"},
-		{"four billion texts", xls(biffRecord(recordStrings, le32(-1), le32(-1), narrowText("Año")), label), ErrTooLarge, "shared texts"},
 		{"two tables of texts", xls(slices.Concat(sharedTable(narrowText("a")), sharedTable(narrowText("b")))), ErrDamaged, "second table"},
 		{"two values", xls(nil, one, two), ErrDamaged, `cell A1 has two values, "1" and "2"`},
 		{"not a number", cell(recordNumber, 0, le32(0), le32(0x7FF80000)), ErrDamaged, "no number"},
@@ -217,25 +219,130 @@ func TestXLS_Refused(t *testing.T) {
 	}
 }
 
-// wantRefused wants a workbook, or a sheet of it, to fail with an error of a kind that says something.
-func wantRefused(t *testing.T, body []byte, want error, says string) {
+// The workbooks of the central bank, as it published them in 2020. They are no part of the repository.
+const (
+	realFolder = "../../../shared/data"
+	realDollar = "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls"
+	realOthers = "bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls"
+)
+
+// readReal reads a real file, or skips the test where there is none.
+func readReal(t testing.TB, name string) []byte {
 	t.Helper()
-	err := readAll(body)
-	if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
-		t.Errorf("got %v, want %q and %q in it", err, want, says)
+	data, err := os.ReadFile(filepath.Join(realFolder, name))
+	if os.IsNotExist(err) {
+		t.Skipf("%s is not here", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// mustOpen opens a workbook that is good.
+func mustOpen(t testing.TB, body []byte) *Book {
+	t.Helper()
+	book, err := Open(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return book
+}
+
+// mustRows reads a sheet that is good.
+func mustRows(t testing.TB, book *Book, sheet string) [][]string {
+	t.Helper()
+	rows, err := book.Rows(sheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestReal_Books reads the daily rates of both, and wants every one of them to be plain decimal text.
+func TestReal_Books(t *testing.T) {
+	for file, want := range map[string]struct {
+		sheets      []string
+		rows, rates int
+		some        map[int][]string // by number
+	}{
+		realDollar: {
+			[]string{"Diaria", "PromMensual", "PromTrimestral", "PromAnual", "FPMensual", "FPTrimestral", "FPAnual"}, 7520, 15034,
+			map[int][]string{
+				1:    {"Tasas de Cambio del dólar de Referencia del Mercado Spot"},
+				2:    nil,
+				3:    {"Año", "Mes", "Día", "Compra", "Venta"},
+				4:    {"1991", "Ene", "2", "11.2", "11.5"},
+				7520: {"2020", "Dic", "7", "58.098", "58.3397"},
+			},
+		},
+		realOthers: {
+			[]string{"Diario", "Mensual", "Trimestral", "Anual"}, 4075, 49462, //nolint:misspell // Spanish
+			map[int][]string{
+				1: {"Tasas de Cambio Convertibles de otras monedas"},
+				3: {"Año", "Mes", "Día", "REAL BRASILENO", "DOLAR CANADIENSE", "FRANCO SUIZO", "YUAN CHINO", "DERECHO ESPECIAL DE GIRO",
+					"CORONA DANESA", "EURO", "LIBRA ESTERLINA", "YEN JAPONES", "CORONA NORUEGA", "LIBRA ESCOCESA", "CORONA SUECA",
+					"DOLAR ESTADOUNIDENSE", "BOLIVAR FUERTE VENEZOLANO"},
+				4075: {"2020", "Mar", "27", "10.5291", "38.4175", "55.9156", "7.5863", "73.4843", "8.0036", "59.0646", "65.7367", "0.4964",
+					"5.1674", "65.7367", "5.4039", "53.8076", "5.3875"},
+			},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			book := mustOpen(t, readReal(t, file))
+			if got := book.Sheets(); !slices.Equal(got, want.sheets) {
+				t.Fatalf("sheets %q, want %q", got, want.sheets)
+			}
+			rows := mustRows(t, book, want.sheets[0])
+			if len(rows) != want.rows {
+				t.Fatalf("%d rows, want %d", len(rows), want.rows)
+			}
+			for number, cells := range want.some {
+				if !slices.Equal(rows[number-1], cells) {
+					t.Errorf("row %d\n got %q\nwant %q", number, rows[number-1], cells)
+				}
+			}
+			rates := 0
+			for i, row := range rows[3:] {
+				for j, text := range row[min(3, len(row)):] {
+					if text != "" && !isPlainDecimal(text) {
+						t.Errorf("cell %s is %q", cellName(i+3, j+3), text)
+					}
+					rates += min(len(text), 1)
+				}
+			}
+			if rates != want.rates {
+				t.Errorf("%d rates, want %d", rates, want.rates)
+			}
+		})
 	}
 }
 
-// readAll opens a workbook and reads all its sheets.
-func readAll(body []byte) error {
-	book, err := Open(body)
+// TestReal_Observations compares with the rates that another program read, by way of the bank's own service.
+func TestReal_Observations(t *testing.T) {
+	rows := mustRows(t, mustOpen(t, readReal(t, realDollar)), "Diaria")
+	months := []string{"", "Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
+	byDay := map[string][]string{}
+	for _, row := range rows[3:] {
+		byDay[fmt.Sprintf("%s-%02d-%02s", row[0], slices.Index(months, row[1]), row[2])] = row[3:]
+	}
+	records, err := csv.NewReader(bytes.NewReader(readReal(t, "observations.csv"))).ReadAll()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	for _, sheet := range book.Sheets() {
-		if _, err := book.Rows(sheet); err != nil {
-			return err
+	const institution, buy, sell, effective = 1, 5, 6, 8
+	compared := 0
+	for _, record := range records {
+		if record[institution] != "bcrd" || record[effective] > "2020-12-07" {
+			continue
 		}
+		if want := []string{record[buy], record[sell]}; !slices.Equal(byDay[record[effective]], want) {
+			t.Errorf("%s: %q, observed %q", record[effective], byDay[record[effective]], want)
+		}
+		compared++
 	}
-	return nil
+	if compared < 400 {
+		t.Errorf("only %d days compared", compared)
+	}
+	t.Logf("%d days are the same", compared)
 }

@@ -2,10 +2,8 @@ package simulated
 
 import (
 	"bytes"
-	"context"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -19,7 +17,7 @@ import (
 
 // TestFaults_Show wants each fault that changes documents to be seen in the bytes of every source that can have it.
 func TestFaults_Show(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := still()
 	changed := map[Fault]int{}
 	for _, d := range enabled() {
 		good := site.Document(d.ID, 0)
@@ -48,73 +46,9 @@ func TestFaults_Show(t *testing.T) {
 	}
 }
 
-// TestD1_FaultsNeverReadAsOtherRates wants a damaged document to give nothing, or texts that the engine refuses, or the right
-// values; never a value that looks right and is not. What only the engine's rules can tell (swapped sides, rows of another
-// currency, old and future documents) is tested where the engine is.
-func TestD1_FaultsNeverReadAsOtherRates(t *testing.T) {
-	site := open(t, SiteConfig{})
-	right, wrong := 0, 0
-	for i, d := range enabled() {
-		if raceDetector && i%5 > 0 {
-			continue
-		}
-		want := expected(site.market, d)
-		for _, fault := range []Fault{
-			Zeros, LostDecimal, DecimalComma, Footnote, NotAvailable, Reordered, Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage,
-		} {
-			if err := site.Break(d.ID, fault); err != nil {
-				t.Fatal(err)
-			}
-			got, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
-			site.Mend(d.ID)
-			if fault == Reordered && err != nil {
-				t.Errorf("%s, %s: %v", d.ID, fault, err)
-			}
-			for name, o := range got {
-				if o.EffectiveDate != want[name].EffectiveDate {
-					continue // a workbook whose newest row is unreadable gives the day before, under its own date
-				}
-				for _, side := range []struct{ got, want string }{{o.Buy, want[name].Buy}, {o.Sell, want[name].Sell}} {
-					switch {
-					case !believable(d, name.currency, o.EffectiveDate, side.got):
-					case sameSide(side.got, side.want):
-						right++
-					default:
-						wrong++
-						t.Errorf("%s, %s: %v is read as %s, it is %s", d.ID, fault, name, side.got, side.want)
-					}
-				}
-			}
-		}
-	}
-	t.Logf("%d sides right, %d wrong", right, wrong)
-}
-
-// believable reports that a side is a number within the band of its currency, which is all that protects a first reading.
-func believable(d *source.Definition, code string, day engine.Date, text string) bool {
-	value, err := engine.ParseDecimal(text)
-	if err != nil || value.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
-		return false
-	}
-	currency, _ := engine.DefaultCatalogue().Currency(code)
-	lowest, highest := currency.Lowest, currency.Highest
-	for _, bound := range d.Bounds {
-		if bound.Currency == code && (bound.Until == 0 || day <= bound.Until) {
-			if !bound.Lowest.IsNull() {
-				lowest = bound.Lowest
-			}
-			if !bound.Highest.IsNull() {
-				highest = bound.Highest
-			}
-			break
-		}
-	}
-	return (lowest.IsNull() || value.Compare(lowest) >= 0) && (highest.IsNull() || value.Compare(highest) <= 0)
-}
-
 // TestFaults_Times wants a fault to end by itself, to be mended, and to reach no neighbour.
 func TestFaults_Times(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := shared()
 	client := visitor(t, site)
 	statuses := func(address string, times int) string {
 		var all []string
@@ -161,21 +95,17 @@ func TestFaults_Times(t *testing.T) {
 	}
 }
 
-// TestFaults_OfTheWay wants what no document can show: certificates, redirects, sizes, silence.
-func TestFaults_OfTheWay(t *testing.T) {
-	site := open(t, SiteConfig{Pace: time.Millisecond})
-	breakIt := func(fault Fault) {
-		t.Helper()
-		if err := site.Break("bhd-site", fault); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestFaults_Certificates wants a broken certificate to be shown to a client whose connection was kept, too.
+func TestFaults_Certificates(t *testing.T) {
+	site := shared()
 	client := visitor(t, site)
-	get(t, client, bhdAddress) // a connection that is kept must not hide a broken certificate
+	get(t, client, bhdAddress)
 	for fault, wanted := range map[Fault]any{
 		WrongName: new(x509.HostnameError), Expired: new(x509.CertificateInvalidError), UnknownSigner: new(x509.UnknownAuthorityError),
 	} {
-		breakIt(fault)
+		if err := site.Break("bhd-site", fault); err != nil {
+			t.Fatal(err)
+		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bhdAddress, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -189,41 +119,10 @@ func TestFaults_OfTheWay(t *testing.T) {
 		}
 		site.Mend("bhd-site")
 	}
-	breakIt(Redirect)
-	if r := get(t, client, bhdAddress); r.status != http.StatusFound || !strings.HasPrefix(r.header.Get("Location"), "https://"+otherHost) {
-		t.Errorf("%d to %s", r.status, r.header.Get("Location"))
-	}
-	breakIt(RedirectLoop)
-	if r := get(t, client, bhdAddress); r.header.Get("Location") != bhdAddress {
-		t.Errorf("%d to %s", r.status, r.header.Get("Location"))
-	}
-	breakIt(Trickle)
-	if body := get(t, client, bhdAddress).body; !bytes.Contains(body, []byte("sellingRate")) {
-		t.Errorf("trickled %s", body)
-	}
-	for _, fault := range []Fault{Hang, HangBody} {
-		breakIt(fault)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, bhdAddress, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(r)
-		if err == nil {
-			_, err = io.ReadAll(response.Body)
-			response.Body.Close()
-		}
-		if cancel(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", fault, err)
-		}
-	}
 }
 
 // TestFaults_Sizes counts what is sent and what it unpacks to.
 func TestFaults_Sizes(t *testing.T) {
-	if raceDetector {
-		t.Skip("one goroutine makes hundreds of megabytes: without the race detector")
-	}
 	market := NewMarket(1)
 	market.Step(noon())
 	site := NewSite(SiteConfig{Market: market})
@@ -249,7 +148,7 @@ func TestFaults_Sizes(t *testing.T) {
 
 // TestFaults_Time wants the old document to stay what it was, and dates that lie ahead.
 func TestFaults_Time(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := still()
 	day := func(id string) engine.Date {
 		t.Helper()
 		d, _ := source.DefaultSet().Find(id)
@@ -294,5 +193,118 @@ func TestFaults_AreAllInTheList(t *testing.T) {
 	all := Faults()
 	if len(all) != 30 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
 		t.Errorf("%d faults: %v", len(all), all)
+	}
+}
+
+// TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the definitions.
+func TestSite_RoundTrip(t *testing.T) {
+	market, at := NewMarket(1), noon()
+	market.History(day("2026-08-01"), day("2026-09-20"))
+	site := NewSite(SiteConfig{Market: market})
+	read, steps := 0, sweep(10, 50)
+	for step := range steps {
+		at = at.Add(7 * time.Minute)
+		market.Step(at)
+		for _, d := range enabled() {
+			if d.Institution != "" && market.look().silent[d.Institution] {
+				continue
+			}
+			got, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
+			if err != nil {
+				t.Fatalf("step %d: %s: %v", step, d.ID, err)
+			}
+			if wrong := differences(got, expected(market, d)); wrong != "" {
+				t.Fatalf("step %d: %s:\n%s", step, d.ID, wrong)
+			}
+			read += len(got)
+		}
+	}
+	t.Logf("%d quotes of %d sources read in %d steps", read, len(enabled()), steps)
+}
+
+// TestMarket_EveryQuoteHasASource wants each quote of the market read by exactly one of the sources that are collected.
+func TestMarket_EveryQuoteHasASource(t *testing.T) {
+	m := NewMarket(1)
+	listedQuotes := map[quoteOf]string{}
+	for _, refresh := range m.Refreshes(noon()) {
+		for _, o := range refresh.Observations {
+			name := nameOf(o)
+			if other, twice := listedQuotes[name]; twice {
+				t.Errorf("%v is in %s and %s", name, other, refresh.SourceID)
+			}
+			listedQuotes[name] = refresh.SourceID
+		}
+	}
+	for _, o := range m.Quotes() {
+		if _, ok := listedQuotes[nameOf(o)]; !ok {
+			t.Errorf("nobody reads %v", nameOf(o))
+		}
+	}
+}
+
+// TestMarket_HistoryIsOfTheSourcesThatGoOn: live collection continues what History began: the same sources, quotes and dates.
+func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
+	m := NewMarket(1)
+	site := NewSite(SiteConfig{Market: m})
+	set := Definitions(source.DefaultSet())
+	for _, refresh := range m.History(day("2026-09-18"), day("2026-09-18")) {
+		d, ok := set.Find(refresh.SourceID)
+		if !ok {
+			t.Errorf("%s is no definition", refresh.SourceID)
+			continue
+		}
+		live, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
+		if err != nil {
+			t.Errorf("%s: %v", d.ID, err)
+		}
+		for _, o := range refresh.Observations {
+			if got, ok := live[nameOf(o)]; !ok || !same(got, o) {
+				t.Errorf("%s: the history says %+v, its page %+v", d.ID, o, live[nameOf(o)])
+			}
+		}
+	}
+}
+
+// TestDefinitions_SayThatTheyAreNotReal wants nothing of the demo to pass for a real source, and nothing else to change.
+func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
+	real := source.DefaultSet()
+	demo := Definitions(real).Definitions()
+	if len(demo) != len(real.Definitions()) {
+		t.Fatalf("%d definitions of %d", len(demo), len(real.Definitions()))
+	}
+	for _, d := range demo {
+		from, ok := real.Find(d.ID[len("demo-"):])
+		if !ok || d.Name != "Demo, tasas simuladas: "+from.Name || d.URL != "" || len(d.Pages) != len(from.Pages) {
+			t.Errorf("%s is %q at %q", d.ID, d.Name, d.URL)
+		}
+	}
+}
+
+// TestSite_RoundTripSeesWrongDefinitions plants what the round trip is there to find.
+func TestSite_RoundTripSeesWrongDefinitions(t *testing.T) {
+	site := still()
+	good, _ := source.DefaultSet().Find("bdi-site")
+	want := expected(site.market, good)
+	planted := map[string]func(*source.Extract){
+		"sides": func(e *source.Extract) {
+			e.Fields[0].At, e.Fields[1].At = e.Fields[1].At, e.Fields[0].At
+		},
+		"currency":  func(e *source.Extract) { e.Fields[0].At = e.Fields[2].At },
+		"forgotten": func(e *source.Extract) { e.Fields = e.Fields[:2] },
+		"date":      func(e *source.Extract) { e.Date = nil },
+		"nothing":   func(*source.Extract) {},
+	}
+	for name, plant := range planted {
+		wrong := *good
+		wrong.Pages = slices.Clone(good.Pages)
+		wrong.Pages[0].Extract.Fields = slices.Clone(good.Pages[0].Extract.Fields)
+		plant(&wrong.Pages[0].Extract)
+		got, err := readings(&wrong, func(page int) *source.Document { return site.Document(good.ID, page) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := differences(got, want); (found == "") != (name == "nothing") {
+			t.Errorf("%s: found %q", name, found)
+		}
 	}
 }

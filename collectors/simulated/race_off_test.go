@@ -1,6 +1,0 @@
-//go:build !race
-
-package simulated
-
-// raceDetector makes bulk tests take a sample: each step costs about ten times as much.
-const raceDetector = false
