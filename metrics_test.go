@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -316,6 +317,36 @@ func TestAccessLog(t *testing.T) {
 				t.Errorf("told of %q, want %q:\n%s", got, want, p.output())
 			}
 		})
+	}
+}
+
+// TestMetrics_Described: what is given was announced, so that two parts never give the same name.
+func TestMetrics_Described(t *testing.T) {
+	announced := make(chan *prometheus.Desc, 1000)
+	watchedManagement().registry().Describe(announced)
+	close(announced)
+	var all strings.Builder
+	for desc := range announced {
+		all.WriteString(desc.String() + "\n")
+	}
+	for line := range strings.Lines(readFile(t, goldenDir+"/metrics.txt")) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); found && strings.HasPrefix(line, "# TYPE ") && !strings.Contains(all.String(), `"`+name+`"`) {
+			t.Errorf("%s is given and was not announced", name)
+		}
+	}
+}
+
+// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are held in packaging.
+func TestMetrics_OfLibraries(t *testing.T) {
+	text := scraped(t, watchedManagement())
+	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(readFile(t, "packaging/grafana/tasard.json")+readFile(t, "packaging/prometheus/alerts.yml"), -1)
+	for _, name := range asked {
+		if !strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "\n"+name+"{") {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	if len(asked) < 10 {
+		t.Errorf("only %q are asked for", asked)
 	}
 }
 
