@@ -101,9 +101,7 @@ func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 		t.Errorf("the account is not listed: %s", lists)
 	}
 	files := contentOf(t, data)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(syscall.SIGTERM)
 	files += contentOf(t, data)
 	said := p.output() + lists + mustRun(t, "log", "dump", "--data", data)
 	t.Logf("%d secrets, %d bytes of output, %d bytes of data", len(secrets), len(said), len(files))
@@ -234,8 +232,7 @@ func TestL8_TrustedProxy(t *testing.T) {
 
 // TestL10_LimitsOff wants neither limits nor their headers.
 func TestL10_LimitsOff(t *testing.T) {
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir())
 	anyone := caller{t: t, node: p}
 	for range 70 {
 		if got := anyone.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("X-RateLimit-Limit")+got.header.Get("RateLimit") != "" {
@@ -263,9 +260,7 @@ func TestServe_MailServerDown(t *testing.T) {
 	p := start(t, realNow, args...).listening()
 	p.await("recovered")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	p.await("1 letters were not sent")
 	p.await("stopped")
 }

@@ -126,8 +126,7 @@ func wantInLog(t *testing.T, data string) {
 // TestAdmin_Refusals wants one helpful line and the right code for what cannot be done.
 func TestAdmin_Refusals(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	startNode(t, data)
 	for _, test := range []struct {
 		args string
 		code int
@@ -153,8 +152,7 @@ func TestAdmin_Refusals(t *testing.T) {
 // TestAdmin_OnlyItsOwnRequests sends the listener what tasard admin would not.
 func TestAdmin_OnlyItsOwnRequests(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	startNode(t, data)
 	node := newAdminNode(filepath.Join(data, adminSocketName), "")
 	for _, test := range []struct {
 		method, path, media, body string
@@ -205,8 +203,7 @@ func TestAdmin_NoNode(t *testing.T) {
 		t.Errorf("exit code %d", got.code)
 	}
 	oneLine(t, got.stderr, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p := startNode(t, data)
 	p.signal(os.Kill)
 	got = run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list")
 	if got.code != exitUnavailable {
@@ -239,9 +236,7 @@ func TestAdmin_Socket(t *testing.T) {
 	second := start(t, realNow, args...).listening()
 	second.await("recovered")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
-	if code := second.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d", code)
-	}
+	second.stop(syscall.SIGTERM)
 	if _, err := os.Stat(socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}

@@ -81,8 +81,7 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 		seen := watchUntilKilled(t, data, time.Duration(chance.Int64N(int64(whole))))
 		looked += seen.answers
 
-		recovered := start(t, realNow, serveArgs(data)...).listening()
-		recovered.await("recovered")
+		recovered := startNode(t, data)
 		now := newWitness()
 		now.look(recovered)
 		for _, problem := range seen.lost(now) {
@@ -92,8 +91,7 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 			partly++
 			want := sample(recovered)
 			recovered.signal(os.Kill)
-			again := start(t, realNow, serveArgs(data)...).listening()
-			again.await("recovered")
+			again := startNode(t, data)
 			sameAnswers(t, sample(again), want)
 			again.signal(os.Kill)
 		}

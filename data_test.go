@@ -36,7 +36,7 @@ func TestExport_RoundTrip(t *testing.T) {
 
 func TestExport_Parts(t *testing.T) {
 	data := t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+observation(2, "59.5", "60")+observation(3, "59.5", "60"))
+	file := observationsFile(t, observation(1, "59", "60"), observation(2, "59.5", "60"), observation(3, "59.5", "60"))
 	mustRun(t, "import", "--data", data, file)
 	line := func(minute int, buy string) string {
 		return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,unspecified,commercial,%s,60,popular-site,,\n", minute, buy)
@@ -53,8 +53,7 @@ func TestExport_Parts(t *testing.T) {
 }
 
 func TestExport_Outputs(t *testing.T) {
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	output := writeFile(t, "old.csv", "old")
 	mustRun(t, "export", "--data", data, "-o", output)
 	if got := readFile(t, output); !strings.HasPrefix(got, header) {
@@ -201,8 +200,7 @@ func TestW5_DamagedLog(t *testing.T) {
 	}
 	t.Log(mustRun(t, "log", "repair", "--data", data, "--yes"))
 	mustRun(t, "log", "verify", "--data", data)
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	startNode(t, data)
 }
 
 func TestW5_DamagedLogJSON(t *testing.T) {

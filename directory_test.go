@@ -34,7 +34,7 @@ func TestData_NoDirectory(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err == nil {
 		places = append(places, "/proc", "/proc/none")
 	}
-	observations := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	observations := observationsFile(t, observation(1, "59", "60"))
 	for _, data := range places {
 		for _, args := range [][]string{
 			serveArgs(data), {"import", "--data", data, observations}, {"export", "--data", data},
@@ -57,8 +57,7 @@ func TestData_NoDirectory(t *testing.T) {
 // TestW4_CoveredSnapshot wants verify, a start and repair to agree on a damaged snapshot that the log covers: nothing is
 // lost, and repair puts it aside with all its bytes.
 func TestW4_CoveredSnapshot(t *testing.T) {
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	want := mustRun(t, "export", "--data", data)
 	snapshots, err := filepath.Glob(data + "/snapshot-*")
 	if err != nil || len(snapshots) == 0 {

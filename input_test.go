@@ -105,14 +105,10 @@ func TestServe_ImportsFromAPipe(t *testing.T) {
 	}
 	p.await("imported " + pipe + ": 1 line in ")
 	p.mustGet("/v1/rates")
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
 	again.await("recovered 0 rates")
-	if code := again.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d while it waits:\n%s", code, again.output())
-	}
+	again.stop(syscall.SIGTERM)
 	again.await("stopped")
 }
 
@@ -163,8 +159,7 @@ func TestImport_RefusesWholeFiles(t *testing.T) {
 // TestServe_RefusesWholeFiles wants a node without data to end with code 66, and one with data to say so and to go on.
 func TestServe_RefusesWholeFiles(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	reasons := map[string]string{filepath.Join(t.TempDir(), "none.csv"): "there is no such file", "/dev/zero": "neither a file nor a pipe"}
 	for name, c := range badWhole() {
 		reasons[writeFile(t, name, c[0])] = c[1]

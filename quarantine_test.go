@@ -52,9 +52,7 @@ func byOf(t *testing.T, data, event string) []string {
 // heldNode is a node whose quarantine holds a tenfold value, USD/1, and a zero, USD/2.
 func heldNode(t *testing.T, data string) *program {
 	t.Helper()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+observation(2, "65", "66")+observation(3, "0", "60"))
-	p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
-	p.await("imported")
+	p := startWithLines(t, data, observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
 	return p
 }
 
@@ -100,8 +98,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("rejected %+v", rejected)
 	}
 	p.signal(os.Kill)
-	p = start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p = startNode(t, data)
 	if got := admin(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
 		t.Errorf("after a restart: %q", got)
 	}
@@ -131,8 +128,7 @@ func TestS11_ManualRates(t *testing.T) {
 		t.Errorf("one side for 24 hours: %+v", rate)
 	}
 	p.signal(os.Kill)
-	p = start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p = startNode(t, data)
 	if rate := rateOf(t, p, "USD", "popular"); rate.SourceID != manualSource {
 		t.Errorf("after a kill %+v", rate)
 	}
@@ -171,8 +167,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 // TestAdmin_RatesRefusals wants one helpful line and the right code for what cannot be done.
 func TestAdmin_RatesRefusals(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	startNode(t, data)
 	for args, want := range map[string]string{
 		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
 		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,

@@ -92,8 +92,7 @@ func (d *drained) askOn(conn net.Conn, once bool) int {
 // stopUnderLoad stops a node that is being asked and waits for its end.
 func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
 	t.Helper()
-	p := start(t, realNow, serveArgs(t.TempDir(), args...)...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir(), args...)
 	d := &drained{enough: make(chan struct{})}
 	var clients sync.WaitGroup
 	for i := range drainClients {
@@ -101,9 +100,7 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
 		clients.Go(func() { d.ask(t.Context(), strings.TrimPrefix(p.url, "http://"), client) })
 	}
 	<-d.enough
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	clients.Wait()
 	return d
 }
@@ -140,8 +137,7 @@ func TestDrain_Delay(t *testing.T) {
 // TestDrain_Readyz: before the node stops accepting, balancers are told; and the delay ends at once when nobody waits for it any more.
 func TestDrain_Readyz(t *testing.T) {
 	t.Parallel()
-	p := start(t, realNow, serveArgs(t.TempDir(), "--drain-delay", "10m")...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir(), "--drain-delay", "10m")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

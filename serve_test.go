@@ -32,15 +32,11 @@ func TestServe_RealObservations(t *testing.T) {
 	}
 	want := answers(p)
 	checkReal(t, want)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Fatalf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(data)...).listening()
 	t.Log(again.await("recovered"))
 	sameAnswers(t, answers(again), want)
-	if code := again.signal(os.Interrupt); code != exitDone {
-		t.Errorf("exit code %d after an interrupt", code)
-	}
+	again.stop(os.Interrupt)
 }
 
 // checkReal looks at a few facts of the real observations: nothing empty, no zero, none of the known typing errors.
@@ -76,7 +72,7 @@ func TestE4_UntilReady(t *testing.T) {
 // TestServe_Options wants the switches to reach the HTTP side.
 func TestServe_Options(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	file := observationsFile(t, observation(1, "59", "60"))
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.",
 		"--cors-authorization=on")...).listening()
 	p.await("imported")
@@ -104,11 +100,9 @@ func TestServe_ReportsLines(t *testing.T) {
 // TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
 func TestW8_TwoProcesses(t *testing.T) {
 	data := t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
-	first := start(t, realNow, serveArgs(data, "--import", file)...).listening()
-	first.await("imported")
+	first := startWithLines(t, data, observation(1, "59", "60"))
 	for _, args := range [][]string{
-		serveArgs(data), {"import", "--data", data, file}, {"export", "--data", data},
+		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
 	} {
 		clock := clockFrom("now")
@@ -144,9 +138,7 @@ func TestServe_AddressInUse(t *testing.T) {
 
 // TestServe_TermUnderLoad wants every request that the node has begun to read to be answered in full.
 func TestServe_TermUnderLoad(t *testing.T) {
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
-	p.await("imported")
+	p := startWithLines(t, t.TempDir(), observation(1, "59", "60"))
 	half := halfRequests(t, p, "/v1/rates", 20)
 	load := startLoad(t, p)
 	<-load.enough
@@ -260,8 +252,7 @@ func (l *load) stop() (answered, broken int64) {
 
 // TestServe_SecondSignal wants a second signal to end what a client holds up.
 func TestServe_SecondSignal(t *testing.T) {
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir())
 	halfRequests(t, p, "/v1/currencies", 1)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

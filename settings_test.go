@@ -111,7 +111,7 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 // those that have no such flag.
 func TestSettings_EveryCommandRefuses(t *testing.T) {
 	data := t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	file := observationsFile(t, observation(1, "59", "60"))
 	mustRun(t, "import", "--data", data, file)
 	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
 	for _, command := range []string{

@@ -171,8 +171,7 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 // TestSite_AccountWithoutMail: a node that sends no letters says so, and offers no form that would fail.
 func TestSite_AccountWithoutMail(t *testing.T) {
 	t.Parallel()
-	node := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	node.await("recovered")
+	node := startNode(t, t.TempDir())
 	r := newReader(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {
 		t.Errorf("there is a form:\n%s", r.text)

@@ -76,8 +76,7 @@ func carryOut(t *testing.T, file string, args []string, text string) (string, er
 // TestSite_Reference: the page, the program and the contract that it reads are there, and the page's policy lets nothing else in.
 func TestSite_Reference(t *testing.T) {
 	t.Parallel()
-	node := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	node.await("recovered")
+	node := startNode(t, t.TempDir())
 	page := node.mustGet("/en/docs/reference")
 	paths := append(regexp.MustCompile(`/assets/[\w.-]+`).FindAllString(page, -1), "/openapi.json", "/docs", "/en/docs", "/docs/reference")
 	if len(paths) < 9 {

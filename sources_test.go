@@ -84,9 +84,7 @@ func TestServe_Collects(t *testing.T) {
 		t.Errorf("a source that is blocked is not replaced: %+v", rate)
 	}
 	checkMetrics(t, data)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 
 	again := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by = collected(t, again, data)
@@ -193,9 +191,7 @@ func TestServe_StopsWhileCollecting(t *testing.T) {
 	p.await("source collected source=qik-site")
 	clock := clockFrom("now")
 	began := clock()
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	p.await("stopped")
 	if took := clock().Sub(began); took > 5*time.Second {
 		t.Errorf("the stop took %s", took)
@@ -311,8 +307,7 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 		t.Errorf("listed as\n%s", table)
 	}
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data, "--sources", directory)...).listening()
-	p.await("recovered")
+	p := startNode(t, data, "--sources", directory)
 	by := listedSources(t, data)
 	p.signal(os.Kill)
 	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask; ") {

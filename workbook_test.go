@@ -80,8 +80,7 @@ func TestImport_Workbooks(t *testing.T) {
 	for _, row := range csvRows(t, mustRun(t, "export", "--data", data, "--what", "history")) {
 		exported[row["currency"]+row["effectiveDate"]] = row
 	}
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p := startNode(t, data)
 	compareWithReal(t, exported, historyOf(t, p, "2019-09-01", "2020-08-30"))
 }
 
@@ -180,8 +179,7 @@ func TestImport_UndatedDocument(t *testing.T) {
 	for saved, stale := range map[string]bool{"2022-01-01T10:00:00-04:00": true, "2026-06-30T10:00:00-04:00": false} {
 		data := t.TempDir()
 		mustRun(t, "import", "--data", data, "--source", "bhd-site", "--saved", saved, file)
-		p := start(t, realNow, serveArgs(data)...).listening()
-		p.await("recovered")
+		p := startNode(t, data)
 		at, err := time.Parse(time.RFC3339, saved)
 		if rate := rateOf(t, p, "USD", "bhd"); rate == nil || err != nil || rate.Stale != stale || !rate.LastCheckedAt.Equal(at) {
 			t.Errorf("saved at %s: %+v", saved, rate)
@@ -198,8 +196,7 @@ func TestImport_DocumentOfToday(t *testing.T) {
 	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 taken in (2 new), 0 held") {
 		t.Errorf("taken in: %s", got)
 	}
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p := startNode(t, data)
 	if rate := rateOf(t, p, "USD", "lafise"); rate == nil || rate.Buy != "58.10" || rate.SourceID != "lafise-site" || rate.Stale {
 		t.Errorf("published %+v", rate)
 	}
