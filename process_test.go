@@ -100,12 +100,12 @@ func clockFrom(start string) func() time.Time {
 	return func() time.Time { return base.Add(time.Now().Sub(began)) } //nolint:staticcheck // S1012: time.Since is not allowed here
 }
 
-// leaveToWhole skips a test of whole files under the race detector; make whole runs it without.
-func leaveToWhole(t *testing.T) {
-	t.Helper()
-	if raceDetector {
-		t.Skip("whole files take long with the race detector: make whole reads them")
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
 	}
+	return sample
 }
 
 // needReal skips the test where the real observations are not at hand.
@@ -125,13 +125,19 @@ type outcomeOf struct {
 // run carries a command out in this process; stdin may be nil.
 func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcomeOf {
 	t.Helper()
+	return runAt(t, clockFrom(realNow), environ, stdin, args...)
+}
+
+// runAt is run with a clock of the test's own.
+func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) outcomeOf {
+	t.Helper()
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
 	var stdout, stderr bytes.Buffer
 	p := &process{
 		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
-		clock: clockFrom(realNow), seed: func() uint64 { return 1 }, random: rand.Reader,
+		clock: clock, seed: func() uint64 { return 1 }, random: rand.Reader,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -105,13 +105,11 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
 	return d
 }
 
-// TestDrain_NoRequestFails stops a busy node twenty times: every request on a connection that it had taken gets its whole answer, and each
+// TestDrain_NoRequestFails stops a busy node several times: every request on a connection that it had taken gets its whole answer, and each
 // client is told that its connection ends.
 func TestDrain_NoRequestFails(t *testing.T) {
-	stops := 20
-	if testing.Short() || raceDetector {
-		stops = 5
-	}
+	t.Parallel()
+	stops := sweep(4, 20)
 	var whole, dropped int64
 	for range stops {
 		d := stopUnderLoad(t, false)

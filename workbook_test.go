@@ -47,7 +47,6 @@ func csvRows(t *testing.T, text string) []map[string]string {
 // TestImport_Workbooks wants both real workbooks of the central bank in history, each day as of its own, with the values that
 // the real observations have where they overlap, over HTTP and in an export; a second reading changes nothing.
 func TestImport_Workbooks(t *testing.T) {
-	leaveToWhole(t)
 	needReal(t)
 	dollars, others := realWorkbook(t, "*TASA_DOLAR_REFERENCIA_MC*.xls"), realWorkbook(t, "*OTRAS_MONEDAS*.xls")
 	data := t.TempDir()
