@@ -109,11 +109,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		if strings.Contains(strings.Join(c.args, " "), dir+"/flipped") || strings.Contains(strings.Join(c.args, " "), "/cut") || strings.Contains(strings.Join(c.args, " "), "/foreign") {
 			made = fingerprint(t, dir)
 		}
-		got := run(t, nil, nil, c.args...)
-		if got.code != c.code || got.stdout != "" {
-			t.Errorf("%s: exit code %d, want %d", c.args, got.code, c.code)
-		}
-		oneLine(t, got.stderr, c.parts...)
+		run(t, nil, nil, c.args...).fails(t, c.code, c.parts...)
 	}
 	if now := fingerprint(t, dir); now != made || fingerprint(t, data) != before {
 		t.Errorf("something was made or changed:\n%s\n%s", made, now)

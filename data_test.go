@@ -60,11 +60,7 @@ func TestExport_Outputs(t *testing.T) {
 		t.Errorf("left behind: %q", left)
 	}
 	for _, place := range []string{t.TempDir() + "/none/o.csv", "/dev/full", t.TempDir()} {
-		got := run(t, nil, nil, "export", "--data", data, "-o", place)
-		if got.code != exitCannotWrite {
-			t.Errorf("%s: exit code %d", place, got.code)
-		}
-		oneLine(t, got.stderr, "write export: ")
+		run(t, nil, nil, "export", "--data", data, "-o", place).fails(t, exitCannotWrite, "write export: ")
 	}
 }
 
@@ -79,11 +75,7 @@ func TestImport_Outcomes(t *testing.T) {
 	oneLine(t, got.stderr, "stdin:3: held as number 1: zero: ")
 
 	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
-	got = run(t, nil, nil, "import", "--data", data, "--refused", reported, file)
-	if got.code != exitBadLines {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "2 of 3 lines not taken in: 1 refused, 1 malformed")
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exitBadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
 		var u untaken

@@ -149,7 +149,7 @@ func TestDemo_OutputClosed(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitBroken {
 		t.Errorf("exit code %d:\n%s", code, stderr.String())
 	}
-	oneLine(t, stderr.String(), "write to standard output", "broken pipe")
+	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
 	leavesNothing(t, temp)
 }
 
@@ -165,11 +165,7 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	if strings.HasSuffix(p.url, ":8080") {
 		t.Errorf("it listens on %s", p.url)
 	}
-	got := run(t, nil, nil, "demo", "--listen", listenDefault)
-	if got.code != exitBusy {
-		t.Errorf("exit code %d when the port was asked for", got.code)
-	}
-	oneLine(t, got.stderr, listenDefault)
+	run(t, nil, nil, "demo", "--listen", listenDefault).fails(t, exitBusy, listenDefault)
 }
 
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and neither a node to take the
@@ -191,11 +187,7 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 		t.Errorf("a node on the demo's directory: exit code %d\n%s", refused.code, refused.stderr)
 	}
 	realData := importedData(t, observation(1, "59", "60"))
-	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
-	if got.code != exitBadData {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, realData+": holds rates of popular-site")
+	run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData).fails(t, exitBadData, realData+": holds rates of popular-site")
 }
 
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.

@@ -15,11 +15,7 @@ func TestData_NoLog(t *testing.T) {
 	none := empty + "/none/data"
 	for _, command := range []string{"export", "log verify", "log dump", "log repair", "log repair --yes"} {
 		for data, want := range map[string]string{empty: "there is no log in " + empty, none: none + " does not exist"} {
-			got := run(t, nil, nil, append(strings.Fields(command), "--data", data)...)
-			if got.code != exitNoInput || got.stdout != "" {
-				t.Errorf("%s of %s: exit code %d, %q", command, data, got.code, got.stdout)
-			}
-			oneLine(t, got.stderr, "no data directory: "+want)
+			run(t, nil, nil, append(strings.Fields(command), "--data", data)...).fails(t, exitNoInput, "no data directory: "+want)
 		}
 	}
 	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
@@ -45,11 +41,10 @@ func TestData_NoDirectory(t *testing.T) {
 				want = exitNoInput
 			}
 			got := run(t, nil, nil, args...)
-			last := got.stderr[strings.LastIndex(strings.TrimSuffix(got.stderr, "\n"), "\n")+1:]
 			if got.code != want {
 				t.Errorf("%s --data %s: exit code %d, want %d", args[0], data, got.code, want)
 			}
-			oneLine(t, last, "tasard: ", "data directory", data)
+			oneLine(t, lastLine(got.stderr), "tasard: ", "data directory", data)
 		}
 	}
 }

@@ -134,11 +134,7 @@ func badWhole() map[string][2]string {
 // TestImport_RefusesWholeFiles wants code 66 and one line for what is as a whole no file of observations.
 func TestImport_RefusesWholeFiles(t *testing.T) {
 	for name, c := range badWhole() {
-		got := run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0]))
-		if got.code != exitNoInput {
-			t.Errorf("%s: exit code %d", name, got.code)
-		}
-		oneLine(t, got.stderr, name, c[1])
+		run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0])).fails(t, exitNoInput, name, c[1])
 	}
 	for _, device := range []string{"/dev/zero", "/dev/null"} {
 		for _, args := range [][]string{{"import", "--data", t.TempDir() + "/new", device}, serveArgs(t.TempDir()+"/new", "--import", device)} {
@@ -149,11 +145,7 @@ func TestImport_RefusesWholeFiles(t *testing.T) {
 			oneLine(t, got.stderr, device+" is neither a file nor a pipe")
 		}
 	}
-	got := run(t, nil, endless{}, "import", "--data", t.TempDir(), "-")
-	if got.code != exitNoInput {
-		t.Errorf("endless: exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "stdin", "a line goes on for more than 16 MiB")
+	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exitNoInput, "stdin", "a line goes on for more than 16 MiB")
 }
 
 // TestServe_RefusesWholeFiles wants a node without data to end with code 66, and one with data to say so and to go on.
@@ -166,7 +158,7 @@ func TestServe_RefusesWholeFiles(t *testing.T) {
 	}
 	for file, reason := range reasons {
 		got := run(t, nil, nil, serveArgs(t.TempDir(), "--import", file)...)
-		if last := got.stderr[strings.LastIndex(got.stderr, "\ntasard: ")+1:]; got.code != exitNoInput || !strings.Contains(last, reason) {
+		if got.code != exitNoInput || !strings.Contains(lastLine(got.stderr), reason) {
 			t.Errorf("%s without data: exit code %d, %s", file, got.code, got.stderr)
 		}
 		p := start(t, realNow, serveArgs(data, "--import", file)...).listening()

@@ -118,8 +118,18 @@ func needReal(t *testing.T) {
 
 // outcomeOf is what a command that ran to its end left behind.
 type outcomeOf struct {
+	args           []string
 	code           int
 	stdout, stderr string
+}
+
+// fails wants an exit code, nothing on stdout but the counts of an import, and on stderr one line that contains all the parts.
+func (o outcomeOf) fails(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	if o.code != code || o.stdout != "" && o.args[0] != "import" {
+		t.Errorf("tasard %s: exit code %d, want %d\n%s%s", strings.Join(o.args, " "), o.code, code, o.stdout, o.stderr)
+	}
+	oneLine(t, o.stderr, parts...)
 }
 
 // run carries a command out in this process; stdin may be nil.
@@ -142,7 +152,7 @@ func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Read
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	code := p.run(ctx)
-	return outcomeOf{code, stdout.String(), stderr.String()}
+	return outcomeOf{args, code, stdout.String(), stderr.String()}
 }
 
 // mustRun is run for a command that must end well; it returns its output.
@@ -360,6 +370,11 @@ func oneLine(t *testing.T, text string, parts ...string) {
 			t.Errorf("%q does not contain %q", text, part)
 		}
 	}
+}
+
+// lastLine is the last line of a text.
+func lastLine(text string) string {
+	return text[strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1:]
 }
 
 // serveArgs are the arguments of a node on a free port of this machine, without limits.

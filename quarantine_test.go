@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -79,11 +78,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("as JSON %+v", one)
 	}
 
-	got := run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data)
-	if got.code != exitUsage {
-		t.Errorf("a zero is released with exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "number 2 of the quarantine can't be released")
+	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exitUsage, "number 2 of the quarantine can't be released")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
@@ -161,57 +156,6 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	admin(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
-	}
-}
-
-// TestAdmin_RatesRefusals wants one helpful line and the right code for what cannot be done.
-func TestAdmin_RatesRefusals(t *testing.T) {
-	data := t.TempDir()
-	startNode(t, data)
-	for args, want := range map[string]string{
-		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
-		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,
-		"quarantine list --currency ABC":                                           `there is no currency "ABC"`,
-		"rates set poplar USD --buy 58":                                            `no institution "poplar" (did you mean popular?)`,
-		"rates set popular ABC --buy 58":                                           `no currency "ABC"`,
-		"rates set popular USD --buy 60 --sell 59":                                 "is above sell",
-		"rates set popular USD --buy 60 --expires 2026-06-30T14:00:00Z":            "want an instant within",
-		"rates set popular USD --buy 60 --expires 2036-06-30T14:00:00Z":            "want an instant within",
-		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
-		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
-	} {
-		got := run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...)
-		if got.code != exitUsage || got.stdout != "" {
-			t.Errorf("%s: exit code %d, %s", args, got.code, got.stdout)
-		}
-		oneLine(t, got.stderr, "the node says: ", want)
-	}
-}
-
-// TestManagement_RatesBodies sends what tasard admin would not.
-func TestManagement_RatesBodies(t *testing.T) {
-	for _, test := range []struct{ method, path, body string }{
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"0"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"-1"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"1e2"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"057.5"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":58.1}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"soon"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"-1h"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"1h","expiresAt":"2026-07-01T00:00:00Z"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","effectiveDate":"2026-02-30"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","channel":"cellar"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","kind":"x"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","by":"a\nb"}`},
-		{"DELETE", ratesPath, `{"institution":"","currency":"USD","source":"manual"}`},
-		{"POST", "/quarantine/USD/-1/release", `{}`},
-		{"POST", "/quarantine/USD/17/release", `{"by":"a\nb"}`},
-	} {
-		node := &stillNode{}
-		if got := askManagement(t, managementOf(node), test.method, test.path, test.body); got.Code != http.StatusBadRequest || node.changes > 0 {
-			t.Errorf("%s %s %s: status %d, %d changes", test.method, test.path, test.body, got.Code, node.changes)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -126,37 +123,9 @@ func TestServe_AddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	data := t.TempDir() + "/data"
-	got := run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text")
-	if got.code != exitBusy {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "listen on "+taken.Addr().String(), "--listen")
+	run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text").fails(t, exitBusy, "listen on "+taken.Addr().String(), "--listen")
 	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
-	}
-}
-
-// TestServe_TermUnderLoad wants every request that the node has begun to read to be answered in full.
-func TestServe_TermUnderLoad(t *testing.T) {
-	p := startWithLines(t, t.TempDir(), observation(1, "59", "60"))
-	half := halfRequests(t, p, "/v1/rates", 20)
-	load := startLoad(t, p)
-	<-load.enough
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.await("stopping")
-	for i, conn := range half {
-		finishRequest(t, i, conn)
-	}
-	if code := p.end(); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
-	p.await("stopped")
-	answered, broken := load.stop()
-	t.Logf("%d answered under load, %d half requests finished after the signal", answered, len(half))
-	if broken > 0 || answered == 0 {
-		t.Errorf("%d answers cut short, %d whole ones", broken, answered)
 	}
 }
 
@@ -198,56 +167,6 @@ func finishRequest(t *testing.T, number int, conn net.Conn) {
 	if err != nil || res.StatusCode != http.StatusOK || !json.Valid(body) {
 		t.Errorf("request %d: status %d, %v", number, res.StatusCode, err)
 	}
-}
-
-// load asks without pause on a few connections.
-type load struct {
-	cancel   context.CancelFunc
-	clients  sync.WaitGroup
-	enough   chan struct{}
-	answered atomic.Int64
-	broken   atomic.Int64
-	wanted   int64
-}
-
-func startLoad(t *testing.T, p *program) *load {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{cancel: cancel, enough: make(chan struct{}), wanted: 200}
-	for range 4 {
-		l.clients.Go(func() { l.ask(ctx, p.url+"/v1/rates?limit=200") })
-	}
-	return l
-}
-
-// ask counts whole answers and ones that break off; a refused or closed connection is none.
-func (l *load) ask(ctx context.Context, url string) {
-	client := http.Client{Transport: &http.Transport{}, Timeout: patience}
-	defer client.CloseIdleConnections()
-	for ctx.Err() == nil {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return // the node is gone
-		}
-		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err != nil && ctx.Err() == nil || err == nil && (res.StatusCode != http.StatusOK || !json.Valid(body)) {
-			l.broken.Add(1)
-		}
-		if l.answered.Add(1) == l.wanted {
-			close(l.enough)
-		}
-	}
-}
-
-func (l *load) stop() (answered, broken int64) {
-	l.clients.Wait()
-	l.cancel()
-	return l.answered.Load(), l.broken.Load()
 }
 
 // TestServe_SecondSignal wants a second signal to end what a client holds up.

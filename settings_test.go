@@ -126,11 +126,7 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
 		} {
-			got := run(t, []string{variable}, nil, strings.Fields(command)...)
-			if got.code != exitBadData || got.stdout != "" {
-				t.Errorf("%s tasard %s: exit code %d, %s", variable, command, got.code, got.stdout)
-			}
-			oneLine(t, got.stderr, want)
+			run(t, []string{variable}, nil, strings.Fields(command)...).fails(t, exitBadData, want)
 		}
 	}
 	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {

@@ -283,11 +283,7 @@ func TestSources_Parse(t *testing.T) {
 	if read := asJSON[shownReading](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
 		t.Errorf("as JSON %+v", read)
 	}
-	got = run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-")
-	if got.code != exitNoInput {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "- is no document of lafise-site: layout: ")
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exitNoInput, "- is no document of lafise-site: layout: ")
 }
 
 // TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.

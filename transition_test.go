@@ -83,11 +83,7 @@ func TestK7_NotWithPrintedCodes(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := startNode(t, data, "--mail", "log")
-	got := run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data)
-	if got.code != exitBadData {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "--mail=log", "--smtp-addr")
+	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exitBadData, "--mail=log", "--smtp-addr")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	if line := p.await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
 		t.Errorf("the letter is %q", line)
