@@ -128,10 +128,10 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	}
 	span := clock().Sub(began)
 	whole, none := 0, 0
-	for i := range 10 {
+	for i := range sweep(5, 10) {
 		to := t.TempDir() + "/b"
 		command := start(t, realNow, "backup", "--data", data, "--to", to)
-		timer := time.NewTimer(time.Duration(i) * span / 8)
+		timer := time.NewTimer(time.Duration(i) * span / time.Duration(sweep(4, 8)))
 		select {
 		case <-timer.C:
 		case <-command.done:

@@ -191,30 +191,15 @@ func TestW5_DamagedLog(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, writeFile(t, "o.csv", header)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data},
 	} {
-		clock := clockFrom("now")
-		began := clock()
-		got := run(t, nil, nil, args...)
-		if took := clock().Sub(began); got.code != exitBadData || took > time.Second {
-			t.Errorf("%s: exit code %d after %s", args[:2], got.code, took)
-		}
-		oneLine(t, got.stderr, "damaged log: ", segment+" at offset ", "expected", "found")
+		promptly(t, args...).fails(t, exitBadData, "damaged log: ", segment+" at offset ", "expected", "found")
 		if after := fingerprint(t, data); after != before {
 			t.Fatalf("%s changed the directory:\n%s\n%s", args[:2], before, after)
 		}
 	}
+	run(t, nil, nil, serveArgs(data, "--log-format", "json")...).fails(t, exitBadData, `"exitCode":78`, segment)
 	t.Log(mustRun(t, "log", "repair", "--data", data, "--yes"))
 	mustRun(t, "log", "verify", "--data", data)
 	startNode(t, data)
-}
-
-func TestW5_DamagedLogJSON(t *testing.T) {
-	data := filledLog(t)
-	segment := segmentOf(t, data)
-	if err := os.Truncate(segment, int64(len(readFile(t, segment))/2)); err != nil {
-		t.Fatal(err)
-	}
-	got := run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--log-format", "json")
-	oneLine(t, got.stderr, `"exitCode":78`, segment)
 }
 
 // segmentOf is the file of the log's records.

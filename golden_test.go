@@ -39,20 +39,8 @@ func golden(t *testing.T, name, got string) {
 	if got == string(want) {
 		return
 	}
-	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(gotLines), len(wantLines)) {
-		g, w := lineAt(gotLines, i), lineAt(wantLines, i)
-		if g != w {
-			t.Errorf("%s:%d:\ngot  %s\nwant %s", path, i+1, g, w)
-		}
-	}
-}
-
-func lineAt(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return "(nothing)"
+	at := firstDifference(got, string(want))
+	t.Errorf("%s:%d: got\n%s\nwant\n%s", path, strings.Count(got[:at], "\n")+1, around(got, at), around(string(want), at))
 }
 
 func TestGolden_Help(t *testing.T) {
@@ -114,7 +102,7 @@ func badOutcome(t *testing.T, given, command string) string {
 		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
 	}
 	program := slices.Index(words, "tasard")
-	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
+	got := run(t, append([]string{"TASARD_LOG_FORMAT=text", "TASARD_LISTEN=127.0.0.1:0"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
 	if got.code == exitDone || got.stderr == "" {
 		t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -199,18 +198,19 @@ func TestMetrics_Listen(t *testing.T) {
 	p.await("recovered 0 rates")
 	base := strings.TrimSuffix(at, metricsPath)
 	p.mustGet("/livez")
-	status, text := askURL(t, at)
+	exposed := &program{t: t, url: base}
+	text := exposed.mustGet(metricsPath)
 	for _, line := range []string{
 		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,
 	} {
-		if status != 200 || !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("%d: no line %q", status, line)
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %q", line)
 		}
 	}
-	if status, _ := askURL(t, base+"/readyz"); status != http.StatusServiceUnavailable {
+	if status, _ := exposed.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable {
 		t.Errorf("/readyz without rates: %d", status)
 	}
-	if status, _ := askURL(t, base+"/debug/pprof/"); status != http.StatusNotFound {
+	if status, _ := exposed.ask(http.MethodGet, "/debug/pprof/"); status != http.StatusNotFound {
 		t.Errorf("profiles: %d", status)
 	}
 	if strings.Contains(p.output(), "whoever reaches this address") {
@@ -220,26 +220,6 @@ func TestMetrics_Listen(t *testing.T) {
 	if _, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
 		t.Error("the listener outlives the node")
 	}
-}
-
-// askURL is a plain GET.
-func askURL(t *testing.T, url string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
 }
 
 // TestMetrics_ListenAddresses: an address that is open to all must be written so; what can't be listened on is said, and nothing is left.

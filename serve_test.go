@@ -66,13 +66,14 @@ func TestE4_UntilReady(t *testing.T) {
 	}
 }
 
-// TestServe_Options wants the switches to reach the HTTP side.
+// TestServe_Options wants the switches to reach the HTTP side, and each imported line that is not published in the log.
 func TestServe_Options(t *testing.T) {
 	t.Parallel()
-	file := observationsFile(t, observation(1, "59", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.",
-		"--cors-authorization=on")...).listening()
-	p.await("imported")
+	file := observationsFile(t, observation(1, "59", "60"), "x\n", observation(2, "0", "60"))
+	p := startNode(t, t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.", "--cors-authorization=on")
+	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: ", "imported"} {
+		p.await(part)
+	}
 	if body := p.mustGet("/v1/convert?currency=USD&operation=buy&amount=1&unknown=1"); !strings.Contains(body, `"feeNotice":"Sin cargos."`) {
 		t.Errorf("the notice is missing: %s", body)
 	}
@@ -80,18 +81,6 @@ func TestServe_Options(t *testing.T) {
 	if !strings.Contains(headers.Get("Access-Control-Allow-Headers"), "Authorization") {
 		t.Errorf("Authorization is not allowed: %v", headers)
 	}
-}
-
-// TestServe_ReportsLines wants each line of the imported file that is not published in the log, and the node to live.
-func TestServe_ReportsLines(t *testing.T) {
-	t.Parallel()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+"x\n"+observation(2, "0", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
-	p.await("imported")
-	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: "} {
-		p.await(part)
-	}
-	p.mustGet("/v1/rates")
 }
 
 // TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
@@ -102,13 +91,7 @@ func TestW8_TwoProcesses(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
 	} {
-		clock := clockFrom("now")
-		began := clock()
-		got := run(t, nil, nil, args...)
-		if took := clock().Sub(began); got.code != exitBusy || took > time.Second {
-			t.Errorf("%s: exit code %d after %s", args[0], got.code, took)
-		}
-		oneLine(t, got.stderr, data, "a running node holds the directory")
+		promptly(t, args...).fails(t, exitBusy, data, "a running node holds the directory")
 	}
 	first.mustGet("/v1/rates")
 	if code := first.signal(syscall.SIGTERM); code != exitDone {

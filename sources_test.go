@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -103,15 +101,7 @@ func TestServe_Collects(t *testing.T) {
 // checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the runtime's.
 func checkMetrics(t *testing.T, data string) {
 	t.Helper()
-	text, err := newAdminNode(filepath.Join(data, adminSocketName), "").ask(t.Context(), "GET", metricsPath, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
-	all, err := io.ReadAll(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := askSocket(t, data, metricsPath)
 	for _, want := range []string{
 		`tasard_source_up{source="bhd-site"} 1`, `tasard_source_up{source="banesco-site"} 0`,
 		`tasard_source_failures_total{kind="blocked",source="banesco-site"} 1`,
@@ -120,14 +110,14 @@ func checkMetrics(t *testing.T, data string) {
 		`tasard_source_last_success_timestamp_seconds{source="bhd-site"} 1.78`,
 		"\ngo_memstats_mallocs_total ", "\ngo_goroutines ",
 	} {
-		if !strings.Contains(string(all), want) {
+		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
-	if problems, err := promlint.New(bytes.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
+	if problems, err := promlint.New(strings.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("Prometheus finds fault with it: %v, %v", problems, err)
 	}
-	for line := range strings.Lines(string(all)) {
+	for line := range strings.Lines(all) {
 		if !regexp.MustCompile("^(# |tasard_|go_|process_)").MatchString(line) {
 			t.Errorf("not ours: %s", line)
 		}
