@@ -102,7 +102,7 @@ func badOutcome(t *testing.T, given, command string) string {
 		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
 	}
 	program := slices.Index(words, "tasard")
-	got := run(t, append([]string{"TASARD_LOG_FORMAT=text", "TASARD_LISTEN=127.0.0.1:0"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
+	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
 	if got.code == exitDone || got.stderr == "" {
 		t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
 	}
