@@ -68,7 +68,7 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 	partly, kills := 0, sweep(4, 20)
 	for range kills {
 		data := t.TempDir()
-		seen := killWhileImporting(t, data, chance.IntN(60))
+		seen := killWhileImporting(t, data, realFile, chance.IntN(60))
 		recovered, now := startNode(t, data), newWitness()
 		now.look(recovered)
 		for _, problem := range seen.lost(now) {
@@ -89,9 +89,9 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 }
 
 // killWhileImporting starts a node with an import, asks it without pause, and kills it after so many whole answers.
-func killWhileImporting(t *testing.T, data string, answers int) *witness {
+func killWhileImporting(t *testing.T, data, file string, answers int) *witness {
 	t.Helper()
-	p := start(t, realNow, serveArgs(data, "--import", realFile)...).listening()
+	p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
 	seen := newWitness()
 	for seen.answers <= answers {
 		if !seen.look(p) {
@@ -128,9 +128,9 @@ func TestW1_Control(t *testing.T) {
 func TestImport_AgainAfterAKill(t *testing.T) {
 	t.Parallel()
 	needReal(t)
-	whole, broken := t.TempDir(), t.TempDir()
-	mustRun(t, "import", "--data", whole, realFile)
-	killWhileImporting(t, broken, 10)
-	t.Log(strings.TrimSpace(mustRun(t, "import", "--data", broken, realFile)))
+	whole, broken, file := t.TempDir(), t.TempDir(), realPart(t, sweep(4, 1))
+	mustRun(t, "import", "--data", whole, file)
+	killWhileImporting(t, broken, file, 5)
+	t.Log(strings.TrimSpace(mustRun(t, "import", "--data", broken, file)))
 	sameAnswers(t, answers(startNode(t, broken)), answers(startNode(t, whole)))
 }

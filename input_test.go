@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,6 +161,9 @@ func TestServe_RefusesWholeFiles(t *testing.T) {
 		got := run(t, nil, nil, serveArgs(t.TempDir(), "--import", file)...)
 		if got.code != exitNoInput || !strings.Contains(lastLine(got.stderr), reason) {
 			t.Errorf("%s without data: exit code %d, %s", file, got.code, got.stderr)
+		}
+		if sweep(0, 1) == 0 && slices.Contains([]string{"empty.csv", "gzip.csv", "book.xls", "book.xlsx"}, filepath.Base(file)) {
+			continue // a process for each takes long
 		}
 		p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
 		if line := p.await("the node goes on"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) {
