@@ -44,7 +44,7 @@ func knownMetrics(t *testing.T) known {
 	all["tasard_readiness"]["status"] = []string{string(engine.Ready), string(engine.Degraded), string(engine.Unavailable)}
 	all["tasard_condition"] = conditionStates(t)
 	front := httpapi.New(httpapi.Config{
-		Service: struct{ engine.Service }{}, Catalogue: engine.DefaultCatalogue(), Clock: time.Now, RequestID: httpapi.RequestIDs(1),
+		Service: struct{ engine.Service }{}, Catalogue: engine.DefaultCatalogue(), Clock: func() time.Time { return time.Unix(0, 0) }, RequestID: httpapi.RequestIDs(1),
 	}).Stats() // every value that can be counted
 	add := func(metric, label, value string) { all[metric][label] = append(all[metric][label], value) }
 	for _, one := range front.Errors {
