@@ -45,7 +45,7 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 	for name, file := range map[string]string{"stdin": "-", "dev": "/dev/stdin", "no writer": pipe, "silent writer": open} {
 		t.Run(name, func(t *testing.T) {
 			for delay := 50 * time.Millisecond; ; delay *= 2 {
-				got, took := interrupted(t, delay, "import", "--data", t.TempDir(), file)
+				got, took := interruptedRun(t, delay, "import", "--data", t.TempDir(), file)
 				if strings.Contains(got.stderr, "while the log was replayed") && delay < patience {
 					continue // a slow machine had not come to the input yet
 				}
@@ -59,8 +59,8 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 	}
 }
 
-// interrupted is run for a command that is interrupted after a while, with a stdin that is silent, and how long it took.
-func interrupted(t *testing.T, delay time.Duration, args ...string) (outcomeOf, time.Duration) {
+// interruptedRun is run for a command that is interrupted after a while, with a stdin that is silent, and how long it took.
+func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeOf, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	timer := time.AfterFunc(delay, cancel)
