@@ -101,9 +101,7 @@ func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 		t.Errorf("the account is not listed: %s", lists)
 	}
 	files := contentOf(t, data)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(syscall.SIGTERM)
 	files += contentOf(t, data)
 	said := p.output() + lists + mustRun(t, "log", "dump", "--data", data)
 	t.Logf("%d secrets, %d bytes of output, %d bytes of data", len(secrets), len(said), len(files))
@@ -214,18 +212,7 @@ func TestL8_TrustedProxy(t *testing.T) {
 		p := start(t, realNow, limitedArgs(t.TempDir(), newMailbox(t), test.args...)...).listening()
 		p.await("recovered")
 		for i, from := range []string{"198.51.100.7", "198.51.100.8"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+countedPath, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("X-Forwarded-For", from)
-			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-			res, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Body.Close()
-			if got := (reply{header: res.Header}).left(t, "day"); got != test.want[i] {
+			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != test.want[i] {
 				t.Errorf("%v: %s has %d left, want %d", test.args, from, got, test.want[i])
 			}
 		}
@@ -234,22 +221,13 @@ func TestL8_TrustedProxy(t *testing.T) {
 
 // TestL10_LimitsOff wants neither limits nor their headers.
 func TestL10_LimitsOff(t *testing.T) {
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir())
 	anyone := caller{t: t, node: p}
 	for range 70 {
 		if got := anyone.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("X-RateLimit-Limit")+got.header.Get("RateLimit") != "" {
 			t.Fatalf("headers %v", got.header)
 		}
 	}
-}
-
-// TestServe_WithoutMail wants a node that names no mail server to say so, to the operator and to callers.
-func TestServe_WithoutMail(t *testing.T) {
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await(noMailNote)
-	p.await("recovered")
-	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
 }
 
 // TestServe_MailServerDown wants an answer that waits for no mail server, and a clean stop that says what was given up.
@@ -263,9 +241,7 @@ func TestServe_MailServerDown(t *testing.T) {
 	p := start(t, realNow, args...).listening()
 	p.await("recovered")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	p.await("1 letters were not sent")
 	p.await("stopped")
 }

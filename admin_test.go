@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -126,93 +125,39 @@ func wantInLog(t *testing.T, data string) {
 // TestAdmin_Refusals wants one helpful line and the right code for what cannot be done.
 func TestAdmin_Refusals(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
-	for _, test := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"accounts show 9", exitUsage, "the node says: there is no account"},
-		{"accounts show ana@example.com", exitUsage, "no account has this e-mail address"},
-		{"accounts show ana", exitUsage, `"ana" is neither the number of an account nor an e-mail address`},
-		{"accounts suspend 9 --reason x", exitUsage, "there is no account"},
-		{"accounts restore 9", exitUsage, "there is no account"},
-		{"accounts limit 9 --day 5", exitUsage, "there is no account"},
-		{"keys-required --withdraw", exitUsage, "no announcement is pending"},
-		{"keys-required --at 2026-07-14T14:59:59Z", exitUsage, "the notice is 14 days"},
-	} {
-		got := run(t, nil, nil, append(strings.Fields("admin "+test.args), "--data", data)...)
-		if got.code != test.code || got.stdout != "" {
-			t.Errorf("%s: exit code %d, %s", test.args, got.code, got.stdout)
-		}
-		oneLine(t, got.stderr, test.want)
-	}
-}
+	startNode(t, data)
+	for args, want := range map[string]string{
+		"accounts show 9":                         "there is no account",
+		"accounts show ana@example.com":           "no account has this e-mail address",
+		"accounts show ana":                       `"ana" is neither the number of an account nor an e-mail address`,
+		"accounts suspend 9 --reason x":           "there is no account",
+		"accounts restore 9":                      "there is no account",
+		"accounts limit 9 --day 5":                "there is no account",
+		"keys-required --withdraw":                "no announcement is pending",
+		"keys-required --at 2026-07-14T14:59:59Z": "the notice is 14 days",
 
-// TestAdmin_OnlyItsOwnRequests sends the listener what tasard admin would not.
-func TestAdmin_OnlyItsOwnRequests(t *testing.T) {
-	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
-	node := newAdminNode(filepath.Join(data, adminSocketName), "")
-	for _, test := range []struct {
-		method, path, media, body string
-		status                    int
-	}{
-		{"GET", "/keys-required", "", "", http.StatusOK},
-		{"GET", "/", "", "", http.StatusNotFound},
-		{"GET", "/accounts/", "", "", http.StatusNotFound},
-		{"PUT", "/accounts", "", "", http.StatusNotFound},
-		{"GET", "/accounts/-1", "", "", http.StatusBadRequest},
-		{"GET", "/accounts/18446744073709551616", "", "", http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", "", "{}", http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", "text/plain", "{}", http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, "", http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{"bye":"x"}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{} {}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", adminBodyMax) + `"}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", byRunesMax+1) + `"}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/restore", typeJSON, `{}`, http.StatusNotFound},
-		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":" "}`, http.StatusBadRequest},
-		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":"a\u001b[2Jb"}`, http.StatusBadRequest},
-		{"POST", "/keys-required", typeJSON, `{"at":"soon"}`, http.StatusBadRequest},
+		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
+		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,
+		"quarantine list --currency ABC":                                           `there is no currency "ABC"`,
+		"rates set poplar USD --buy 58":                                            `no institution "poplar" (did you mean popular?)`,
+		"rates set popular ABC --buy 58":                                           `no currency "ABC"`,
+		"rates set popular USD --buy 60 --sell 59":                                 "is above sell",
+		"rates set popular USD --buy 60 --expires 2026-06-30T14:00:00Z":            "want an instant within",
+		"rates set popular USD --buy 60 --expires 2036-06-30T14:00:00Z":            "want an instant within",
+		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
+		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), test.method, "http://node"+test.path, strings.NewReader(test.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.media != "" {
-			req.Header.Set("Content-Type", test.media)
-		}
-		res, err := node.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != test.status {
-			t.Errorf("%s %s %.40s: status %d, want %d", test.method, test.path, test.body, res.StatusCode, test.status)
-		}
+		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exitUsage, "the node says: ", want)
 	}
 }
 
 // TestAdmin_NoNode wants one line that says what to do when nobody answers.
 func TestAdmin_NoNode(t *testing.T) {
 	data := t.TempDir()
-	got := run(t, nil, nil, "admin", "accounts", "list", "--data", data)
-	if got.code != exitUnavailable {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
+	p := startNode(t, data)
 	p.signal(os.Kill)
-	got = run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list")
-	if got.code != exitUnavailable {
-		t.Errorf("exit code %d before the socket of a dead node", got.code)
-	}
-	oneLine(t, got.stderr, "no node is running behind "+data+"/admin.sock")
+	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock")
 }
 
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of a live
@@ -226,11 +171,7 @@ func TestAdmin_Socket(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
-	got := run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text")
-	if got.code != exitBusy {
-		t.Errorf("exit code %d beside a live node", got.code)
-	}
-	oneLine(t, got.stderr, socket+": another node answers there")
+	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exitBusy, socket+": another node answers there")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	first.signal(os.Kill)
 	if _, err := os.Stat(socket); err != nil {
@@ -239,9 +180,7 @@ func TestAdmin_Socket(t *testing.T) {
 	second := start(t, realNow, args...).listening()
 	second.await("recovered")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
-	if code := second.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d", code)
-	}
+	second.stop(syscall.SIGTERM)
 	if _, err := os.Stat(socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}
@@ -255,11 +194,7 @@ func TestAdmin_BadSockets(t *testing.T) {
 		"/tmp/" + strings.Repeat("x", 110): exitBadData,
 	} {
 		data := t.TempDir() + "/data"
-		got := run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-socket", path, "--log-format", "text")
-		if got.code != code {
-			t.Errorf("%.40s: exit code %d, want %d", path, got.code, code)
-		}
-		oneLine(t, got.stderr, "--admin-socket")
+		run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-socket", path, "--log-format", "text").fails(t, code, "--admin-socket")
 	}
 	if readFile(t, file) != "" {
 		t.Error("the file was changed")

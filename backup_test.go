@@ -21,7 +21,7 @@ import (
 func backedUp(t *testing.T) (p *program, data string) {
 	t.Helper()
 	data = t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+observation(2, "59.5", "60"))
+	file := observationsFile(t, observation(1, "59", "60"), observation(2, "59.5", "60"))
 	p = start(t, realNow, serveArgs(data, "--import", file)...).listening()
 	p.await("imported")
 	return p, data
@@ -46,9 +46,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	if err != nil || len(named) != 1 {
 		t.Errorf("in the directory is %q", named)
 	}
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Fatalf("exit code %d", code)
-	}
+	p.stop(syscall.SIGTERM)
 	mustRun(t, "backup", "--data", data, "--to", dir+"/resting.tar.zst")
 	for name, from := range map[string]string{
 		"running": dir + "/running.tar.zst", "named": named[0], "resting": dir + "/resting.tar.zst", "piped": "-",
@@ -72,8 +70,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 // TestBackup_RefusedAndDamaged wants one line and the code of the contract for what can't be done, and nothing to be made.
 func TestBackup_RefusedAndDamaged(t *testing.T) {
 	t.Parallel()
-	data, dir := t.TempDir(), t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data, dir := importedData(t, observation(1, "59", "60")), t.TempDir()
 	good := dir + "/good.tar.zst"
 	mustRun(t, "backup", "--data", data, "--to", good)
 	content := []byte(readFile(t, good))
@@ -85,8 +82,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	}
 	flipped := bytes.Clone(content)
 	flipped[len(flipped)/2] ^= 1
-	held := start(t, realNow, serveArgs(t.TempDir()+"/held", "--admin-socket", dir+"/elsewhere.sock")...).listening()
-	held.await("recovered")
+	held := startNode(t, t.TempDir()+"/held", "--admin-socket", dir+"/elsewhere.sock")
 	heldData := held.cmd.Args[5]
 	before, made := fingerprint(t, data), fingerprint(t, dir)
 	for _, c := range []struct {
@@ -113,11 +109,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		if strings.Contains(strings.Join(c.args, " "), dir+"/flipped") || strings.Contains(strings.Join(c.args, " "), "/cut") || strings.Contains(strings.Join(c.args, " "), "/foreign") {
 			made = fingerprint(t, dir)
 		}
-		got := run(t, nil, nil, c.args...)
-		if got.code != c.code || got.stdout != "" {
-			t.Errorf("%s: exit code %d, want %d", c.args, got.code, c.code)
-		}
-		oneLine(t, got.stderr, c.parts...)
+		run(t, nil, nil, c.args...).fails(t, c.code, c.parts...)
 	}
 	if now := fingerprint(t, dir); now != made || fingerprint(t, data) != before {
 		t.Errorf("something was made or changed:\n%s\n%s", made, now)
@@ -136,10 +128,10 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	}
 	span := clock().Sub(began)
 	whole, none := 0, 0
-	for i := range 10 {
+	for i := range sweep(5, 10) {
 		to := t.TempDir() + "/b"
 		command := start(t, realNow, "backup", "--data", data, "--to", to)
-		timer := time.NewTimer(time.Duration(i) * span / 8)
+		timer := time.NewTimer(time.Duration(i) * span / time.Duration(sweep(4, 8)))
 		select {
 		case <-timer.C:
 		case <-command.done:
@@ -186,8 +178,7 @@ func TestBackup_FullDisk(t *testing.T) {
 
 // TestRestore_OldBackup wants the age to be told, and what came back with it.
 func TestRestore_OldBackup(t *testing.T) {
-	data, to := t.TempDir(), t.TempDir()+"/b"
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/b"
 	mustRun(t, "backup", "--data", data, "--to", to)
 	for age, want := range map[time.Duration]string{
 		30 * time.Second: "30s ago\n", 3 * time.Hour: "3h0m0s ago\n", 20 * 24 * time.Hour: "20 days ago\n",
@@ -207,8 +198,7 @@ func TestRestore_OldBackup(t *testing.T) {
 // later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
 func TestBackup_WaitsForWhoStops(t *testing.T) {
 	t.Parallel()
-	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
 	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
 	if err != nil {
 		t.Fatal(err)
@@ -236,8 +226,7 @@ func (*leavingNode) Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error)
 // is told to come again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
-	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
 	socket := filepath.Join(data, adminSocketName)
 	listener, err := listenAdmin(t.Context(), socket)
 	if err != nil {
@@ -264,8 +253,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 // directory is copied then, too.
 func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
-	data, to := t.TempDir(), t.TempDir()+"/backup.tar.zst"
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
 	socket := filepath.Join(data, adminSocketName)
 	for _, c := range []struct {
 		reads int

@@ -14,6 +14,7 @@ type caller struct {
 	t     *testing.T
 	node  *program
 	token string // of the Authorization header, "" = none
+	from  string // of the X-Forwarded-For header, "" = none
 }
 
 // reply is an answer.
@@ -50,6 +51,9 @@ func (c caller) try(method, path, body string) (reply, error) {
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.from != "" {
+		req.Header.Set("X-Forwarded-For", c.from)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	res, err := client.Do(req)

@@ -145,41 +145,27 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	eventually(t, "the node that came back has a majority for its leases", func() bool {
 		return nodes[1].with(key).send("GET", countedPath, "").status == http.StatusOK
 	})
-	alone(t, nodes, directories)
-	for _, one := range nodes[:1] {
-		if code := one.node.signal(syscall.SIGTERM); code != exitDone {
-			t.Errorf("asked to stop a node ends with %d:\n%s", code, one.node.output())
-		}
-	}
+	alone(t, nodes, directories[0])
 }
 
-// alone leaves the first of three nodes without the others, then has it start so: it serves what it has, changes nothing and says why.
-func alone(t *testing.T, nodes []caller, directories []string) {
+// alone leaves the first of three nodes without the others: it serves what it has, changes nothing, says why, and stops in order.
+func alone(t *testing.T, nodes []caller, data string) {
 	t.Helper()
 	for _, one := range nodes[1:] {
 		one.node.signal(syscall.SIGKILL)
 	}
-	check := func() {
-		t.Helper()
-		eventually(t, "the node says that it is alone", func() bool {
-			_, body, err := nodes[0].node.get("/readyz")
-			return err == nil && strings.Contains(body, `"name":"cluster","state":"no_majority"`)
-		})
-		if body := nodes[0].node.mustGet("/v1/rates/best?currency=USD&operation=buy"); !strings.Contains(body, "59.40") {
-			t.Errorf("alone it answers %s", body)
-		}
-		nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
-		if status := admin(t, directories[0], "cluster", "status"); !strings.Contains(status, "no majority") {
-			t.Errorf("the operator reads\n%s", status)
-		}
+	eventually(t, "the node says that it is alone", func() bool {
+		_, body, err := nodes[0].node.get("/readyz")
+		return err == nil && strings.Contains(body, `"name":"cluster","state":"no_majority"`)
+	})
+	if body := nodes[0].node.mustGet("/v1/rates/best?currency=USD&operation=buy"); !strings.Contains(body, "59.40") {
+		t.Errorf("alone it answers %s", body)
 	}
-	check()
-	if code := nodes[0].node.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("a node that is alone ends with %d:\n%s", code, nodes[0].node.output())
+	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
+	if status := admin(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
+		t.Errorf("the operator reads\n%s", status)
 	}
-	nodes[0].node = start(t, realNow, nodes[0].node.cmd.Args[1:]...).listening()
-	nodes[0].node.await("recovered")
-	check()
+	nodes[0].node.stop(syscall.SIGTERM)
 }
 
 // TestCluster_Alone: a node without others says so.

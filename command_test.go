@@ -43,8 +43,7 @@ func TestExit_FullOutput(t *testing.T) {
 		t.Skipf("no full device: %v", err)
 	}
 	defer full.Close()
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	for args, want := range map[string]int{
 		"version": exitBroken, "log verify --data " + data: exitBroken, "export --data " + data: exitCannotWrite, "--help": exitBroken,
 	} {

@@ -100,11 +100,7 @@ func TestCompletion_OtherShells(t *testing.T) {
 	if !strings.Contains(mustRun(t, "completion", "powershell"), "Register-ArgumentCompleter") {
 		t.Error("no script for powershell")
 	}
-	got := run(t, nil, nil, "completion", "tcsh")
-	if got.code != exitUsage {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "want one of bash, zsh, fish, powershell")
+	run(t, nil, nil, "completion", "tcsh").fails(t, exitUsage, "want one of bash, zsh, fish, powershell")
 }
 
 // TestMan wants a page for each command, which a strict reader of manuals takes, and the same text as the help has.

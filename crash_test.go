@@ -11,11 +11,6 @@ import (
 	"time"
 )
 
-const (
-	killCycles       = 20
-	killCyclesSample = 5 // under the race detector
-)
-
 // witness remembers the newest word on each rate that a node ever answered.
 type witness struct {
 	checked map[string]string // lastCheckedAt by rate id; the texts order as the instants do
@@ -70,66 +65,40 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
-	whole := importSpan(t)
-	var looked, partly int
-	cycles := killCycles
-	if raceDetector {
-		cycles = killCyclesSample
-	}
-	for range cycles {
+	partly, kills := 0, sweep(4, 20)
+	for range kills {
 		data := t.TempDir()
-		seen := watchUntilKilled(t, data, time.Duration(chance.Int64N(int64(whole))))
-		looked += seen.answers
-
-		recovered := start(t, realNow, serveArgs(data)...).listening()
-		recovered.await("recovered")
-		now := newWitness()
+		seen := killWhileImporting(t, data, realFile, chance.IntN(60))
+		recovered, now := startNode(t, data), newWitness()
 		now.look(recovered)
 		for _, problem := range seen.lost(now) {
 			t.Error(problem)
 		}
-		if len(now.checked) > 0 {
-			partly++
-			want := sample(recovered)
-			recovered.signal(os.Kill)
-			again := start(t, realNow, serveArgs(data)...).listening()
-			again.await("recovered")
-			sameAnswers(t, sample(again), want)
-			again.signal(os.Kill)
+		if len(now.checked) == 0 {
+			continue
 		}
+		partly++
+		want := sample(recovered)
+		recovered.signal(os.Kill)
+		sameAnswers(t, sample(startNode(t, data)), want)
 	}
-	t.Logf("%d kills within %s, %d answers seen before them, %d times there was something to recover", cycles, whole, looked, partly)
-	if looked == 0 || partly == 0 {
+	t.Logf("%d kills, %d times there was something to recover", kills, partly)
+	if partly == 0 {
 		t.Error("no kill fell into the import")
 	}
 }
 
-// importSpan is how long the import takes from the start of the process.
-func importSpan(t *testing.T) time.Duration {
+// killWhileImporting starts a node with an import, asks it without pause, and kills it after so many whole answers.
+func killWhileImporting(t *testing.T, data, file string, answers int) *witness {
 	t.Helper()
-	clock := clockFrom("now")
-	began := clock()
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", realFile)...)
-	p.await("imported")
-	p.signal(os.Kill)
-	return clock().Sub(began)
-}
-
-// watchUntilKilled starts a node with an import, asks it without pause, and kills it after a while.
-func watchUntilKilled(t *testing.T, data string, after time.Duration) *witness {
-	t.Helper()
-	p := start(t, realNow, serveArgs(data, "--import", realFile)...)
-	timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Kill() })
-	defer timer.Stop()
+	p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
 	seen := newWitness()
-	if p.listens() {
-		for seen.look(p) {
-			if p.over() {
-				break
-			}
+	for seen.answers <= answers {
+		if !seen.look(p) {
+			t.Fatalf("the node is gone:\n%s", p.output())
 		}
 	}
-	p.end()
+	p.signal(os.Kill)
 	return seen
 }
 
@@ -158,16 +127,10 @@ func TestW1_Control(t *testing.T) {
 // TestImport_AgainAfterAKill wants the same command to finish the work of a killed one, with the same answers.
 func TestImport_AgainAfterAKill(t *testing.T) {
 	t.Parallel()
-	leaveToWhole(t)
 	needReal(t)
-	whole, broken := t.TempDir(), t.TempDir()
-	mustRun(t, "import", "--data", whole, realFile)
-	watchUntilKilled(t, broken, importSpan(t)*2/3)
-	for range 2 {
-		t.Log(strings.TrimSpace(mustRun(t, "import", "--data", broken, realFile)))
-	}
-	a, b := start(t, realNow, serveArgs(whole)...).listening(), start(t, realNow, serveArgs(broken)...).listening()
-	a.await("recovered")
-	b.await("recovered")
-	sameAnswers(t, answers(b), answers(a))
+	whole, broken, file := t.TempDir(), t.TempDir(), realPart(t, sweep(4, 1))
+	mustRun(t, "import", "--data", whole, file)
+	killWhileImporting(t, broken, file, 5)
+	t.Log(strings.TrimSpace(mustRun(t, "import", "--data", broken, file)))
+	sameAnswers(t, answers(startNode(t, broken)), answers(startNode(t, whole)))
 }

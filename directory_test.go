@@ -15,11 +15,7 @@ func TestData_NoLog(t *testing.T) {
 	none := empty + "/none/data"
 	for _, command := range []string{"export", "log verify", "log dump", "log repair", "log repair --yes"} {
 		for data, want := range map[string]string{empty: "there is no log in " + empty, none: none + " does not exist"} {
-			got := run(t, nil, nil, append(strings.Fields(command), "--data", data)...)
-			if got.code != exitNoInput || got.stdout != "" {
-				t.Errorf("%s of %s: exit code %d, %q", command, data, got.code, got.stdout)
-			}
-			oneLine(t, got.stderr, "no data directory: "+want)
+			run(t, nil, nil, append(strings.Fields(command), "--data", data)...).fails(t, exitNoInput, "no data directory: "+want)
 		}
 	}
 	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
@@ -34,7 +30,7 @@ func TestData_NoDirectory(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err == nil {
 		places = append(places, "/proc", "/proc/none")
 	}
-	observations := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	observations := observationsFile(t, observation(1, "59", "60"))
 	for _, data := range places {
 		for _, args := range [][]string{
 			serveArgs(data), {"import", "--data", data, observations}, {"export", "--data", data},
@@ -45,11 +41,10 @@ func TestData_NoDirectory(t *testing.T) {
 				want = exitNoInput
 			}
 			got := run(t, nil, nil, args...)
-			last := got.stderr[strings.LastIndex(strings.TrimSuffix(got.stderr, "\n"), "\n")+1:]
 			if got.code != want {
 				t.Errorf("%s --data %s: exit code %d, want %d", args[0], data, got.code, want)
 			}
-			oneLine(t, last, "tasard: ", "data directory", data)
+			oneLine(t, lastLine(got.stderr), "tasard: ", "data directory", data)
 		}
 	}
 }
@@ -57,8 +52,7 @@ func TestData_NoDirectory(t *testing.T) {
 // TestW4_CoveredSnapshot wants verify, a start and repair to agree on a damaged snapshot that the log covers: nothing is
 // lost, and repair puts it aside with all its bytes.
 func TestW4_CoveredSnapshot(t *testing.T) {
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	want := mustRun(t, "export", "--data", data)
 	snapshots, err := filepath.Glob(data + "/snapshot-*")
 	if err != nil || len(snapshots) == 0 {

@@ -72,8 +72,7 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	if err := os.Chmod(data, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +114,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 	t.Parallel()
 	box := newMailbox(t)
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p := startNode(t, data)
 	_, address, _ := strings.Cut(p.url, "//")
 	report, _ := diagnosis(t, append(box.args(), "--data", data, "--listen", address)...)
 	for check, want := range map[string]string{
@@ -139,7 +137,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	const required = "2026-07-20T04:00:00Z"
 	data := t.TempDir()
 	p := start(t, realNow, "serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text",
-		"--import", writeFile(t, "o.csv", header+observation(1, "59", "60"))).listening()
+		"--import", observationsFile(t, observation(1, "59", "60"))).listening()
 	p.await("imported")
 	mustRun(t, "admin", "keys-required", "--data", data, "--at", required)
 	report, _ := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,22 +44,35 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 	defer writer.Close()
 	for name, file := range map[string]string{"stdin": "-", "dev": "/dev/stdin", "no writer": pipe, "silent writer": open} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			timer := time.AfterFunc(200*time.Millisecond, cancel)
-			defer timer.Stop()
-			var stdout, stderr bytes.Buffer
-			p := &process{
-				args: []string{"import", "--data", t.TempDir(), file}, stdin: silent(t), stdout: &stdout, stderr: &stderr,
-				clock: clockFrom(realNow), seed: func() uint64 { return 1 },
+			for delay := 50 * time.Millisecond; ; delay *= 2 {
+				got, took := interruptedRun(t, delay, "import", "--data", t.TempDir(), file)
+				if strings.Contains(got.stderr, "while the log was replayed") && delay < patience {
+					continue // a slow machine had not come to the input yet
+				}
+				if took > delay+10*time.Second {
+					t.Errorf("it took %s", took)
+				}
+				got.fails(t, exitInterrupted, "interrupted after line 0")
+				return
 			}
-			began := clockFrom("now")
-			from := began()
-			if code := p.run(ctx); code != exitInterrupted || began().Sub(from) > 5*time.Second {
-				t.Errorf("exit code %d after %s: %s", code, began().Sub(from), stderr.String())
-			}
-			oneLine(t, stderr.String(), "interrupted after line 0")
 		})
 	}
+}
+
+// interruptedRun is run for a command that is interrupted after a while, with a stdin that is silent, and how long it took.
+func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeOf, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(delay, cancel)
+	defer timer.Stop()
+	var stdout, stderr bytes.Buffer
+	p := &process{
+		args: args, stdin: silent(t), stdout: &stdout, stderr: &stderr, clock: clockFrom(realNow), seed: func() uint64 { return 1 },
+	}
+	began := clockFrom("now")
+	from := began()
+	code := p.run(ctx)
+	return outcomeOf{args, code, stdout.String(), stderr.String()}, began().Sub(from)
 }
 
 // leaving is a stream that gives one text a read; when all are read, and handed over but for the last, it cancels and waits.
@@ -105,14 +119,10 @@ func TestServe_ImportsFromAPipe(t *testing.T) {
 	}
 	p.await("imported " + pipe + ": 1 line in ")
 	p.mustGet("/v1/rates")
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
 	again.await("recovered 0 rates")
-	if code := again.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d while it waits:\n%s", code, again.output())
-	}
+	again.stop(syscall.SIGTERM)
 	again.await("stopped")
 }
 
@@ -138,11 +148,7 @@ func badWhole() map[string][2]string {
 // TestImport_RefusesWholeFiles wants code 66 and one line for what is as a whole no file of observations.
 func TestImport_RefusesWholeFiles(t *testing.T) {
 	for name, c := range badWhole() {
-		got := run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0]))
-		if got.code != exitNoInput {
-			t.Errorf("%s: exit code %d", name, got.code)
-		}
-		oneLine(t, got.stderr, name, c[1])
+		run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0])).fails(t, exitNoInput, name, c[1])
 	}
 	for _, device := range []string{"/dev/zero", "/dev/null"} {
 		for _, args := range [][]string{{"import", "--data", t.TempDir() + "/new", device}, serveArgs(t.TempDir()+"/new", "--import", device)} {
@@ -153,26 +159,24 @@ func TestImport_RefusesWholeFiles(t *testing.T) {
 			oneLine(t, got.stderr, device+" is neither a file nor a pipe")
 		}
 	}
-	got := run(t, nil, endless{}, "import", "--data", t.TempDir(), "-")
-	if got.code != exitNoInput {
-		t.Errorf("endless: exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "stdin", "a line goes on for more than 16 MiB")
+	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exitNoInput, "stdin", "a line goes on for more than 16 MiB")
 }
 
 // TestServe_RefusesWholeFiles wants a node without data to end with code 66, and one with data to say so and to go on.
 func TestServe_RefusesWholeFiles(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	mustRun(t, "import", "--data", data, writeFile(t, "o.csv", header+observation(1, "59", "60")))
+	data := importedData(t, observation(1, "59", "60"))
 	reasons := map[string]string{filepath.Join(t.TempDir(), "none.csv"): "there is no such file", "/dev/zero": "neither a file nor a pipe"}
 	for name, c := range badWhole() {
 		reasons[writeFile(t, name, c[0])] = c[1]
 	}
 	for file, reason := range reasons {
 		got := run(t, nil, nil, serveArgs(t.TempDir(), "--import", file)...)
-		if last := got.stderr[strings.LastIndex(got.stderr, "\ntasard: ")+1:]; got.code != exitNoInput || !strings.Contains(last, reason) {
+		if got.code != exitNoInput || !strings.Contains(lastLine(got.stderr), reason) {
 			t.Errorf("%s without data: exit code %d, %s", file, got.code, got.stderr)
+		}
+		if sweep(0, 1) == 0 && slices.Contains([]string{"empty.csv", "gzip.csv", "book.xls", "book.xlsx"}, filepath.Base(file)) {
+			continue // a process for each takes long
 		}
 		p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
 		if line := p.await("the node goes on"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) {

@@ -99,14 +99,70 @@ func idleCollection() *collection {
 // askManagement is a request of JSON to the listener.
 func askManagement(t *testing.T, m *management, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
+	return askManagementAs(t, m, method, path, typeJSON, body)
+}
+
+// askManagementAs is askManagement with another media type, "" for none.
+func askManagementAs(t *testing.T, m *management, method, path, media, body string) *httptest.ResponseRecorder {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://node"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", typeJSON)
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
 	answer := httptest.NewRecorder()
 	m.routes().ServeHTTP(answer, req)
 	return answer
+}
+
+// TestManagement_OnlyItsOwnRequests sends what tasard admin would not.
+func TestManagement_OnlyItsOwnRequests(t *testing.T) {
+	for _, test := range []struct {
+		method, path, media, body string
+		status                    int
+	}{
+		{"GET", "/keys-required", "", "", http.StatusOK},
+		{"GET", "/", "", "", http.StatusNotFound},
+		{"GET", "/accounts/", "", "", http.StatusNotFound},
+		{"PUT", "/accounts", "", "", http.StatusNotFound},
+		{"GET", "/accounts/-1", "", "", http.StatusBadRequest},
+		{"GET", "/accounts/18446744073709551616", "", "", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", "", "{}", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", "text/plain", "{}", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, "", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"bye":"x"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{} {}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", adminBodyMax) + `"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", byRunesMax+1) + `"}`, http.StatusBadRequest},
+		{"GET", "/accounts/1", "", "", http.StatusNotFound},
+		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":" "}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":"a\u001b[2Jb"}`, http.StatusBadRequest},
+		{"POST", "/keys-required", typeJSON, `{"at":"soon"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"0"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","sell":"-1"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","sell":"1e2"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","sell":"057.5"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":58.1}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"soon"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"-1h"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"1h","expiresAt":"2026-07-01T00:00:00Z"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","effectiveDate":"2026-02-30"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","channel":"cellar"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","kind":"x"}`, http.StatusBadRequest},
+		{"POST", ratesPath, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","by":"a\nb"}`, http.StatusBadRequest},
+		{"DELETE", ratesPath, typeJSON, `{"institution":"","currency":"USD","source":"manual"}`, http.StatusBadRequest},
+		{"POST", "/quarantine/USD/-1/release", typeJSON, `{}`, http.StatusBadRequest},
+		{"POST", "/quarantine/USD/17/release", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
+	} {
+		node := &stillNode{}
+		if got := askManagementAs(t, managementOf(node), test.method, test.path, test.media, test.body); got.Code != test.status || node.changes > 0 {
+			t.Errorf("%s %s %.80s: status %d, want %d, %d changes", test.method, test.path, test.body, got.Code, test.status, node.changes)
+		}
+	}
 }
 
 // FuzzManagement wants every request to be answered with JSON, and nothing to be changed by one that is refused or has an

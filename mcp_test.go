@@ -92,9 +92,7 @@ func TestMCP_HTTP(t *testing.T) {
 	if err := away.Close(); err != nil {
 		t.Error(err)
 	}
-	if code := server.signal(os.Interrupt); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, server.output())
-	}
+	server.stop(os.Interrupt)
 }
 
 // TestMCP_Refuses: what is not safe, or makes no sense, is told in the name of its flag.
@@ -126,39 +124,4 @@ func TestMCP_Refuses(t *testing.T) {
 	if got := run(t, nil, nil, "mcp"); got.code != exitDone || got.stdout != "" || got.stderr != "" {
 		t.Errorf("a client that hangs up at once: %+v", got)
 	}
-}
-
-// protocol is what only the mcp command needs.
-const protocol = "github.com/modelcontextprotocol/"
-
-// TestMCP_Dependencies: whoever imports another package of ours does not build the protocol's SDK.
-func TestMCP_Dependencies(t *testing.T) {
-	own := []string{module, module + "/httpapi/mcp"}
-	linked := 0
-	for line := range strings.Lines(string(listDependencies(t))) {
-		words := strings.Fields(line)
-		if !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, protocol) }) {
-			continue
-		}
-		linked++
-		if !slices.Contains(own, words[0]) {
-			t.Errorf("%s links the SDK of the Model Context Protocol", words[0])
-		}
-	}
-	if linked < len(own) {
-		t.Errorf("%d packages link it, want those two that must: the test is blind", linked)
-	}
-}
-
-// module is what the import path of every package of ours begins with.
-const module = "github.com/tasard/tasard"
-
-// listDependencies names each package of ours, with all that it links, on a line.
-func listDependencies(t *testing.T) []byte {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

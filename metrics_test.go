@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -198,18 +198,19 @@ func TestMetrics_Listen(t *testing.T) {
 	p.await("recovered 0 rates")
 	base := strings.TrimSuffix(at, metricsPath)
 	p.mustGet("/livez")
-	status, text := askURL(t, at)
+	exposed := &program{t: t, url: base}
+	text := exposed.mustGet(metricsPath)
 	for _, line := range []string{
 		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,
 	} {
-		if status != 200 || !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("%d: no line %q", status, line)
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %q", line)
 		}
 	}
-	if status, _ := askURL(t, base+"/readyz"); status != http.StatusServiceUnavailable {
+	if status, _ := exposed.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable {
 		t.Errorf("/readyz without rates: %d", status)
 	}
-	if status, _ := askURL(t, base+"/debug/pprof/"); status != http.StatusNotFound {
+	if status, _ := exposed.ask(http.MethodGet, "/debug/pprof/"); status != http.StatusNotFound {
 		t.Errorf("profiles: %d", status)
 	}
 	if strings.Contains(p.output(), "whoever reaches this address") {
@@ -219,26 +220,6 @@ func TestMetrics_Listen(t *testing.T) {
 	if _, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
 		t.Error("the listener outlives the node")
 	}
-}
-
-// askURL is a plain GET.
-func askURL(t *testing.T, url string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
 }
 
 // TestMetrics_ListenAddresses: an address that is open to all must be written so; what can't be listened on is said, and nothing is left.
@@ -316,6 +297,36 @@ func TestAccessLog(t *testing.T) {
 				t.Errorf("told of %q, want %q:\n%s", got, want, p.output())
 			}
 		})
+	}
+}
+
+// TestMetrics_Described: what is given was announced, so that two parts never give the same name.
+func TestMetrics_Described(t *testing.T) {
+	announced := make(chan *prometheus.Desc, 1000)
+	watchedManagement().registry().Describe(announced)
+	close(announced)
+	var all strings.Builder
+	for desc := range announced {
+		all.WriteString(desc.String() + "\n")
+	}
+	for line := range strings.Lines(readFile(t, goldenDir+"/metrics.txt")) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); found && strings.HasPrefix(line, "# TYPE ") && !strings.Contains(all.String(), `"`+name+`"`) {
+			t.Errorf("%s is given and was not announced", name)
+		}
+	}
+}
+
+// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are held in packaging.
+func TestMetrics_OfLibraries(t *testing.T) {
+	text := scraped(t, watchedManagement())
+	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(readFile(t, "packaging/grafana/tasard.json")+readFile(t, "packaging/prometheus/alerts.yml"), -1)
+	for _, name := range asked {
+		if !strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "\n"+name+"{") {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	if len(asked) < 10 {
+		t.Errorf("only %q are asked for", asked)
 	}
 }
 

@@ -37,9 +37,9 @@ const (
 	// realNow is an instant at which the newest real observations are an hour old.
 	realNow = "2026-06-30T15:00:00Z"
 	// patience bounds every wait for another process.
-	patience = 2 * time.Minute
+	patience = time.Minute
 	// parallelTests is how many of the tests that may run beside others do.
-	parallelTests = 3
+	parallelTests = 6
 )
 
 func TestMain(m *testing.M) {
@@ -49,6 +49,9 @@ func TestMain(m *testing.M) {
 		flag.Parse()
 		if err := flag.Set("test.parallel", strconv.Itoa(parallelTests)); err != nil {
 			panic(err)
+		}
+		if signal.Ignored(syscall.SIGHUP) { // as nohup asks; a program that is started while it is handled does not inherit that
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		}
 		os.Exit(m.Run())
 	}
@@ -97,12 +100,12 @@ func clockFrom(start string) func() time.Time {
 	return func() time.Time { return base.Add(time.Now().Sub(began)) } //nolint:staticcheck // S1012: time.Since is not allowed here
 }
 
-// leaveToWhole skips a test of whole files under the race detector; make whole runs it without.
-func leaveToWhole(t *testing.T) {
-	t.Helper()
-	if raceDetector {
-		t.Skip("whole files take long with the race detector: make whole reads them")
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
 	}
+	return sample
 }
 
 // needReal skips the test where the real observations are not at hand.
@@ -115,12 +118,28 @@ func needReal(t *testing.T) {
 
 // outcomeOf is what a command that ran to its end left behind.
 type outcomeOf struct {
+	args           []string
 	code           int
 	stdout, stderr string
 }
 
+// fails wants an exit code, nothing on stdout but what an import and a demo tell first, and on stderr one line that contains all the parts.
+func (o outcomeOf) fails(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	if o.code != code || o.stdout != "" && o.args[0] != "import" && o.args[0] != "demo" {
+		t.Errorf("tasard %s: exit code %d, want %d\n%s%s", strings.Join(o.args, " "), o.code, code, o.stdout, o.stderr)
+	}
+	oneLine(t, o.stderr, parts...)
+}
+
 // run carries a command out in this process; stdin may be nil.
 func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcomeOf {
+	t.Helper()
+	return runAt(t, clockFrom(realNow), environ, stdin, args...)
+}
+
+// runAt is run with a clock of the test's own.
+func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) outcomeOf {
 	t.Helper()
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -128,12 +147,27 @@ func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcom
 	var stdout, stderr bytes.Buffer
 	p := &process{
 		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
-		clock: clockFrom(realNow), seed: func() uint64 { return 1 }, random: rand.Reader,
+		clock: clock, seed: func() uint64 { return 1 }, random: rand.Reader,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	code := p.run(ctx)
-	return outcomeOf{code, stdout.String(), stderr.String()}
+	return outcomeOf{args, code, stdout.String(), stderr.String()}
+}
+
+// promptly is run for a command that must end within a second, or as much later as the machine is slow: a command that has nothing to do
+// tells that.
+func promptly(t *testing.T, args ...string) outcomeOf {
+	t.Helper()
+	clock := clockFrom("now")
+	began := clock()
+	mustRun(t, "version")
+	idle := clock().Sub(began)
+	got := run(t, nil, nil, args...)
+	if took := clock().Sub(began) - idle; took > time.Second+20*idle {
+		t.Errorf("tasard %s took %s", strings.Join(args, " "), took)
+	}
+	return got
 }
 
 // mustRun is run for a command that must end well; it returns its output.
@@ -279,6 +313,14 @@ func (p *program) signal(s os.Signal) int {
 	return p.end()
 }
 
+// stop is signal for a program that must end in order.
+func (p *program) stop(s os.Signal) {
+	p.t.Helper()
+	if code := p.signal(s); code != exitDone {
+		p.t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+}
+
 // end waits for the end and returns the exit code.
 func (p *program) end() int {
 	p.t.Helper()
@@ -295,31 +337,14 @@ func (p *program) end() int {
 // ask is one request of which only status and headers matter.
 func (p *program) ask(method, path string) (int, http.Header) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	res, err := client.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := res.Body.Close(); err != nil {
-		p.t.Fatal(err)
-	}
-	return res.StatusCode, res.Header
+	got := caller{t: p.t, node: p}.send(method, path, "")
+	return got.status, got.header
 }
 
 // get is one request on a connection of its own.
 func (p *program) get(path string) (int, string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	res, err := client.Get(p.url + path)
-	if err != nil {
-		return 0, "", err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(body), err
+	got, err := caller{t: p.t, node: p}.try(http.MethodGet, path, "")
+	return got.status, got.body, err
 }
 
 // mustGet is get for an answer that must be 200.
@@ -345,10 +370,45 @@ func oneLine(t *testing.T, text string, parts ...string) {
 	}
 }
 
+// lastLine is the last line of a text.
+func lastLine(text string) string {
+	return text[strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1:]
+}
+
 // serveArgs are the arguments of a node on a free port of this machine, without limits.
 func serveArgs(data string, more ...string) []string {
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text", "--limits", "off"}
 	return append(args, more...)
+}
+
+// startNode starts a node on a data directory and waits until it has read its log.
+func startNode(t *testing.T, data string, more ...string) *program {
+	t.Helper()
+	p := start(t, realNow, serveArgs(data, more...)...).listening()
+	p.await("recovered")
+	return p
+}
+
+// startWithLines is startNode with some lines to import; it waits until they are in.
+func startWithLines(t *testing.T, data string, lines ...string) *program {
+	t.Helper()
+	p := startNode(t, data, "--import", observationsFile(t, lines...))
+	p.await("imported")
+	return p
+}
+
+// importedData is a data directory into which some lines were imported.
+func importedData(t *testing.T, lines ...string) string {
+	t.Helper()
+	data := t.TempDir()
+	mustRun(t, "import", "--data", data, observationsFile(t, lines...))
+	return data
+}
+
+// observationsFile is a file of observations.
+func observationsFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	return writeFile(t, "o.csv", header+strings.Join(lines, ""))
 }
 
 // writeFile makes a file for a test and returns its name.

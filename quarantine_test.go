@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -52,9 +51,7 @@ func byOf(t *testing.T, data, event string) []string {
 // heldNode is a node whose quarantine holds a tenfold value, USD/1, and a zero, USD/2.
 func heldNode(t *testing.T, data string) *program {
 	t.Helper()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+observation(2, "65", "66")+observation(3, "0", "60"))
-	p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
-	p.await("imported")
+	p := startWithLines(t, data, observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
 	return p
 }
 
@@ -81,11 +78,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("as JSON %+v", one)
 	}
 
-	got := run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data)
-	if got.code != exitUsage {
-		t.Errorf("a zero is released with exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "number 2 of the quarantine can't be released")
+	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exitUsage, "number 2 of the quarantine can't be released")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
@@ -100,8 +93,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("rejected %+v", rejected)
 	}
 	p.signal(os.Kill)
-	p = start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p = startNode(t, data)
 	if got := admin(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
 		t.Errorf("after a restart: %q", got)
 	}
@@ -131,8 +123,7 @@ func TestS11_ManualRates(t *testing.T) {
 		t.Errorf("one side for 24 hours: %+v", rate)
 	}
 	p.signal(os.Kill)
-	p = start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
+	p = startNode(t, data)
 	if rate := rateOf(t, p, "USD", "popular"); rate.SourceID != manualSource {
 		t.Errorf("after a kill %+v", rate)
 	}
@@ -165,58 +156,6 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	admin(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
-	}
-}
-
-// TestAdmin_RatesRefusals wants one helpful line and the right code for what cannot be done.
-func TestAdmin_RatesRefusals(t *testing.T) {
-	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data)...).listening()
-	p.await("recovered")
-	for args, want := range map[string]string{
-		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
-		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,
-		"quarantine list --currency ABC":                                           `there is no currency "ABC"`,
-		"rates set poplar USD --buy 58":                                            `no institution "poplar" (did you mean popular?)`,
-		"rates set popular ABC --buy 58":                                           `no currency "ABC"`,
-		"rates set popular USD --buy 60 --sell 59":                                 "is above sell",
-		"rates set popular USD --buy 60 --expires 2026-06-30T14:00:00Z":            "want an instant within",
-		"rates set popular USD --buy 60 --expires 2036-06-30T14:00:00Z":            "want an instant within",
-		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
-		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
-	} {
-		got := run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...)
-		if got.code != exitUsage || got.stdout != "" {
-			t.Errorf("%s: exit code %d, %s", args, got.code, got.stdout)
-		}
-		oneLine(t, got.stderr, "the node says: ", want)
-	}
-}
-
-// TestManagement_RatesBodies sends what tasard admin would not.
-func TestManagement_RatesBodies(t *testing.T) {
-	for _, test := range []struct{ method, path, body string }{
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"0"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"-1"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"1e2"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","sell":"057.5"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":58.1}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"soon"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"-1h"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","for":"1h","expiresAt":"2026-07-01T00:00:00Z"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","effectiveDate":"2026-02-30"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","channel":"cellar"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","kind":"x"}`},
-		{"POST", ratesPath, `{"institution":"popular","currency":"USD","buy":"58.1","by":"a\nb"}`},
-		{"DELETE", ratesPath, `{"institution":"","currency":"USD","source":"manual"}`},
-		{"POST", "/quarantine/USD/-1/release", `{}`},
-		{"POST", "/quarantine/USD/17/release", `{"by":"a\nb"}`},
-	} {
-		node := &stillNode{}
-		if got := askManagement(t, managementOf(node), test.method, test.path, test.body); got.Code != http.StatusBadRequest || node.changes > 0 {
-			t.Errorf("%s %s %s: status %d, %d changes", test.method, test.path, test.body, got.Code, node.changes)
-		}
 	}
 }
 

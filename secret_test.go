@@ -60,11 +60,7 @@ func TestSecret_OpenToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := t.TempDir() + "/data"
-	got := run(t, nil, nil, serveArgs(data, "--smtp-addr", "127.0.0.1:1", "--smtp-user", "x", "--smtp-password-file", password, "--mail-from", mailSender)...)
-	if got.code != exitBadData {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, password, "chmod 600")
+	run(t, nil, nil, serveArgs(data, "--smtp-addr", "127.0.0.1:1", "--smtp-user", "x", "--smtp-password-file", password, "--mail-from", mailSender)...).fails(t, exitBadData, password, "chmod 600")
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
 	}

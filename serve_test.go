@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,15 +29,11 @@ func TestServe_RealObservations(t *testing.T) {
 	}
 	want := answers(p)
 	checkReal(t, want)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Fatalf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(data)...).listening()
 	t.Log(again.await("recovered"))
 	sameAnswers(t, answers(again), want)
-	if code := again.signal(os.Interrupt); code != exitDone {
-		t.Errorf("exit code %d after an interrupt", code)
-	}
+	again.stop(os.Interrupt)
 }
 
 // checkReal looks at a few facts of the real observations: nothing empty, no zero, none of the known typing errors.
@@ -73,13 +66,14 @@ func TestE4_UntilReady(t *testing.T) {
 	}
 }
 
-// TestServe_Options wants the switches to reach the HTTP side.
+// TestServe_Options wants the switches to reach the HTTP side, and each imported line that is not published in the log.
 func TestServe_Options(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.",
-		"--cors-authorization=on")...).listening()
-	p.await("imported")
+	file := observationsFile(t, observation(1, "59", "60"), "x\n", observation(2, "0", "60"))
+	p := startNode(t, t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.", "--cors-authorization=on")
+	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: ", "imported"} {
+		p.await(part)
+	}
 	if body := p.mustGet("/v1/convert?currency=USD&operation=buy&amount=1&unknown=1"); !strings.Contains(body, `"feeNotice":"Sin cargos."`) {
 		t.Errorf("the notice is missing: %s", body)
 	}
@@ -89,35 +83,15 @@ func TestServe_Options(t *testing.T) {
 	}
 }
 
-// TestServe_ReportsLines wants each line of the imported file that is not published in the log, and the node to live.
-func TestServe_ReportsLines(t *testing.T) {
-	t.Parallel()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60")+"x\n"+observation(2, "0", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
-	p.await("imported")
-	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: "} {
-		p.await(part)
-	}
-	p.mustGet("/v1/rates")
-}
-
 // TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
 func TestW8_TwoProcesses(t *testing.T) {
 	data := t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
-	first := start(t, realNow, serveArgs(data, "--import", file)...).listening()
-	first.await("imported")
+	first := startWithLines(t, data, observation(1, "59", "60"))
 	for _, args := range [][]string{
-		serveArgs(data), {"import", "--data", data, file}, {"export", "--data", data},
+		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
 	} {
-		clock := clockFrom("now")
-		began := clock()
-		got := run(t, nil, nil, args...)
-		if took := clock().Sub(began); got.code != exitBusy || took > time.Second {
-			t.Errorf("%s: exit code %d after %s", args[0], got.code, took)
-		}
-		oneLine(t, got.stderr, data, "a running node holds the directory")
+		promptly(t, args...).fails(t, exitBusy, data, "a running node holds the directory")
 	}
 	first.mustGet("/v1/rates")
 	if code := first.signal(syscall.SIGTERM); code != exitDone {
@@ -132,39 +106,9 @@ func TestServe_AddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	data := t.TempDir() + "/data"
-	got := run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text")
-	if got.code != exitBusy {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "listen on "+taken.Addr().String(), "--listen")
+	run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text").fails(t, exitBusy, "listen on "+taken.Addr().String(), "--listen")
 	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
-	}
-}
-
-// TestServe_TermUnderLoad wants every request that the node has begun to read to be answered in full.
-func TestServe_TermUnderLoad(t *testing.T) {
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
-	p.await("imported")
-	half := halfRequests(t, p, "/v1/rates", 20)
-	load := startLoad(t, p)
-	<-load.enough
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.await("stopping")
-	for i, conn := range half {
-		finishRequest(t, i, conn)
-	}
-	if code := p.end(); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
-	p.await("stopped")
-	answered, broken := load.stop()
-	t.Logf("%d answered under load, %d half requests finished after the signal", answered, len(half))
-	if broken > 0 || answered == 0 {
-		t.Errorf("%d answers cut short, %d whole ones", broken, answered)
 	}
 }
 
@@ -208,60 +152,9 @@ func finishRequest(t *testing.T, number int, conn net.Conn) {
 	}
 }
 
-// load asks without pause on a few connections.
-type load struct {
-	cancel   context.CancelFunc
-	clients  sync.WaitGroup
-	enough   chan struct{}
-	answered atomic.Int64
-	broken   atomic.Int64
-	wanted   int64
-}
-
-func startLoad(t *testing.T, p *program) *load {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{cancel: cancel, enough: make(chan struct{}), wanted: 200}
-	for range 4 {
-		l.clients.Go(func() { l.ask(ctx, p.url+"/v1/rates?limit=200") })
-	}
-	return l
-}
-
-// ask counts whole answers and ones that break off; a refused or closed connection is none.
-func (l *load) ask(ctx context.Context, url string) {
-	client := http.Client{Transport: &http.Transport{}, Timeout: patience}
-	defer client.CloseIdleConnections()
-	for ctx.Err() == nil {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return // the node is gone
-		}
-		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err != nil && ctx.Err() == nil || err == nil && (res.StatusCode != http.StatusOK || !json.Valid(body)) {
-			l.broken.Add(1)
-		}
-		if l.answered.Add(1) == l.wanted {
-			close(l.enough)
-		}
-	}
-}
-
-func (l *load) stop() (answered, broken int64) {
-	l.clients.Wait()
-	l.cancel()
-	return l.answered.Load(), l.broken.Load()
-}
-
 // TestServe_SecondSignal wants a second signal to end what a client holds up.
 func TestServe_SecondSignal(t *testing.T) {
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir())
 	halfRequests(t, p, "/v1/currencies", 1)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // settledWith are the settings of serve after the command line, the variables and the file have had their say.
@@ -109,7 +111,7 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 // those that have no such flag.
 func TestSettings_EveryCommandRefuses(t *testing.T) {
 	data := t.TempDir()
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	file := observationsFile(t, observation(1, "59", "60"))
 	mustRun(t, "import", "--data", data, file)
 	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
 	for _, command := range []string{
@@ -124,11 +126,7 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
 		} {
-			got := run(t, []string{variable}, nil, strings.Fields(command)...)
-			if got.code != exitBadData || got.stdout != "" {
-				t.Errorf("%s tasard %s: exit code %d, %s", variable, command, got.code, got.stdout)
-			}
-			oneLine(t, got.stderr, want)
+			run(t, []string{variable}, nil, strings.Fields(command)...).fails(t, exitBadData, want)
 		}
 	}
 	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {
@@ -172,4 +170,76 @@ func FuzzConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+// commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
+const commentedForm = `(?m)^#([a-z][a-z-]* = )`
+
+// TestPackaging_SettingsFile wants the file of the package to be one that serve takes, as it is and with everything that it shows.
+func TestPackaging_SettingsFile(t *testing.T) {
+	const path = "packaging/tasard.toml"
+	values, err := settledWith(t, []string{"--config", path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values["data"] != "/var/lib/tasard" || values["admin-socket"] != "/run/tasard/admin.sock" {
+		t.Errorf("as it is: data %q, admin-socket %q", values["data"], values["admin-socket"])
+	}
+	whole := regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1")
+	if _, err := settledWith(t, []string{"--config", writeFile(t, "tasard.toml", whole)}, nil); err != nil {
+		t.Errorf("with everything that it shows: %v", err)
+	}
+}
+
+// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
+func TestPackaging_SettingsFileIsWhole(t *testing.T) {
+	text := readFile(t, "packaging/tasard.toml")
+	root := (&process{}).newRoot()
+	shown, err := parseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), allSettings(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			return
+		}
+		line, found := shown[flag.Name]
+		if !found {
+			t.Errorf("packaging/tasard.toml does not tell %s; show it as a comment, with its default", flag.Name)
+			return
+		}
+		if isExample(text, line.number) {
+			return
+		}
+		other := (&process{}).newServe().Flags().Lookup(flag.Name)
+		if err := other.Value.Set(line.text); err != nil || other.Value.String() != flag.DefValue {
+			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.number, flag.Name, line.text, err, flag.DefValue)
+		}
+	})
+}
+
+// isExample tells whether a line shows an example and no default: it is active, or the comment above it says so.
+func isExample(text string, number int) bool {
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(lines[number-1], "#") {
+		return true
+	}
+	for i := number - 2; i >= 0 && strings.HasPrefix(lines[i], "#"); i-- {
+		if strings.Contains(strings.ToLower(lines[i]), "example") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPackaging_ImageSettings wants a container without further settings to answer outside itself.
+func TestPackaging_ImageSettings(t *testing.T) {
+	values, err := settledWith(t, []string{"--config", "packaging/image/tasard.toml"}, nil)
+	if err != nil || values["data"] != "/var/lib/tasard" || values["listen"] != ":8080" {
+		t.Errorf("%v: %v", err, values)
+	}
 }

@@ -168,11 +168,12 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	}
 }
 
-// TestSite_AccountWithoutMail: a node that sends no letters says so, and offers no form that would fail.
-func TestSite_AccountWithoutMail(t *testing.T) {
+// TestServe_WithoutMail wants a node that names no mail server to say so to the operator and to callers, and to offer no form that would fail.
+func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
-	node := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	node.await("recovered")
+	node := startNode(t, t.TempDir())
+	node.await(noMailNote)
+	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
 	r := newReader(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {
 		t.Errorf("there is a form:\n%s", r.text)

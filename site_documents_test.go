@@ -13,7 +13,7 @@ import (
 func TestSite_Documents(t *testing.T) {
 	t.Parallel()
 	const public = "https://tasas.example"
-	file := writeFile(t, "o.csv", header+observation(1, "59", "60"))
+	file := observationsFile(t, observation(1, "59", "60"))
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--public-url", public)...).listening()
 	p.await("imported")
 	named := regexp.MustCompile(`https://tasas\.example(/[^\s"'<>)]*)`)

@@ -51,7 +51,7 @@ func TestPages_S8(t *testing.T) {
 // TestPages_L6 wants pages to cost nobody's quota, and their own limit to leave the API alone.
 func TestPages_L6(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "o.csv", header+observation(1, "57", "60"))
+	file := observationsFile(t, observation(1, "57", "60"))
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--limits", "on", "--public-url", "https://tasas.example.do")...).listening()
 	p.await("imported")
 	refused := 0
@@ -75,11 +75,9 @@ func TestPages_L6(t *testing.T) {
 	}
 }
 
-// TestPages_Wired wants every public page of a node in both languages, with what protects it, and unknown paths as everywhere (Q7).
-func TestPages_Wired(t *testing.T) {
-	t.Parallel()
-	p := startDemoWith(t, "demo", "--listen", "127.0.0.1:0").listening()
-	p.await("Ctrl-C stops it.")
+// wantPages wants every public page of a demo in both languages, with what protects it, and unknown paths as everywhere (Q7).
+func wantPages(t *testing.T, p *program) {
+	t.Helper()
 	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {
 		body := p.mustGet(path)
 		if !strings.Contains(body, "simulad") && !strings.Contains(body, "simulated") {

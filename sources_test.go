@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,9 +82,7 @@ func TestServe_Collects(t *testing.T) {
 		t.Errorf("a source that is blocked is not replaced: %+v", rate)
 	}
 	checkMetrics(t, data)
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 
 	again := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by = collected(t, again, data)
@@ -105,15 +101,7 @@ func TestServe_Collects(t *testing.T) {
 // checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the runtime's.
 func checkMetrics(t *testing.T, data string) {
 	t.Helper()
-	text, err := newAdminNode(filepath.Join(data, adminSocketName), "").ask(t.Context(), "GET", metricsPath, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
-	all, err := io.ReadAll(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := askSocket(t, data, metricsPath)
 	for _, want := range []string{
 		`tasard_source_up{source="bhd-site"} 1`, `tasard_source_up{source="banesco-site"} 0`,
 		`tasard_source_failures_total{kind="blocked",source="banesco-site"} 1`,
@@ -122,14 +110,14 @@ func checkMetrics(t *testing.T, data string) {
 		`tasard_source_last_success_timestamp_seconds{source="bhd-site"} 1.78`,
 		"\ngo_memstats_mallocs_total ", "\ngo_goroutines ",
 	} {
-		if !strings.Contains(string(all), want) {
+		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
-	if problems, err := promlint.New(bytes.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
+	if problems, err := promlint.New(strings.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("Prometheus finds fault with it: %v, %v", problems, err)
 	}
-	for line := range strings.Lines(string(all)) {
+	for line := range strings.Lines(all) {
 		if !regexp.MustCompile("^(# |tasard_|go_|process_)").MatchString(line) {
 			t.Errorf("not ours: %s", line)
 		}
@@ -159,7 +147,7 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "3"}
 	data := t.TempDir()
-	for range 3 {
+	for range sweep(2, 5) {
 		p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
 		p.await("source collected") // one that the runs before did not come to
 		p.signal(os.Kill)
@@ -187,15 +175,14 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 
 // TestServe_StopsWhileCollecting wants a stop to wait for no site that hangs, and to be orderly all the same.
 func TestServe_StopsWhileCollecting(t *testing.T) {
+	t.Parallel()
 	site := []string{withSite + "=" + "3,bhd-site=hang,apap-site=trickle"}
 	data := t.TempDir()
 	p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
 	p.await("source collected source=qik-site")
 	clock := clockFrom("now")
 	began := clock()
-	if code := p.signal(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
+	p.stop(syscall.SIGTERM)
 	p.await("stopped")
 	if took := clock().Sub(began); took > 5*time.Second {
 		t.Errorf("the stop took %s", took)
@@ -217,17 +204,14 @@ func TestSources_Check(t *testing.T) {
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
 		p.await(part)
 	}
-	p = startWith(t, realNow, site, "sources", "check", "bdi-site", "bhd-site")
-	if code := p.end(); code != exitUnavailable {
-		t.Errorf("exit code %d:\n%s", code, p.output())
-	}
-	p.await("bdi-site: layout: ")
-	p.await("tasard: 1 of 2 sources gave nothing, or not all: bdi-site")
 	p = startWith(t, realNow, site, "sources", "check")
 	if code := p.end(); code != exitUnavailable {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
-	p.await("tasard: 1 of ")
+	p.await("bdi-site: layout: ")
+	if last := p.await("tasard: 1 of "); !strings.HasSuffix(last, " sources gave nothing, or not all: bdi-site") {
+		t.Error(last)
+	}
 }
 
 // TestSources_CheckInterrupted wants an interrupted check to count what was checked, not what was begun.
@@ -289,11 +273,7 @@ func TestSources_Parse(t *testing.T) {
 	if read := asJSON[shownReading](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
 		t.Errorf("as JSON %+v", read)
 	}
-	got = run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-")
-	if got.code != exitNoInput {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "- is no document of lafise-site: layout: ")
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exitNoInput, "- is no document of lafise-site: layout: ")
 }
 
 // TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.
@@ -311,8 +291,7 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 		t.Errorf("listed as\n%s", table)
 	}
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data, "--sources", directory)...).listening()
-	p.await("recovered")
+	p := startNode(t, data, "--sources", directory)
 	by := listedSources(t, data)
 	p.signal(os.Kill)
 	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask; ") {

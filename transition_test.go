@@ -82,13 +82,8 @@ func TestK7_Announced(t *testing.T) {
 func TestK7_NotWithPrintedCodes(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	p := start(t, realNow, serveArgs(data, "--mail", "log")...).listening()
-	p.await("recovered")
-	got := run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data)
-	if got.code != exitBadData {
-		t.Errorf("exit code %d", got.code)
-	}
-	oneLine(t, got.stderr, "--mail=log", "--smtp-addr")
+	p := startNode(t, data, "--mail", "log")
+	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exitBadData, "--mail=log", "--smtp-addr")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	if line := p.await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
 		t.Errorf("the letter is %q", line)
@@ -197,8 +192,7 @@ func instantOf(t *testing.T, text string) time.Time {
 // TestK9_NoEvents wants no stream, webhook or notification to exist under /v1.
 func TestK9_NoEvents(t *testing.T) {
 	t.Parallel()
-	p := start(t, realNow, serveArgs(t.TempDir())...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir())
 	anyone := caller{t: t, node: p}
 	for _, path := range []string{"/v1/events", "/v1/stream", "/v1/webhooks", "/v1/notifications", "/v1/rates/events", "/v1/account/webhooks"} {
 		for _, method := range []string{"GET", "POST"} {

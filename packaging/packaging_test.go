@@ -1,86 +1,21 @@
-package main
+package packaging_test
 
 import (
-	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
 )
 
-// commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
-const commentedForm = `(?m)^#([a-z][a-z-]* = )`
-
-// TestPackaging_SettingsFile wants the file of the package to be one that serve takes, as it is and with everything that it shows.
-func TestPackaging_SettingsFile(t *testing.T) {
-	const path = "packaging/tasard.toml"
-	values, err := settledWith(t, []string{"--config", path}, nil)
+// readFile reads a file by its path in the repository.
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(path)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if values["data"] != "/var/lib/tasard" || values["admin-socket"] != "/run/tasard/admin.sock" {
-		t.Errorf("as it is: data %q, admin-socket %q", values["data"], values["admin-socket"])
-	}
-	whole := regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1")
-	if _, err := settledWith(t, []string{"--config", writeFile(t, "tasard.toml", whole)}, nil); err != nil {
-		t.Errorf("with everything that it shows: %v", err)
-	}
-}
-
-// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
-func TestPackaging_SettingsFileIsWhole(t *testing.T) {
-	text := readFile(t, "packaging/tasard.toml")
-	root := (&process{}).newRoot()
-	shown, err := parseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), allSettings(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !isSetting(flag) {
-			return
-		}
-		line, found := shown[flag.Name]
-		if !found {
-			t.Errorf("packaging/tasard.toml does not tell %s; show it as a comment, with its default", flag.Name)
-			return
-		}
-		if isExample(text, line.number) {
-			return
-		}
-		other := (&process{}).newServe().Flags().Lookup(flag.Name)
-		if err := other.Value.Set(line.text); err != nil || other.Value.String() != flag.DefValue {
-			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.number, flag.Name, line.text, err, flag.DefValue)
-		}
-	})
-}
-
-// isExample tells whether a line shows an example and no default: it is active, or the comment above it says so.
-func isExample(text string, number int) bool {
-	lines := strings.Split(text, "\n")
-	if !strings.HasPrefix(lines[number-1], "#") {
-		return true
-	}
-	for i := number - 2; i >= 0 && strings.HasPrefix(lines[i], "#"); i-- {
-		if strings.Contains(strings.ToLower(lines[i]), "example") {
-			return true
-		}
-	}
-	return false
-}
-
-// TestPackaging_ImageSettings wants a container without further settings to answer outside itself.
-func TestPackaging_ImageSettings(t *testing.T) {
-	values, err := settledWith(t, []string{"--config", "packaging/image/tasard.toml"}, nil)
-	if err != nil || values["data"] != "/var/lib/tasard" || values["listen"] != ":8080" {
-		t.Errorf("%v: %v", err, values)
-	}
+	return string(text)
 }
 
 // TestPackaging_Unit wants the service to start what there is, and to stop trying where exit codes say that it is no use.
@@ -89,7 +24,7 @@ func TestPackaging_Unit(t *testing.T) {
 	for key, want := range map[string]string{
 		"Type":                     "notify",
 		"ExecStart":                "/usr/bin/tasard serve --config /etc/tasard/tasard.toml",
-		"RestartPreventExitStatus": fmt.Sprintf("%d %d", exitUsage, exitBadData),
+		"RestartPreventExitStatus": "64 78", // bad arguments, bad configuration
 		"StateDirectory":           "tasard", "RuntimeDirectory": "tasard", "ConfigurationDirectory": "tasard",
 		"User": "tasard", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "ProtectSystem": "strict", "MemoryDenyWriteExecute": "yes",
 	} {
@@ -127,7 +62,7 @@ func TestPackaging_Places(t *testing.T) {
 		t.Errorf("%d files of packaging are named, want at least 8", len(sources))
 	}
 	for _, found := range sources {
-		readFile(t, filepath.FromSlash(found[1]))
+		readFile(t, found[1])
 	}
 	for _, place := range []string{"/usr/bin/tasard", "/etc/tasard/tasard.toml", "/usr/lib/systemd/system/tasard.service"} {
 		if !strings.Contains(description, "dst: "+place+"\n") {
@@ -164,18 +99,8 @@ func TestPackaging_OneImage(t *testing.T) {
 	}
 	health := `["/usr/bin/tasard", "ping", "--live"]`
 	compose := strings.Replace(health, "[", `["CMD", `, 1)
-	if !strings.Contains(dockerfile, "CMD "+health) || !strings.Contains(readFile(t, "packaging/compose.yaml"), "test: "+compose) {
+	if !strings.Contains(dockerfile, "CMD "+health) || !strings.Contains(readFile(t, "packaging/compose.yaml"), "test: "+compose) ||
+		!strings.Contains(readFile(t, ".ci/golden/help.txt"), "$ tasard ping --help\n") {
 		t.Errorf("Dockerfile and compose file do not both ask %s", health)
 	}
-	if names := commandNames(); !slices.Contains(names, "ping") {
-		t.Errorf("there is no ping among %q", names)
-	}
-}
-
-func commandNames() []string {
-	var names []string
-	for _, command := range (&process{}).newRoot().Commands() {
-		names = append(names, command.Name())
-	}
-	return names
 }

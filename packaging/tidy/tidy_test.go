@@ -1,18 +1,29 @@
-package main_test
+package tidy_test
 
 import (
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
+
+// TestMain runs the tests in the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // Limits of style. What does not fit is cut where the concern changes, not
 // where the line count ends.
@@ -105,9 +116,6 @@ func fileChecks() map[string]func(source) []string {
 
 func TestTidy_Sources(t *testing.T) {
 	sources := readSources(t)
-	if len(sources) == 0 {
-		t.Fatal("no Go files found; is the test running in the root of the repository?")
-	}
 	for name, check := range fileChecks() {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range sources {
@@ -119,35 +127,16 @@ func TestTidy_Sources(t *testing.T) {
 	}
 }
 
-func TestTidy_PackageDocs(t *testing.T) {
-	for _, problem := range missingDocs(readSources(t)) {
+func TestTidy_Tree(t *testing.T) {
+	sources := readSources(t)
+	problems := slices.Concat(missingDocs(sources), staleGoroutineFiles(sources, goroutineFiles()))
+	for _, name := range files() {
+		if text := readText(t, name); utf8.ValidString(text) { // else a sample in another encoding, or not text
+			problems = append(problems, textProblems(name, text)...)
+		}
+	}
+	for _, problem := range problems {
 		t.Error(problem)
-	}
-}
-
-func TestTidy_GoroutineListIsCurrent(t *testing.T) {
-	for _, problem := range staleGoroutineFiles(readSources(t), goroutineFiles()) {
-		t.Error(problem)
-	}
-}
-
-func TestTidy_ModuleFiles(t *testing.T) {
-	for _, name := range []string{"go.mod", ".ci/tools.mod", ".ci/release/go.mod"} {
-		for _, problem := range replacements(name, readText(t, name)) {
-			t.Error(problem)
-		}
-	}
-}
-
-func TestTidy_TextFiles(t *testing.T) {
-	for _, name := range repositoryFiles(t) {
-		text := readText(t, name)
-		if !utf8.ValidString(text) {
-			continue // a sample in another encoding, or not text
-		}
-		for _, problem := range slices.Concat(foreignPlaces(name, text), unfinishedText(name, text)) {
-			t.Error(problem)
-		}
 	}
 }
 
@@ -263,8 +252,7 @@ func unfinished() *regexp.Regexp {
 	return regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
 }
 
-// unfinishedComments looks into comments only: in code one of the words is the
-// ISO 4217 code for "no currency", which tests ask for.
+// unfinishedComments looks into comments only: in code one of the words is the ISO 4217 code for "no currency", which tests ask for.
 func unfinishedComments(s source) []string {
 	var problems []string
 	for _, group := range s.file.Comments {
@@ -275,15 +263,6 @@ func unfinishedComments(s source) []string {
 		}
 	}
 	return problems
-}
-
-// unfinishedText is unfinishedComments for files that are not Go: documents,
-// settings, scripts.
-func unfinishedText(name, text string) []string {
-	if path.Ext(name) == ".go" || strings.Contains(name, "testdata/") || path.Ext(name) == ".sum" {
-		return nil
-	}
-	return find(name, text, unfinished(), "finish it or leave it out", "TO"+"DO", "FIX"+"ME", "X"+"XX")
 }
 
 func sleeps(s source) []string {
@@ -334,25 +313,27 @@ func missingDocs(sources []source) []string {
 	return problems
 }
 
-// replacements finds replace directives: with one in it, go install of this
-// module is refused.
-func replacements(name, text string) []string {
-	return find(name, text, regexp.MustCompile(`(?m)^\s*replace\b`), "install what is published instead", "replace")
-}
-
-// foreignPlaces finds what exists only on the machine of whoever wrote it: home
-// and work folders, and hosts that no public name server knows.
-func foreignPlaces(name, text string) []string {
+// textProblems finds what no file may have: what exists only on the machine of its author (home and work folders, hosts that no public
+// name server knows), replace directives, with which go install refuses the module, and outside Go files the marks of work put off.
+func textProblems(name, text string) []string {
 	folders := regexp.MustCompile(`(^|[^\w.$})])/(wo` + `rk|ro` + `ot|ho` + `me/\w+|Us` + `ers/\w+)/`)
 	hosts := regexp.MustCompile(`://[\w.-]+\.(inter` + `nal|l` + `an|co` + `rp|lo` + `cal)\b`)
-	return slices.Concat(
+	problems := slices.Concat(
 		find(name, text, folders, "a path of one machine", "/wo"+"rk/", "/ro"+"ot/", "/ho"+"me/", "/Us"+"ers/"),
 		find(name, text, hosts, "a host of one network", "://"),
 	)
+	switch {
+	case path.Ext(name) == ".mod":
+		problems = append(problems, find(name, text, regexp.MustCompile(`^\s*replace\b`), "install what is published instead", "replace")...)
+		fallthrough
+	case path.Ext(name) != ".go" && !strings.Contains(name, "testdata/") && path.Ext(name) != ".sum":
+		problems = append(problems, find(name, text, unfinished(), "finish it or leave it out", "TO"+"DO", "FIX"+"ME", "X"+"XX")...)
+	}
+	return problems
 }
 
-// find reports each line that the pattern matches. Each match has one of the words in it: they are looked for first, because
-// the pattern takes a hundred times as long.
+// find reports each line that the pattern matches. Each match contains one of the words: they are looked for first, because the pattern
+// takes a hundred times as long.
 func find(name, text string, pattern *regexp.Regexp, why string, words ...string) []string {
 	var problems []string
 	for i, line := range strings.Split(text, "\n") {
@@ -366,33 +347,88 @@ func find(name, text string, pattern *regexp.Regexp, why string, words ...string
 	return problems
 }
 
-// readSources parses every Go file of the tree that is not test data.
+// readSources gives every Go file of the tree that is not test data.
 func readSources(t *testing.T) []source {
 	t.Helper()
-	var sources []source
-	for _, name := range repositoryFiles(t) {
-		if path.Ext(name) == ".go" && !strings.Contains(name, "testdata/") {
-			sources = append(sources, parse(t, name, readText(t, name)))
-		}
+	sources, err := parsed()
+	if err != nil || len(sources) < 100 {
+		t.Fatalf("%d Go files, is this the root of the repository? %v", len(sources), err)
 	}
 	return sources
 }
 
-func parse(t *testing.T, name, text string) source {
-	t.Helper()
+// parsed reads the sources once for all tests.
+var parsed = sync.OnceValues(func() (sources []source, err error) {
+	for _, name := range files() {
+		if path.Ext(name) != ".go" || strings.Contains(name, "testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parse(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, nil
+})
+
+func parse(name, text string) (source, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	return source{path: name, text: text, set: set, file: file}, err
+}
+
+// files are all files of the repository but those that .gitignore names. They are found by reading folders: the test cache notices a new
+// file then.
+var files = sync.OnceValue(func() (names []string) {
+	text, err := os.ReadFile(".gitignore")
 	if err != nil {
-		t.Fatalf("parse %s: %v", name, err)
+		panic(err)
 	}
-	return source{path: name, text: text, set: set, file: file}
+	ignored := []string{"/.git"}
+	for line := range strings.Lines(string(text)) {
+		if rule := strings.TrimSpace(line); rule != "" && rule[0] != '#' {
+			ignored = append(ignored, rule)
+		}
+	}
+	err = filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		name = filepath.ToSlash(name)
+		switch skip := slices.ContainsFunc(ignored, func(rule string) bool { return ignores(rule, name) }); {
+		case err != nil || entry.IsDir() && !skip:
+			return err
+		case entry.IsDir():
+			return filepath.SkipDir
+		case !skip:
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return names
+})
+
+// ignores tells whether a rule of .gitignore, anchored in the root or not, names a file or folder.
+func ignores(rule, name string) bool {
+	pattern := strings.Trim(rule, "/")
+	if rule[0] != '/' {
+		parts := strings.Split(name, "/")
+		name = strings.Join(parts[max(0, len(parts)-1-strings.Count(pattern, "/")):], "/")
+	}
+	matched, err := path.Match(pattern, name)
+	return matched && err == nil
 }
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatalf("read %s: %v", name, err)
+		t.Fatal(err)
 	}
 	return string(text)
 }

@@ -1,4 +1,4 @@
-package main_test
+package tidy_test
 
 import (
 	"slices"
@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Each check of tidy_test.go is fed what it must report, and something close to
-// it that it must let pass: a check that never speaks proves nothing.
+// Each check is fed what it must report, and something close to it that it must let pass: a check that never speaks proves nothing.
 
 func TestTidy_ControlSources(t *testing.T) {
 	tests := []struct {
@@ -53,7 +52,7 @@ func TestTidy_ControlSources(t *testing.T) {
 	tried := map[string]bool{}
 	for _, tt := range tests {
 		tried[tt.check] = true
-		problems := fileChecks()[tt.check](parse(t, tt.path, tt.text))
+		problems := fileChecks()[tt.check](mustParse(t, tt.path, tt.text))
 		expect(t, tt.check+" in "+tt.path, problems, tt.want)
 	}
 	for name := range fileChecks() {
@@ -63,31 +62,22 @@ func TestTidy_ControlSources(t *testing.T) {
 	}
 }
 
-func TestTidy_ControlPackageDocs(t *testing.T) {
+func TestTidy_ControlTree(t *testing.T) {
 	long := "// Package a is\n" + strings.Repeat("// more\n", docLinesMin-1) + "package a\n"
-	tests := []struct{ path, text, want string }{
+	for _, tt := range []struct{ path, text, want string }{
 		{"engine/a.go", long, "engine/doc.go: package comment of 0 lines"},
 		{"engine/doc.go", "// Package a is.\npackage a\n", "engine/doc.go: package comment of 1 lines"},
-		{"engine/doc.go", "package a\n", "of 0 lines"},
 		{"engine/doc.go", long, ""},
+	} {
+		one, other := mustParse(t, tt.path, tt.text), mustParse(t, "engine/z.go", "package a\n")
+		expect(t, tt.path, missingDocs([]source{one, other}), tt.want)
+		expect(t, tt.path, missingDocs([]source{other, one}), tt.want)
 	}
-	for _, tt := range tests {
-		other := parse(t, "engine/z.go", "package a\n")
-		for _, sources := range [][]source{{parse(t, tt.path, tt.text), other}, {other, parse(t, tt.path, tt.text)}} {
-			expect(t, tt.path, missingDocs(sources), tt.want)
-		}
-	}
-}
-
-func TestTidy_ControlGoroutineList(t *testing.T) {
-	starts := []source{parse(t, "wal/a.go", body("go f()"))}
+	starts := []source{mustParse(t, "wal/a.go", body("go f()"))}
 	expect(t, "current", staleGoroutineFiles(starts, map[string]string{"wal/a.go": "Log.Close"}), "")
 	expect(t, "no owner", staleGoroutineFiles(starts, map[string]string{"wal/a.go": ""}), "without an owner")
 	expect(t, "gone", staleGoroutineFiles(starts, map[string]string{"wal/b.go": "Log.Close"}), "wal/b.go: is in goroutineFiles but")
-}
-
-func TestTidy_ControlText(t *testing.T) {
-	tests := []struct{ name, text, want string }{
+	for _, tt := range []struct{ name, text, want string }{
 		{"README.md", "see /wo" + "rk/main/x", "README.md:1"},
 		{"README.md", "\n\"/ro" + "ot/go/pkg\"", "README.md:2"},
 		{"engine/a_test.go", "/ho" + "me/ana/tasas.csv", "a path of one machine"},
@@ -98,13 +88,27 @@ func TestTidy_ControlText(t *testing.T) {
 		{"README.md", "- TO" + "DO: write this", "README.md:1"},
 		{"Makefile", "# FIX" + "ME", "Makefile:1"},
 		{"httpapi/testdata/best.json", `{"currency":"X` + `XX"}`, ""},
+		{"go.mod", "module m\nreplace a => ../a\n", "go.mod:2"},
+		{"go.mod", "replace (\n\ta => ../a\n)\n", "go.mod:1"},
+		{"go.mod", "require a v1.0.0 // we replaced b\n", ""},
+	} {
+		expect(t, tt.name, textProblems(tt.name, tt.text), tt.want)
 	}
-	for _, tt := range tests {
-		expect(t, tt.name, slices.Concat(foreignPlaces(tt.name, tt.text), unfinishedText(tt.name, tt.text)), tt.want)
+	for name, want := range map[string]bool{"tasard": true, "bench/tasard": false, "a/b.test": true, "wal/testdata/rapid": true, "data": true, "httpapi/data": false, "x.out": true, "main.go": false} {
+		if got := slices.ContainsFunc([]string{"/tasard", "*.test", "/data/", "testdata/rapid/", "/*.out"}, func(rule string) bool { return ignores(rule, name) }); got != want {
+			t.Errorf("%s is ignored: %t", name, got)
+		}
 	}
-	expect(t, "a line", replacements("go.mod", "module m\nreplace a => ../a\n"), "go.mod:2")
-	expect(t, "a block", replacements("go.mod", "replace (\n\ta => ../a\n)\n"), "go.mod:1")
-	expect(t, "a comment", replacements("go.mod", "require a v1.0.0 // we replaced b\n"), "")
+}
+
+// mustParse is a file that exists only here.
+func mustParse(t *testing.T, path, text string) source {
+	t.Helper()
+	s, err := parse(path, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // expect holds the problems of a check against the one it must report, or none.

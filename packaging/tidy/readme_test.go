@@ -1,0 +1,132 @@
+package tidy_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// decisionsOf are the ids that the register must have, by letter and highest number.
+func decisionsOf() []string {
+	var ids []string
+	for _, group := range []struct {
+		letter string
+		last   int
+	}{{"S", 11}, {"P", 10}, {"T", 10}, {"Q", 16}, {"E", 5}, {"L", 10}, {"K", 9}, {"I", 4}, {"X", 21}} {
+		for n := 1; n <= group.last; n++ {
+			ids = append(ids, fmt.Sprintf("%s%d", group.letter, n))
+		}
+	}
+	return ids
+}
+
+// TestReadme_Register wants a row for each decision, with a test that exists.
+func TestReadme_Register(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| ([SPTQELKIX]\\d+) \\| (.+) \\| `(Test\\w+)` \\|$").FindAllStringSubmatch(readText(t, "README.md"), -1)
+	tests := testNames(readSources(t))
+	var ids []string
+	for _, row := range rows {
+		ids = append(ids, row[1])
+		if !tests[row[3]] {
+			t.Errorf("%s names the test %s, which does not exist", row[1], row[3])
+		}
+	}
+	if want := decisionsOf(); !slices.Equal(ids, want) {
+		t.Errorf("the register has %q,\nwant %q", ids, want)
+	}
+}
+
+// TestReadme_ExitCodes wants README and help to tell the same codes.
+func TestReadme_ExitCodes(t *testing.T) {
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(readText(t, "README.md"), -1)
+	var told []string
+	for _, row := range rows {
+		told = append(told, fmt.Sprintf("  %-4s %s", row[1], row[2]))
+	}
+	if got := "\nExit codes:\n" + strings.Join(told, "\n") + "\n\n"; !strings.Contains(readText(t, ".ci/golden/help.txt"), got) {
+		t.Errorf("the help does not have README's table%s", got)
+	}
+}
+
+// testNames are the names of all tests of the repository.
+func testNames(sources []source) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range sources {
+		for _, declaration := range s.file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && s.isTest() {
+				names[function.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// TestTidy_PlantedBugsHaveTheirPlace: the long fault tests plant bugs by replacing a text in a file, some of them after an hour. This finds
+// at once that a change took such a text away.
+func TestTidy_PlantedBugsHaveTheirPlace(t *testing.T) {
+	found := 0
+	for _, s := range readSources(t) {
+		if !strings.HasPrefix(s.path, "bench/") || !strings.HasSuffix(s.path, "_test.go") {
+			continue
+		}
+		for file, texts := range plants(s) {
+			code := readText(t, file)
+			for _, text := range texts {
+				if found++; strings.Count(code, text) != 1 {
+					t.Errorf("%s plants a bug in %s: want once, found %d times:\n%s", s.path, file, strings.Count(code, text), text)
+				}
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d planted bugs were found, there are more: this test looks at the wrong place", found)
+	}
+}
+
+// plants are the texts that a test replaces, by file: what stands behind the name of a file of ours among the arguments of a call or the
+// fields of a table's row, and every second one behind that.
+func plants(s source) map[string][]string {
+	found := map[string][]string{}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		var all []ast.Expr
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			all = n.Args
+		case *ast.CompositeLit:
+			all = n.Elts
+		}
+		for i, one := range all {
+			file, is := literal(one)
+			if !is || path.Ext(file) != ".go" || !strings.Contains(file, "/") || strings.ContainsAny(file, " \n") {
+				continue
+			}
+			for k := i + 1; k < len(all); k += 2 {
+				if text, is := literal(all[k]); is && !slices.Contains(found[file], text) {
+					found[file] = append(found[file], text)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// literal is the text of a string, also of one in several pieces.
+func literal(e ast.Expr) (text string, is bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		left, is := literal(e.X)
+		right, too := literal(e.Y)
+		return left + right, is && too && e.Op == token.ADD
+	}
+	return "", false
+}
