@@ -18,7 +18,7 @@ func TestFaultsF4_CostsControl(t *testing.T) {
 		t.Skipf("NEEDS %v", err)
 	}
 	accepted := plantedCosts(t, "", acceptTraces)
-	if problems := accepted.problems(plantedCosts(t, "")); len(problems) > 0 {
+	if problems := accepted.problems(plantedCosts(t, "", 1)); len(problems) > 0 {
 		t.Errorf("the same program: %q", problems)
 	}
 	for _, plant := range []struct{ waste, want string }{
