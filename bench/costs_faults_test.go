@@ -64,7 +64,7 @@ func plantedCosts(t *testing.T, waste string, traces int) costList {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", tasard, nodePackage)
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", tasard, "github.com/tasard/tasard")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the node with %s: %v: %s", waste, err, output)
 	}
