@@ -279,7 +279,7 @@ func TestLoad_TargetIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := short(tt.address, 2, tt.rate)
 			l.asker = &repeated{request: strings.Repeat("q", tt.request)}
-			if tt.want == errGone { // that is what ends it, however slow the machine is
+			if errors.Is(tt.want, errGone) { // that is what ends it, however slow the machine is
 				l.measure = time.Hour
 			}
 			_, err := l.drive(t.Context(), tt.patience)
