@@ -94,6 +94,14 @@ func (s *slowCrowd) client(ctx context.Context, number int) {
 			s.longest[kind] = max(s.longest[kind], time.Since(opened))
 		}
 		s.mu.Unlock()
+		waitBeat(ctx) // not a flood
+	}
+}
+
+func waitBeat(ctx context.Context) {
+	select {
+	case <-time.NewTimer(slowBeat).C:
+	case <-ctx.Done():
 	}
 }
 
@@ -107,10 +115,7 @@ func closedBy(ctx context.Context, conn *net.TCPConn, kind int) (closed bool) {
 		}
 		return !write(conn, "x")
 	}
-	select {
-	case <-time.NewTimer(slowBeat).C:
-	case <-ctx.Done():
-	}
+	waitBeat(ctx)
 	raw, _ := conn.SyscallConn() // it is open
 	_ = raw.Control(func(fd uintptr) {
 		const established = 1
