@@ -3,16 +3,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
+	"net/netip"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,32 +22,38 @@ const (
 	// slowMiB is what the node may take in all. A client that takes nothing of its answers holds some 25 KiB of buffers; the others sleep.
 	slowMiB  = 300
 	goodRate = 200
-	// slowBeat is how often a slow client sends another byte.
-	slowBeat = time.Second
-	// slowArrival is how long it takes until all of them are there: they are slow, and no flood.
+	// slowBeat is how often a slow client sends another byte; they do so in so many parts of it, not all at once.
+	slowBeat  = time.Second
+	slowParts = 50
+	// slowArrival is how long it takes until all of them are there.
 	slowArrival = 4 * time.Second
 )
 
-// slowKinds are the ways to keep a server waiting, by what a client sends at first: a header or a body byte by byte, or requests for so
-// much that no socket takes the answers in, which are never read.
-func slowKinds() []string {
-	return []string{
-		"GET /v1/currencies HTTP/1.1\r\nHost: a\r\nX-Slow: ",
-		"POST /v1/account/codes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{",
-		strings.Repeat("GET /v1/rates?limit=200 HTTP/1.1\r\nHost: a\r\n\r\n", 5),
-	}
+// slowKind is a way to keep a server waiting.
+type slowKind int
+
+const (
+	slowHeader slowKind = iota
+	slowBody
+	slowRead
+	slowKinds
+)
+
+// slowClient is one that sends, or takes, hardly anything.
+type slowClient struct {
+	kind   slowKind
+	socket int
+	opened time.Duration // when it began to be slow
+	off    bool
 }
 
-const slowReader = 2 // the kind that reads nothing
-
-// slowCrowd are slow clients, and what became of those of each kind.
+// slowCrowd are slow clients, and what became of them.
 type slowCrowd struct {
-	address string
-	running sync.WaitGroup
-	mu      sync.Mutex
-	closed  [3]int
-	longest [3]time.Duration // until the server closed one
-	failed  atomic.Int64     // clients that could not come
+	target  place
+	clients []slowClient
+	began   time.Time
+	closed  [slowKinds]int
+	longest [slowKinds]time.Duration // until the server closed one
 }
 
 // raiseDescriptors lets this process have as many as the test needs.
@@ -68,65 +69,83 @@ func raiseDescriptors(t *testing.T, wanted uint64) {
 	}
 }
 
-// client is slow until the context ends; when the server closes its connection it comes again.
-func (s *slowCrowd) client(ctx context.Context, number int) {
-	kind := number % len(slowKinds())
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, byte(number/100/250), byte(1+number/100%250))}}
-	if kind == slowReader { // little room, so that answers stay with the server
-		dialer.Control = func(_, _ string, raw syscall.RawConn) error {
-			return raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 2048) })
-		}
+func (s *slowCrowd) now() time.Duration { return time.Since(s.began) }
+
+// slowRequest is what a client sends at first; of the slow readers it asks for so much that no socket takes it in.
+func slowRequest(kind slowKind) string {
+	switch kind {
+	case slowHeader:
+		return "GET /v1/currencies HTTP/1.1\r\nHost: a\r\nX-Slow: "
+	case slowBody:
+		return "POST /v1/account/codes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
 	}
-	for ctx.Err() == nil {
-		conn, err := dialer.DialContext(ctx, "tcp", s.address)
-		if err != nil {
-			s.failed.Add(1) // or it is the end
-			return
-		}
-		opened := time.Now()
-		_ = write(conn, slowKinds()[kind])
-		for ctx.Err() == nil && !closedBy(ctx, conn.(*net.TCPConn), kind) {
-		}
-		conn.Close()
-		s.mu.Lock()
-		if ctx.Err() == nil {
-			s.closed[kind]++
-			s.longest[kind] = max(s.longest[kind], time.Since(opened))
-		}
-		s.mu.Unlock()
-		waitBeat(ctx) // not a flood
-	}
+	return strings.Repeat("GET /v1/rates?limit=200 HTTP/1.1\r\nHost: a\r\n\r\n", 5)
 }
 
-func waitBeat(ctx context.Context) {
-	select {
-	case <-time.NewTimer(slowBeat).C:
-	case <-ctx.Done():
+func (s *slowCrowd) open(number int) error {
+	c := &s.clients[number]
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return err
 	}
+	if c.kind == slowRead { // little room, so that answers stay with the server
+		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)
+	}
+	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	source := placeOf(netip.AddrFrom4([4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}), 0)
+	if err := errors.Join(unix.Bind(socket, source.address), unix.Connect(socket, s.target.address), unix.SetNonblock(socket, true)); err != nil {
+		_ = unix.Close(socket)
+		return err
+	}
+	_, _ = unix.Write(socket, []byte(slowRequest(c.kind)))
+	c.socket, c.opened, c.off = socket, s.now(), false
+	return nil
 }
 
-// closedBy waits for a beat, in which the server may end the connection. Of a slow reader the kernel knows it before the answers are read.
-func closedBy(ctx context.Context, conn *net.TCPConn, kind int) (closed bool) {
-	if kind != slowReader {
-		_ = conn.SetReadDeadline(time.Now().Add(slowBeat))
-		_, err := conn.Read(make([]byte, 512))
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err != nil
+// beat lets the clients of one part send their next byte, and opens those anew that the server has closed. A slow reader takes nothing: it
+// looks whether the server has given up.
+func (s *slowCrowd) beat(part int) error {
+	for i := part; i < len(s.clients); i += slowParts {
+		c := &s.clients[i]
+		if c.kind != slowRead {
+			_, _ = unix.Write(c.socket, []byte("x"))
 		}
-		return !write(conn, "x")
+		if hasEnded(c.socket, c.kind) {
+			s.closed[c.kind]++
+			s.longest[c.kind] = max(s.longest[c.kind], s.now()-c.opened)
+			_ = unix.Close(c.socket)
+			c.off = true
+			if err := s.open(i); err != nil {
+				return fmt.Errorf("client %d again: %w", i, err)
+			}
+		}
 	}
-	waitBeat(ctx)
-	raw, _ := conn.SyscallConn() // it is open
-	_ = raw.Control(func(fd uintptr) {
+	return nil
+}
+
+// hasEnded tells whether the server has ended a connection. Of a slow reader the kernel knows it before the answers are read.
+func hasEnded(socket int, kind slowKind) bool {
+	if kind == slowRead {
+		polled := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
+		_, _ = unix.Poll(polled, 0)
+		info, err := unix.GetsockoptTCPInfo(socket, unix.IPPROTO_TCP, unix.TCP_INFO)
 		const established = 1
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		closed = err != nil || info.State != established
-	})
-	return closed
+		return polled[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 || err != nil || info.State != established
+	}
+	var room [512]byte
+	for {
+		n, err := unix.Read(socket, room[:])
+		switch {
+		case err != nil:
+			return !again(err)
+		case n == 0:
+			return true
+		}
+	}
 }
 
-// TestFaultsO3_SlowClients: ten thousand that send their headers, or a body, byte by byte, or read nothing of what they asked for. All
-// others are served as if they were not there, and each of them is closed in time. The control is a node that has all the time in the world.
+// TestFaultsO3_SlowClients: ten thousand who send their headers, or a body, byte by byte, or read nothing of what they asked for. Everybody
+// else is served as if they were not there, and each of them is closed in time. The control is a node that has all the time in the world.
 func TestFaultsO3_SlowClients(t *testing.T) {
 	raiseDescriptors(t, 2*slowClients)
 	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 50, currencies: 4, accounts: 10, days: 5})
@@ -135,13 +154,15 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 	}
 	t.Run("node", func(t *testing.T) {
 		slow, good, peak := besideSlow(t, buildNode(t, "", "", ""), f, slowSpan)
-		figure(t, "%d slow clients for %v, closed %v times (headers, bodies, readers), the last after %v; others: %s, slowest %v; %d MiB",
-			slowClients, slowSpan, slow.closed, slow.longest, &good.found, time.Duration(good.found.latency.Max()).Round(time.Microsecond), peak)
+		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
+		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
+			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
+			slow.longest[slowRead].Round(time.Millisecond), &good.found, time.Duration(good.found.latency.Max()).Round(time.Microsecond), peak)
 		if good.found.served != good.found.intended || good.found.quantile(99) > slowP99 || peak > slowMiB {
 			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
 		}
-		for kind := range slow.closed {
-			if slow.closed[kind] < slowClients/3 || slow.longest[kind] > slowClosed+2*slowBeat {
+		for kind := range slowKinds {
+			if slow.closed[kind] < slowClients/int(slowKinds) || slow.longest[kind] > slowClosed+2*slowBeat {
 				t.Errorf("kind %d: %d closed, the last after %v; want each within %v", kind, slow.closed[kind], slow.longest[kind], slowClosed)
 			}
 		}
@@ -149,14 +170,14 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 	t.Run("control", func(t *testing.T) {
 		path := buildNode(t, "httpapi/server.go", "readTimeoutDefault      = 5 * time.Second", "readTimeoutDefault = time.Hour")
 		slow, _, _ := besideSlow(t, path, f, 2*slowClosed)
-		figure(t, "control, no limit of time: %v of %d closed", slow.closed, slowClients)
-		if slow.closed[0]+slow.closed[1] > 0 {
+		figure(t, "control, no limit of time: %d of %d closed", slow.closed[slowHeader]+slow.closed[slowBody], slowClients)
+		if slow.closed[slowHeader]+slow.closed[slowBody] > 0 {
 			t.Error("clients are closed without the limit that is there for it")
 		}
 	})
 }
 
-// besideSlow has good requests made while slow clients are there.
+// besideSlow has good requests made while slow clients are there; whoever of them is closed comes again while the time lasts.
 func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowCrowd, *group, int) {
 	t.Helper()
 	node := newNode(path, f, "--connections-per-address", "128")
@@ -165,22 +186,66 @@ func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slo
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer node.kill() // slow clients may be there still
-	s := &slowCrowd{address: found.address}
-	ctx, cancel := context.WithCancel(t.Context())
-	arrivals := time.NewTicker(slowArrival / slowClients)
-	defer arrivals.Stop()
-	for i := range slowClients {
-		<-arrivals.C
-		s.running.Go(func() { s.client(ctx, i) })
+	defer func() {
+		node.kill() // slow clients may be there still
+	}()
+	target, err := findPlace(t.Context(), found.address)
+	if err != nil {
+		t.Fatal(err)
 	}
+	s := &slowCrowd{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
+	defer s.close()
+	if err := s.arrive(); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { stopped <- s.beatUntil(stop) }()
 	good := &group{name: "good", asker: asking(t, nil), connections: 20, rate: goodRate, net: 2, perAddress: 1}
 	runCrowd(t, found.address, span, time.Second, good)
 	peak := peakMemory(t, found.processes[0])
-	if failed := s.failed.Load(); failed > 0 {
-		t.Errorf("%d slow clients could not come", failed)
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
 	}
-	cancel()
-	s.running.Wait()
 	return s, good, peak
+}
+
+// arrive opens all of them within slowArrival: they are slow, and no flood.
+func (s *slowCrowd) arrive() error {
+	ticker := time.NewTicker(slowArrival * slowParts / slowClients)
+	defer ticker.Stop()
+	for i := range s.clients {
+		if i%slowParts == 0 {
+			<-ticker.C
+		}
+		s.clients[i] = slowClient{kind: slowKind(i) % slowKinds, socket: -1, off: true}
+		if err := s.open(i); err != nil {
+			return fmt.Errorf("client %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// beatUntil goes on until the end.
+func (s *slowCrowd) beatUntil(stop <-chan struct{}) error {
+	ticker := time.NewTicker(slowBeat / slowParts)
+	defer ticker.Stop()
+	for part := 0; ; part = (part + 1) % slowParts {
+		select {
+		case <-stop:
+			return nil
+		case <-ticker.C:
+		}
+		if err := s.beat(part); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *slowCrowd) close() {
+	for i := range s.clients {
+		if !s.clients[i].off && s.clients[i].socket >= 0 {
+			_ = unix.Close(s.clients[i].socket)
+		}
+	}
 }
