@@ -40,7 +40,10 @@ type campaign struct {
 	done   sync.WaitGroup
 
 	faults   int
+	special  int // of these, of the kind that specials says
+	specials string
 	silences []time.Duration // from a fault to the first write after it
+	parted   parted
 }
 
 // newCampaign starts a cluster, signs accounts up at its nodes and begins to load it.

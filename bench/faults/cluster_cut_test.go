@@ -61,31 +61,18 @@ type parted struct {
 
 // TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
 func TestFaultsCluster_CutOff(t *testing.T) {
-	t.Parallel()
 	needRoot(t)
 	need(t, "iproute2", "ip")
-	count := countFrom(t, "CLUSTER_CUTS", 5)
-	plain := program(t)
 	var ways atomic.Int64
-	sideBySide(t, count, func(t *testing.T, cuts int) {
-		g, m := newCampaign(t, plain, newStreet(t, 3)), &parted{ways: map[string]int{}}
-		for range cuts {
-			leader := g.rig.awaitLeader()
-			chance := g.chance()
-			kinds := cutsOf(leader.number, chance)
-			one := kinds[int(ways.Add(1)-1)%len(kinds)]
-			g.faults++
-			m.ways[one.name]++
-			g.part(&one, m, chance)
-			if g.faults%10 == 0 {
-				progress(t, "%d cuts; %v; %v", g.faults, m, g.ledger)
-			}
-			if g.ledger.broken() > 0 || t.Failed() {
-				break
-			}
+	besiege(t, "CLUSTER_CUTS", 5, true, func(g *campaign, chance *rand.Rand) {
+		kinds := cutsOf(g.rig.awaitLeader().number, chance)
+		one := kinds[int(ways.Add(1)-1)%len(kinds)]
+		g.faults++
+		if g.parted.ways == nil {
+			g.parted.ways = map[string]int{}
 		}
-		g.finish()
-		figure(t, "%d cuts in %d ways; %v; %v", g.faults, len(m.ways), m, g.ledger)
+		g.parted.ways[one.name]++
+		g.part(&one, &g.parted, chance)
 	})
 }
 

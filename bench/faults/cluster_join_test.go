@@ -13,42 +13,6 @@ import (
 // joinMax is how soon a node that comes to a cluster with data answers its first request.
 const joinMax = 5 * time.Second
 
-// TestFaultsCluster_FourthJoins starts guests with empty directories beside three nodes with data, the first of them while those are asked and
-// changed, and wants its first good answer to a request with a key. In the end it is as the others are.
-func TestFaultsCluster_FourthJoins(t *testing.T) {
-	g := newCampaign(t, program(t), nil)
-	visitor, one := &account{email: "visitor@example.com"}, newCaller(g.rig.from(90)) // that nothing else touches
-	defer one.close()
-	if err := g.ledger.signIn(g.rig.office, one, g.at(1), visitor); err != nil {
-		t.Fatal(err)
-	}
-	key, got := g.ledger.newKey(one, g.at(1), visitor)
-	if !got.good() {
-		t.Fatal(got.trouble("make a key", nil))
-	}
-	place, hosts := t.TempDir(), freeHosts(t, 4)
-	var took []time.Duration
-	for i := range min(len(hosts), countFrom(t, "CLUSTER_GUESTS", 3)) {
-		guest := g.rig.newPeer(place, 4+i, hosts[i])
-		c := newCaller("")
-		began := time.Now()
-		n := guest.launch()
-		if !soon(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
-			t.Fatalf("the guest does not answer:\n%s", n.tail(30))
-		}
-		took = append(took, time.Since(began))
-		c.close()
-		guest.ready(true)
-		g.quiet() // who asks looks at the list of nodes
-		g.rig.peers = append(g.rig.peers, guest)
-		if last := took[i]; last > joinMax {
-			t.Errorf("guest %d answered after %v, want %v", i+1, last, joinMax)
-		}
-	}
-	g.conclude()
-	figure(t, "%d guests joined a cluster with data; from the start of the process to the first good answer with a key: %s", len(took), quantiles(took))
-}
-
 // roller asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
 type roller struct {
 	*campaign
@@ -90,8 +54,28 @@ func (r *roller) turn(from int, writes bool) {
 	r.ledger.wrong(lost, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
 }
 
-// TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask who go to another node only
-// when a connection is refused: not one request may fail, and changes go on through the other nodes.
+// joins starts a guest with an empty directory beside nodes with data and wants its first good answer to a request with a key. In the end
+// it must be as the others are.
+func (g *campaign) joins() (took time.Duration) {
+	g.t.Helper()
+	c, a := newCaller(""), g.ledger.accounts[0]
+	defer c.close()
+	g.endKeys(c, g.at(0), a)
+	key, _ := g.ledger.newKey(c, g.at(0), a)
+	guest := g.rig.newPeer(g.t.TempDir(), len(g.rig.peers)+1, freeHosts(g.t, 1)[0])
+	began := time.Now()
+	n := guest.launch()
+	if !soon(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
+		g.t.Fatalf("the guest does not answer:\n%s", n.tail(30))
+	}
+	took = time.Since(began)
+	guest.ready(true)
+	g.rig.peers = append(g.rig.peers, guest)
+	return took
+}
+
+// TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask that go to another node
+// only when a connection is refused: not one request may fail, and changes go on through the other nodes. Then a fourth one joins them.
 func TestFaultsCluster_RollingRestart(t *testing.T) {
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
@@ -123,10 +107,14 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 		}
 	}
 	halt()
+	joined := g.joins()
+	if joined > joinMax {
+		t.Errorf("the guest answered after %v, want %v", joined, joinMax)
+	}
 	g.conclude()
 	if r.moved.Load() == 0 {
 		t.Error("no connection was ever refused: the test has tested nothing")
 	}
-	figure(t, "%d restarts, each stop within %s: %d requests, %d of them answered by another node because the connection was refused, %d failed at the node that stopped or started; %v",
-		g.faults, quantiles(stops), r.asked.Load(), r.moved.Load(), r.there.Load(), g.ledger)
+	figure(t, "%d restarts, each stop within %s: %d requests, %d of them answered by another node because the connection was refused, %d failed at the node that stopped or started; a guest answered after %v; %v",
+		g.faults, quantiles(stops), r.asked.Load(), r.moved.Load(), r.there.Load(), joined.Round(time.Millisecond), g.ledger)
 }

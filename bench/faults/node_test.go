@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,8 +27,6 @@ const (
 	patience = 60 * time.Second
 	// root is where the module is, seen from this package.
 	root = "../.."
-	// linesMax bounds what is kept of a node's log; the older half goes.
-	linesMax = 20_000
 	// runAs makes the test binary run as one of children instead of running tests: a small child is started faster than
 	// the program.
 	runAs = "FAULTS_CHILD"
@@ -177,7 +176,6 @@ type node struct {
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
-	gone  int           // lines that are not kept any more
 	more  chan struct{} // closed and replaced with each line
 }
 
@@ -246,10 +244,6 @@ func (n *node) follow(output *os.File) {
 	defer output.Close()
 	for scanner := bufio.NewScanner(output); scanner.Scan(); {
 		n.mu.Lock()
-		if len(n.lines) == linesMax {
-			n.lines = append([]string(nil), n.lines[linesMax/2:]...)
-			n.gone += linesMax / 2
-		}
 		n.lines = append(n.lines, scanner.Text())
 		close(n.more)
 		n.more = make(chan struct{})
@@ -268,8 +262,8 @@ func (n *node) find(text string) (string, bool) {
 	defer deadline.Stop()
 	for from, last := 0, false; ; {
 		n.mu.Lock()
-		for from = max(from, n.gone); from < n.gone+len(n.lines); from++ {
-			if line := n.lines[from-n.gone]; strings.Contains(line, text) {
+		for ; from < len(n.lines); from++ {
+			if line := n.lines[from]; strings.Contains(line, text) {
 				n.mu.Unlock()
 				return line, true
 			}
@@ -344,8 +338,8 @@ func (n *node) tail(count int) string {
 	return strings.Join(n.lines[max(0, len(n.lines)-count):], "\n")
 }
 
-// output is all that is kept of the log.
-func (n *node) output() string { return n.tail(linesMax) }
+// output is the whole log.
+func (n *node) output() string { return n.tail(math.MaxInt) }
 
 // over reports whether the process has ended.
 func (n *node) over() bool {
