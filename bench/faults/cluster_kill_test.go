@@ -5,6 +5,11 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -119,4 +124,242 @@ func (p *peer) pause(on bool) {
 	} else {
 		p.life.Load().send(syscall.SIGCONT)
 	}
+}
+
+const (
+	// refusedWithin is how soon a node that reaches too few others must refuse changes, and say so.
+	refusedWithin = 5 * time.Second
+	probePause    = 100 * time.Millisecond
+	// promptMax is how long a refusal may take once the node knows.
+	promptMax = time.Second
+)
+
+// cut is a way in which a network breaks: each pair of from and to loses what the first node sends to the second.
+type cut struct {
+	name  string
+	lost  [][2]int
+	alone []int // nodes that hear and reach nobody: they know. With one direction left only the log can tell
+}
+
+// cutsOf are the ways to part three nodes of which one leads.
+func cutsOf(leader int, chance *rand.Rand) []cut {
+	a, b := leader%3+1, (leader+1)%3+1
+	if chance.IntN(2) == 0 {
+		a, b = b, a
+	}
+	both := func(x, y int) [][2]int { return [][2]int{{x, y}, {y, x}} }
+	return []cut{
+		{"the leader alone", slices.Concat(both(leader, a), both(leader, b)), []int{leader}},
+		{"a follower alone", slices.Concat(both(a, leader), both(a, b)), []int{a}},
+		{"each from each", slices.Concat(both(leader, a), both(leader, b), both(a, b)), []int{leader, a, b}},
+		{"the leader from one follower", both(leader, a), nil},
+		{"the followers from each other", both(a, b), nil},
+		{"the leader is not heard", [][2]int{{leader, a}, {leader, b}}, nil},
+		{"the leader hears nobody", [][2]int{{a, leader}, {b, leader}}, nil},
+		{"one follower does not hear the leader", [][2]int{{leader, a}}, nil},
+		{"a follower is not heard", [][2]int{{a, leader}, {a, b}}, nil},
+		{"a follower hears nobody", [][2]int{{leader, a}, {b, a}}, nil},
+	}
+}
+
+// parted is what was measured of cuts.
+type parted struct {
+	mu      sync.Mutex
+	ways    map[string]int
+	refused []time.Duration // from a cut to the first refusal by a node that is alone
+	told    []time.Duration // until /readyz says so
+	healed  []time.Duration // from the end of a cut until every node takes changes in
+	reads   int             // answered by nodes that were alone
+}
+
+// TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
+func TestFaultsCluster_CutOff(t *testing.T) {
+	needRoot(t)
+	need(t, "iproute2", "ip")
+	var ways atomic.Int64
+	besiege(t, "CLUSTER_CUTS", 5, true, func(g *campaign, chance *rand.Rand) {
+		kinds := cutsOf(g.rig.awaitLeader().number, chance)
+		one := kinds[int(ways.Add(1)-1)%len(kinds)]
+		g.faults++
+		if g.parted.ways == nil {
+			g.parted.ways = map[string]int{}
+		}
+		g.parted.ways[one.name]++
+		g.part(&one, &g.parted, chance)
+	})
+}
+
+func (m *parted) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("a node that is alone refuses changes after %s, and says so after %s, and answered %d reads meanwhile; all take changes in again after %s",
+		quantiles(m.refused), quantiles(m.told), m.reads, quantiles(m.healed))
+}
+
+// part breaks the network, looks at the nodes that are alone, and mends it.
+func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
+	g.t.Helper()
+	fault := g.ledger.now()
+	for _, way := range c.lost {
+		g.rig.street.cut(way[0], way[1])
+	}
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	for _, number := range c.alone {
+		p := g.rig.peers[number-1]
+		watching.Go(func() { g.probe(c, p, fault, stop, m) })
+		watching.Go(func() { g.readAlone(c, p, fault, stop, m) })
+	}
+	hold := 3*time.Second + upTo(chance, 7*time.Second)
+	if len(c.alone) > 0 {
+		hold += refusedWithin
+	}
+	wait(hold)
+	close(stop) // a change that is sent from here on may be taken in
+	watching.Wait()
+	for _, way := range c.lost {
+		g.rig.street.heal(way[0], way[1])
+	}
+	mended := g.ledger.now()
+	for _, p := range g.rig.peers {
+		if !soon(healMax, func() bool { _, got := g.ledger.set(&p.member, g.own(p)); return got.good() }) {
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.life.Load().tail(20))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.healed = append(m.healed, g.ledger.now()-mended)
+}
+
+// own is the series by which a node is probed: nobody else sets it.
+func (g *campaign) own(p *peer) *series { return g.ledger.series[siegeWriters+p.number-1] }
+
+// every does something again and again until it is false or stop is closed.
+func every(pause time.Duration, stop <-chan struct{}, do func() bool) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for do() {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
+func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	ready := newCaller("")
+	defer ready.close()
+	tells := func() bool { return lookOnce(ready, p.url+"/readyz").states["cluster"] == "no_majority" }
+	var sending sync.WaitGroup
+	var refusal atomic.Int64
+	every(probePause, stop, func() bool { // a new change whether the one before was answered or not
+		sending.Go(func() {
+			if _, got := g.ledger.set(&p.member, g.own(p)); got.code == "read_only" {
+				refusal.CompareAndSwap(0, int64(g.ledger.now()-fault))
+			}
+		})
+		return refusal.Load() == 0 && g.ledger.now()-fault < refusedWithin
+	})
+	g.t.Cleanup(sending.Wait) // those that were on their way wait for the end of the cut
+	first := time.Duration(refusal.Load())
+	told := soon(refusedWithin-(g.ledger.now()-fault), tells)
+	m.mu.Lock()
+	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
+	m.mu.Unlock()
+	if first == 0 || first > refusedWithin || !told {
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.life.Load().tail(20))
+		return
+	}
+	every(probePause, stop, func() bool {
+		from := g.ledger.now()
+		_, got := g.ledger.set(&p.member, g.own(p))
+		took, says := g.ledger.now()-from, tells()
+		good := got.code == "read_only" && took <= promptMax && says
+		if !good {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says so: %v",
+				g.faults, c.name, from-fault, p.number, got.status, got.code, took, says)
+		}
+		return good
+	})
+}
+
+// readAlone wants every read of a node that is alone answered.
+func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	one := newCaller("")
+	defer one.close()
+	every(probePause, stop, func() bool {
+		got, err := one.do(http.MethodGet, p.url+"/v1/rates?currency=USD&limit=200", "", nil)
+		good := err == nil && got.status == http.StatusOK
+		if !good {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a read with %d %s, %v", g.faults, c.name, g.ledger.now()-fault, p.number, got.status, got.code, err)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reads++
+		return good
+	})
+}
+
+// TestFaultsCluster_Control plants bugs that only several nodes show, each of which the ledger must find without any other fault: a node that
+// does not hear of rates or of leases of others, and one that keeps what it decided before it heard of others.
+func TestFaultsCluster_Control(t *testing.T) {
+	t.Parallel()
+	const follower, sharing = "actors/follower.go", "actors/sharing.go"
+	for _, bug := range []struct {
+		name, file, right, wrong string
+		crack                    func(g *campaign)
+		kind                     breach
+	}{
+		{
+			"do not hear of rates", follower, "m.books[e.CurrencyCode()] = append(m.books[e.CurrencyCode()], e)", "_ = e",
+			func(g *campaign) { wait(3 * time.Second) }, lost,
+		},
+		{
+			"do not hear of leases", follower, "*shard = append(*shard, e)", "if _, is := e.(*engine.Leased); !is { *shard = append(*shard, e) }",
+			func(g *campaign) {
+				g.quiet()
+				for round := range g.ledger.accounts {
+					g.crackKeys(round)
+				}
+				g.crackLimits(15 * time.Second)
+			}, granted,
+		},
+		{
+			"keep what is void", sharing, "return w.heard != s.told[w.from]", "return false",
+			func(g *campaign) {
+				g.quiet()
+				for round := 0; round < 30 && g.ledger.broken() == 0 && g.died() == 0; round++ {
+					g.crackKeys(round)
+				}
+			}, accepted,
+		},
+	} {
+		g := newCampaign(t, mutant(t, strings.ReplaceAll(bug.name, " ", "-"), bug.file, bug.right, bug.wrong), nil)
+		bug.crack(g)
+		g.quiet()
+		dead := g.died()
+		if dead == 0 {
+			g.settle()
+		}
+		if found := g.ledger.broken(bug.kind); found == 0 && dead == 0 {
+			t.Errorf("nodes that %s are not found out: %v", bug.name, g.ledger)
+		} else {
+			figure(t, "control, nodes that %s: %d breaches of the kind %q, %d nodes stopped themselves", bug.name, found, bug.kind, dead)
+		}
+		for _, p := range g.rig.peers {
+			p.kill()
+		}
+	}
+}
+
+// died is how many nodes have ended although nobody has ended them.
+func (g *campaign) died() (count int) {
+	for _, p := range g.rig.peers {
+		if p.alive() && p.life.Load().over() {
+			count++
+		}
+	}
+	return count
 }
