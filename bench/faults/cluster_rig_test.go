@@ -196,76 +196,57 @@ type standingOf struct {
 	Majority bool
 	Leader   string
 	Nodes    []struct {
-		Name      string
-		Self      bool
-		Reachable bool
-		Leader    bool
-		Record    uint64
-		Lag       uint64
+		Reachable   bool
+		Record, Lag uint64
 	}
 }
 
-// standing asks a node how its cluster is; false when it does not answer.
+// standing asks a node how its cluster is; false when it does not answer, or has no majority.
 func (p *peer) standing() (s standingOf, ok bool) {
 	got, err := p.admin.do(http.MethodGet, "http://node/cluster", "", nil)
-	return s, err == nil && got.into(&s) == nil
+	return s, err == nil && got.into(&s) == nil && s.Majority
 }
 
-// record is the newest record that the node has itself.
-func (s *standingOf) record() uint64 {
-	for _, n := range s.Nodes {
-		if n.Self {
-			return n.Record
-		}
-	}
-	return 0
-}
-
-// leader is the node through which writes go, as a majority of the nodes says; nil while they do not agree.
-func (r *rig) leader() *peer {
-	voices := map[string]int{}
-	for _, p := range r.peers {
-		if s, ok := p.standing(); ok && p.alive() && s.Majority {
-			voices[s.Leader]++
-		}
-	}
-	for _, p := range r.peers {
-		if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
-			return p
-		}
-	}
-	return nil
-}
-
-// awaitLeader waits for one.
-func (r *rig) awaitLeader() *peer {
+// awaitLeader waits for the node through which writes go, as two of the nodes say.
+func (r *rig) awaitLeader() (leader *peer) {
 	r.t.Helper()
-	var leader *peer
-	if !soon(healMax, func() bool { leader = r.leader(); return leader != nil }) {
+	if !soon(healMax, func() bool {
+		voices := map[string]int{}
+		for _, p := range r.peers {
+			if s, ok := p.standing(); ok && p.alive() {
+				voices[s.Leader]++
+			}
+		}
+		for _, p := range r.peers {
+			if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
+				leader = p
+			}
+		}
+		return leader != nil
+	}) {
 		r.t.Fatal("the nodes agree on no leader")
 	}
 	return leader
 }
 
-// level waits until every node has the same records and says that it lacks none, while nobody writes.
+// level waits until every node has the same records and says that none lacks any, while nothing is written.
 func (r *rig) level() bool {
 	r.t.Helper()
 	return soon(healMax, func() bool {
-		same := uint64(0)
-		for i, p := range r.peers {
+		records := map[uint64]bool{}
+		for _, p := range r.peers {
 			s, ok := p.standing()
-			record := s.record()
-			if !ok || !s.Majority || i > 0 && record != same {
+			if !ok {
 				return false
 			}
 			for _, n := range s.Nodes {
-				if !n.Reachable || n.Lag > 0 || n.Record != record {
+				if !n.Reachable || n.Lag > 0 {
 					return false
 				}
+				records[n.Record] = true
 			}
-			same = record
 		}
-		return true
+		return len(records) == 1
 	})
 }
 
@@ -361,12 +342,7 @@ func (s *street) neighbour(from, to int, card string) {
 	s.ip("-n", s.space(from), "neigh", "replace", s.hosts[to-1], "lladdr", card, "dev", "eth0", "nud", "permanent")
 }
 
-// ip runs the program of that name, which must succeed.
-func (s *street) ip(args ...string) {
-	if output, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		s.t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, output)
-	}
-}
+func (s *street) ip(args ...string) { system(s.t, "ip", args...) }
 
 // clear takes everything down. The wires go with their namespaces.
 func (s *street) clear() {

@@ -4,7 +4,6 @@ package faults
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -124,20 +123,16 @@ type volume struct {
 func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume {
 	t.Helper()
 	image := filepath.Join(dir, "image")
-	for _, words := range [][]string{
-		{"truncate", "-s", size, image},
-		append(append([]string{"mkfs." + kind}, options...), image),
-	} {
-		if output, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", words, err, output)
-		}
-	}
+	system(t, "truncate", "-s", size, image)
+	system(t, "mkfs."+kind, append(options, image)...)
 	v := &volume{t: t, kind: kind, place: t.TempDir()}
+	name := strings.TrimSpace(system(t, "losetup", "--find", "--show", image))
 	var err error
-	if v.device, err = attach(image); err != nil {
+	if v.device, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.device.Close() })
+	system(t, "losetup", "--detach", name)   // when its last user is gone
 	if err := os.Remove(image); err != nil { // the device has it, and no killed test leaves it behind
 		t.Fatal(err)
 	}
@@ -146,39 +141,14 @@ func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume 
 	return v
 }
 
-// attach makes a loop device of a file. It vanishes when nobody has it open or mounted any more.
-func attach(image string) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+// system runs a program of the machine, which must succeed.
+func system(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	output, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return nil, err
+		t.Fatalf("%s %q: %v\n%s", name, args, err, output)
 	}
-	defer control.Close()
-	file, err := os.OpenFile(image, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() // the device has it
-	for range 100 {    // another process may take the free number first
-		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, fmt.Errorf("look for a free loop device: %w", err)
-		}
-		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		config := unix.LoopConfig{Fd: uint32(file.Fd())}
-		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
-		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
-		if err == nil {
-			return device, nil
-		}
-		_ = device.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, fmt.Errorf("make /dev/loop%d: %w", number, err)
-		}
-	}
-	return nil, errors.New("no loop device is free")
+	return string(output)
 }
 
 func (v *volume) mount() {
