@@ -43,13 +43,9 @@ type fullRun struct {
 	n      *node
 	key    string // of an account of its own
 
-	normal, full  []time.Duration // of reads
-	seen, gone    time.Duration   // the slowest
-	readySeen     time.Duration
-	readyGone     time.Duration
-	refused       int
-	stops, kills  int
-	restartedFull int
+	normal, full []time.Duration          // of reads
+	slowest      map[string]time.Duration // of what was waited for
+	stops, kills int
 }
 
 // start starts a node on a new disk of which so many bytes are free beyond what the program keeps in reserve.
@@ -107,6 +103,13 @@ func within(limit time.Duration, what string, try func() (bool, error)) (time.Du
 	}
 }
 
+// within waits for something that must be soon, and notes how long it took.
+func (r *fullRun) within(limit time.Duration, what string, try func() (bool, error)) error {
+	took, err := within(limit, what, try)
+	r.slowest[what] = max(r.slowest[what], took.Round(time.Millisecond))
+	return err
+}
+
 // isReadOnly tells the refusal of a node whose disk is full.
 func isReadOnly(got answer, err error) (bool, error) {
 	if err != nil || got.status != http.StatusServiceUnavailable || got.code != "read_only" || got.header.Get("Retry-After") == "" {
@@ -124,19 +127,16 @@ func (r *fullRun) says(state string) func() (bool, error) {
 
 // whileFull is what must hold on a full disk.
 func (r *fullRun) whileFull() error {
-	took, err := within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
+	err := r.within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
+	if err == nil {
+		err = r.within(fullSeenMax, "/readyz read_only", r.says("read_only"))
+	}
 	if err != nil {
 		return err
 	}
-	r.seen = max(r.seen, took)
-	if took, err = within(fullSeenMax, "/readyz read_only", r.says("read_only")); err != nil {
-		return err
-	}
-	r.readySeen = max(r.readySeen, took)
 	if ok, err := isReadOnly(r.best(r.key)); !ok {
 		return fmt.Errorf("a request with a key: %w", err)
 	}
-	r.refused += 2
 	return r.reads(&r.full)
 }
 
@@ -150,26 +150,23 @@ func (r *fullRun) round(number int) error {
 		return err
 	}
 	fill(r.t, r.disk, []int64{0, 4 << 10, 1 << 20, reservedBytes - 1}[number%4])
-	if err := r.whileFull(); err != nil {
-		return err
+	err := r.whileFull()
+	if err == nil {
+		err = r.restart(number)
 	}
-	if err := r.restart(number); err != nil {
-		return err
-	}
-	relieve(r.t, r.disk)
-	took, err := within(fullGoneMax, "changes", func() (bool, error) {
-		got := r.turn()
-		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
-	})
 	if err != nil {
 		return err
 	}
-	r.gone = max(r.gone, took)
-	if number%roundsAHealth == 0 {
-		if took, err = within(fullGoneMax, "/readyz ok", r.says("ok")); err != nil {
-			return err
-		}
-		r.readyGone = max(r.readyGone, took)
+	relieve(r.t, r.disk)
+	err = r.within(fullGoneMax, "changes", func() (bool, error) {
+		got := r.turn()
+		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
+	})
+	if err == nil && number%roundsAHealth == 0 {
+		err = r.within(fullGoneMax, "/readyz ok", r.says("ok"))
+	}
+	if err != nil {
+		return err
 	}
 	return r.check(r.n)
 }
@@ -190,11 +187,11 @@ func (r *fullRun) restart(number int) error {
 		return nil
 	}
 	r.begin("")
-	r.restartedFull++
-	if err := r.check(r.n); err != nil {
-		return fmt.Errorf("started on a full disk: %w", err)
+	err := r.check(r.n)
+	if err == nil {
+		err = r.whileFull()
 	}
-	if err := r.whileFull(); err != nil {
+	if err != nil {
 		return fmt.Errorf("started on a full disk: %w", err)
 	}
 	return nil
@@ -211,7 +208,7 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	r := &fullRun{t: t, office: newPostOffice(t)}
+	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
 	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
 	rounds := 0
 	for _, size := range beyond {
@@ -226,10 +223,8 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 		progress(t, "%d rounds", rounds)
 	}
 	normal, full := p99(r.normal), p99(r.full)
-	figure(t, "%d times full and freed: read-only after at most %s, /readyz says so after %s; back after %s and %s; %d refusals; "+
-		"%d SIGTERM, %d SIGKILL and %d starts on a full disk; nothing lost; p99 of %d reads %s, on a full disk %s",
-		rounds, r.seen.Round(time.Millisecond), r.readySeen.Round(time.Millisecond), r.gone.Round(time.Millisecond), r.readyGone.Round(time.Millisecond),
-		r.refused, r.stops, r.kills, r.restartedFull, len(r.full), normal.Round(time.Microsecond), full.Round(time.Microsecond))
+	figure(t, "%d times full and freed: waited at most %v; %d SIGTERM and %d SIGKILL on a full disk, each with a start; p99 of %d reads %s, on a full disk %s",
+		rounds, r.slowest, r.stops, r.kills, len(r.full), normal.Round(time.Microsecond), full.Round(time.Microsecond))
 	if full > 2*normal+tailSlack {
 		t.Errorf("p99 of reads is %s on a full disk, %s otherwise", full, normal)
 	}
@@ -241,7 +236,7 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 		return
 	}
 	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
-	r := &fullRun{t: t, office: newPostOffice(t)}
+	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
 	r.start(blind, 64<<10)
 	fill(t, r.disk, 0)
 	r.l.end()
