@@ -182,8 +182,7 @@ func (c *canaries) manage(n *node) {
 	}
 }
 
-// TestFaultsS5_Canaries looks for the key, the code, the session, the password of the mail server and the whole e-mail address in all that
-// a node writes and says.
+// TestFaultsS5_Canaries looks for keys, codes, sessions, mail passwords and e-mail addresses in all that a node writes and says.
 func TestFaultsS5_Canaries(t *testing.T) {
 	c := sing(t, program(t))
 	for _, leak := range c.found() {

@@ -235,8 +235,7 @@ func revokeKey(c *caller, url, session, id string) (answer, error) {
 	return c.do(http.MethodDelete, url+"/v1/account/keys/"+id, session, nil)
 }
 
-// prepare writes a data directory with rates and so many accounts, each with one key, and returns the keys. It takes
-// milliseconds for a thousand; options are those of the harness: KeysRequired, Rates, ... .
+// prepare writes a data directory with rates and so many accounts, each with one key, and returns the keys.
 func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
 	t.Helper()
 	harness, err := apitest.Open(append([]apitest.Option{apitest.Follow(time.Now), apitest.Lenient()}, options...)...)

@@ -279,8 +279,7 @@ func (g *campaign) besieged(w *client) {
 	}
 }
 
-// crack asks the first of some nodes for a code, spreads wrong tries over all of them at once, twice at each, and then offers the
-// right code likewise.
+// crack asks one node for a code, and then tries wrong codes and the right one at all of them at once, twice at each.
 func (g *campaign) crack(email string, from int, members []*member, wrong int, calm bool) {
 	l, c := g.ledger, newCaller(g.rig.from(from))
 	defer c.close()

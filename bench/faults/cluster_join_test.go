@@ -32,8 +32,7 @@ func (m *member) knows(c *caller, secret string) bool {
 	return err == nil && got.status == http.StatusOK
 }
 
-// TestFaultsCluster_Visible measures how soon all nodes show what one of them has acknowledged, while all are up: rates, new keys, and
-// that a key is revoked.
+// TestFaultsCluster_Visible measures how soon all nodes show rates, keys and revocations that one of them has acknowledged.
 func TestFaultsCluster_Visible(t *testing.T) {
 	g := newCampaign(t, program(t), nil)
 	g.quiet()
@@ -180,8 +179,7 @@ func (r *roller) turn(from int, writes bool) {
 	r.ledger.wrong(lost, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
 }
 
-// joins starts a guest with an empty directory beside nodes with data and wants its first good answer to a request with a key. In the end
-// it must be as the others are.
+// joins starts a guest beside nodes with data and returns how soon it answers a request with a key.
 func (g *campaign) joins() (took time.Duration) {
 	g.t.Helper()
 	c, a := newCaller(""), g.ledger.accounts[0]

@@ -105,8 +105,7 @@ func placeChance() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
 }
 
-// freeHosts are so many loopback addresses of which nobody uses the ports: callers call from other ones, so none of them is ever taken while
-// a node is down.
+// freeHosts are so many loopback addresses with free ports: callers call from others, so they stay free while a node is down.
 func freeHosts(t *testing.T, count int) []string {
 	t.Helper()
 	chance := placeChance()

@@ -316,8 +316,7 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	return answers, slowest
 }
 
-// besideEachOther reads from two nodes in turn, so that both meet the same moments of the machine, and returns the p99 of both; up to
-// slowTries times, until the second is as quick: the machine may have been busy, and a fault of the node comes back.
+// besideEachOther reads from two nodes in turn, in the same moments of the machine, up to slowTries times, and returns the p99 of both.
 func besideEachOther(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delayed time.Duration) {
 	t.Helper()
 	for try := range slowTries {

@@ -36,8 +36,7 @@ func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// TestFaultsS15_EachFaultShows plants each fault on the real program: /readyz says so within a second, and within five seconds that it
-// is over; nothing flaps; /livez goes on.
+// TestFaultsS15_EachFaultShows plants each fault: /readyz says so within a second, its end within five; nothing flaps; /livez goes on.
 func TestFaultsS15_EachFaultShows(t *testing.T) {
 	if !apart(t) {
 		return

@@ -173,8 +173,7 @@ func upTo(chance *rand.Rand, span time.Duration) time.Duration {
 	return time.Duration(chance.Int64N(int64(span)))
 }
 
-// cycle starts the node, checks, loads it, and crashes it at a random moment: one in eight times before it answers, as often while
-// it stops in order, or after that.
+// cycle starts the node, checks, loads it, and crashes it at a random moment: also before it answers, and while it stops.
 func (s *storm) cycle(end crash) {
 	s.t.Helper()
 	s.cycles++
@@ -315,8 +314,7 @@ func (s *storm) rage(cycles int, end crash) {
 // caughtWithin is after how many crashes a planted bug must have shown.
 const caughtWithin = 25
 
-// catch crashes a node with a planted bug until the ledger finds one of the breaches, or until the node itself finds that its
-// log is damaged, and fails when neither happens.
+// catch crashes a node with a planted bug until the ledger finds it, or until the node finds its own log damaged.
 func (s *storm) catch(end crash, kinds ...breach) {
 	s.t.Helper()
 	for range caughtWithin {
@@ -350,8 +348,7 @@ func (s *storm) caught() string {
 	return fmt.Sprintf("found after %d crashes: %v", s.cycles, s)
 }
 
-// TestFaultsW1_Control plants two bugs that only a crash shows: a node that answers a moment before it writes, and one that
-// writes down no lease.
+// TestFaultsW1_Control plants two bugs that only a crash shows: an answer a moment before the write, and leases that are not written.
 func TestFaultsW1_Control(t *testing.T) {
 	early := mutant(t, "answers-early", "actors/writer.go",
 		"package actors\n", "package actors\n\nimport planted \"time\"\n",
@@ -395,8 +392,7 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 	}
 }
 
-// freeze stops a node in the middle of whatever it does, and returns when all of its threads stand, or when it is over. The
-// program must be the child itself, not a prefix.
+// freeze stops all threads of a node; the program must be the child itself, not a prefix.
 func (n *node) freeze() {
 	n.t.Helper()
 	n.send(syscall.SIGSTOP)
@@ -412,8 +408,7 @@ func (n *node) freeze() {
 	}
 }
 
-// powerCut is how a node on a volume loses power. The node stands first: else the kernel lets answers out that it gave while
-// the file system went down.
+// powerCut is how a node on a volume loses power. It stands first: else answers come out that it gave while the file system went down.
 func (v *volume) powerCut(n *node) {
 	n.freeze()
 	v.cut()

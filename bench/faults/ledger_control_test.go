@@ -302,8 +302,7 @@ func onSeveralNodes() map[string]situation {
 	}
 }
 
-// TestFaultsW1_ControlLedger plants, without any process, what no node and no cluster may do, each of which the ledger must find as the
-// breach that it is, and what they may.
+// TestFaultsW1_ControlLedger plants, without any process, what no node and no cluster may do, and what they may.
 func TestFaultsW1_ControlLedger(t *testing.T) {
 	good, bad := 0, 0
 	run := func(name string, alone, check bool, x situation) {

@@ -402,8 +402,7 @@ func (l *ledger) told(r *request, got *answer, err error) {
 	}
 }
 
-// saw holds a page against what was seen at the same node before, and what it had acknowledged when the page was asked for. The
-// caller holds mu.
+// saw holds a page against what the same node has shown and acknowledged before. The caller holds mu.
 func (l *ledger) saw(r *request, shown *page) {
 	g, m, s := r.seen, r.at, r.want
 	if shown.Meta.GeneratedAt.Before(g.cut) {
@@ -442,8 +441,7 @@ func (l *ledger) saw(r *request, shown *page) {
 	}
 }
 
-// admitted counts a request that a node has admitted for an account and holds its headers against what was known; the caller
-// holds mu.
+// admitted counts a request that a node has admitted and holds its headers against what was known. The caller holds mu.
 func (l *ledger) admitted(r *request, got *answer, s span) {
 	a, k := r.by, r.key
 	day, minute, ok := got.windows()
@@ -487,8 +485,7 @@ func (l *ledger) admitted(r *request, got *answer, s span) {
 // minuteFree is a limit of the minute that is not reached: of an account with it the moments of its requests are not kept.
 const minuteFree = 1000
 
-// opened notes how many sessions a code has opened that several nodes were asked about at once, after so many wrong tries; must
-// tells that nothing stood in its way.
+// opened notes how many sessions a code has opened, after so many wrong tries; must tells that nothing stood in its way.
 func (l *ledger) opened(email string, sessions, tries int, must bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

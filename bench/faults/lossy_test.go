@@ -355,8 +355,7 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 		cycles, acknowledged, acknowledged-kept, acknowledgedThen-keptThen, acknowledgedThen)
 }
 
-// beginAnew lets nodes make their data directories, publish for a while and lose power, and counts the rates that were
-// acknowledged and that are there after the next start.
+// beginAnew lets nodes make their directories, publish and lose power, and counts the rates that were acknowledged and are kept.
 func beginAnew(t *testing.T, program string, seed uint64, cycles int) (kept, all int) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(seed, 3))

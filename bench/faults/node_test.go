@@ -27,8 +27,7 @@ const (
 	patience = 60 * time.Second
 	// root is where the module is, seen from this package.
 	root = "../.."
-	// runAs makes the test binary run as one of children instead of running tests: a small child is started faster than
-	// the program.
+	// runAs makes the test binary run as one of children instead of running tests.
 	runAs = "FAULTS_CHILD"
 )
 

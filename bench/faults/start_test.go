@@ -95,8 +95,7 @@ func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 	return got.took, nil
 }
 
-// TestFaultsW5_DamageInTheMiddle damages the log of the program at many places: each start is refused with 78 in under a
-// second and one line that says where, and changes nothing.
+// TestFaultsW5_DamageInTheMiddle damages the log: each start is refused with 78 in under a second and one line, and changes nothing.
 func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	left := killed(t, 60)
 	dir := filepath.Join(memoryDir(t), "data")
@@ -126,8 +125,7 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFaultsW8_SecondProgram starts a second program on the directory of a running one: it is refused in under a second, and
-// the first goes on.
+// TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is refused in a second, and the first goes on.
 func TestFaultsW8_SecondProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	prepare(t, dir, 1)
@@ -283,8 +281,7 @@ func goldenAnswers(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// keptFields are those of an answer that come from the log: others come from the catalogue, which may change, or from the
-// moment at which the answer is made.
+// keptFields are those of an answer that come from the log, not from the catalogue or the moment.
 func keptFields() []string {
 	return []string{
 		"data", "id", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "date", "effectiveDate",
@@ -325,8 +322,7 @@ func withoutMoment(t *testing.T, text []byte) []byte {
 	return append(indented, '\n')
 }
 
-// TestFaultsW11_KeptDirectory opens whole directories that earlier releases wrote, log, snapshot and mark, and holds the
-// answers against those of then.
+// TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and holds the answers against those of then.
 func TestFaultsW11_KeptDirectory(t *testing.T) {
 	for _, name := range fixtures() {
 		fixture := filepath.Join("testdata", name)

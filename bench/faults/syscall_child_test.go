@@ -56,8 +56,7 @@ func lifeLog(dir string) wal.Options {
 	return wal.Options{SegmentBytes: c.SegmentBytes, ReserveBytes: c.ReserveBytes, Clock: func() time.Time { return lifeBegins }}
 }
 
-// threadJournal is the local journal of package actors, but that it makes all calls of the log on one thread of the operating system,
-// because strace counts for each thread.
+// threadJournal is the local journal of package actors, but on one thread of the system, because strace counts for each.
 type threadJournal struct {
 	log   *wal.Log
 	calls chan func()
@@ -294,8 +293,7 @@ func (l *life) takeAccount(n int) error {
 	return l.system.RevokeKey(token.Digest(), oldest.ID)
 }
 
-// view is what callers and the operator see, as text: what each currency was last said to cost and when, and each account
-// with its keys, those that are active and all.
+// view is what callers and the operator see, as text: the newest price of each currency, and each account with its keys.
 func (l *life) view() (string, error) {
 	page, err := l.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 10}})
 	var empty *engine.Error
@@ -369,8 +367,7 @@ func stepOf(view string) int {
 	return -1
 }
 
-// W10: a directory holds at most twice what lives in it and this much: the 64 MiB of the goal, for segments of 2 KiB in
-// place of 4 MiB.
+// diskSlackBytes is beside twice what lives in a directory (W10): 64 MiB, for segments of 2 KiB in place of 4 MiB.
 const diskSlackBytes = 64 << 20 / (4 << 20 / segmentBytes)
 
 // weigh holds the size of a directory against what lives in it.
