@@ -48,7 +48,6 @@ type storm struct {
 	cycles  int
 	early   int  // crashes before the node answered
 	stops   int  // crashes after it had ended in order
-	vague   int  // starts that found an ambiguous tail
 	refused bool // the node refused its own log: see catch
 	callers [stormWorkers]*caller
 }
@@ -226,9 +225,6 @@ func (s *storm) load(n *node, span time.Duration, end crash) {
 	end(n)
 	over.Store(true)
 	done.Wait()
-	if _, found := n.seen("the mark of the log is old"); found {
-		s.vague++
-	}
 	for _, c := range s.callers {
 		c.close()
 	}
@@ -256,8 +252,8 @@ func (s *storm) finish() {
 
 // String is what a figure says of it.
 func (s *storm) String() string {
-	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d accounts at their limit of the day; %d torn tails, %d ambiguous ones",
-		s.cycles, s.early, s.stops, s.ledger, s.reached(), s.torn(), s.vague)
+	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d accounts at their limit of the day; %d torn tails",
+		s.cycles, s.early, s.stops, s.ledger, s.reached(), s.torn())
 }
 
 // reached is how many accounts have used up their day.

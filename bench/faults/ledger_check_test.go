@@ -3,8 +3,6 @@
 package faults
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -432,32 +430,17 @@ func (m *member) data(path string) (string, error) {
 	return string(whole.Data), err
 }
 
-func (m *member) accounts() (string, error) {
-	got, err := m.admin.do(http.MethodGet, "http://node/accounts", "", nil)
-	if err != nil {
-		return "", err
+func (m *member) accounts() (text string, err error) {
+	fields := []string{"id", "email", "createdAt", "activeKeys", "suspended", "limits", "day", "minute", "keys", "name", "hint", "revokedAt"}
+	for id, path := 0, "/accounts"; ; id, path = id+1, fmt.Sprintf("/accounts/%d", id+1) {
+		got, err := m.admin.do(http.MethodGet, "http://node"+path, "", nil)
+		if err != nil || got.status == http.StatusNotFound {
+			return text, err
+		}
+		kept, err := withoutMoment(got.body, fields...)
+		if err != nil {
+			return text, err
+		}
+		text += string(kept)
 	}
-	var text bytes.Buffer
-	for lines := bufio.NewScanner(bytes.NewReader(got.body)); lines.Scan(); {
-		var one struct {
-			ID         uint64
-			Email      string
-			CreatedAt  time.Time
-			ActiveKeys int
-			Suspended  bool
-			Limits     any
-		}
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			return "", err
-		}
-		got, err := m.admin.do(http.MethodGet, fmt.Sprintf("http://node/accounts/%d", one.ID), "", nil)
-		var whole struct {
-			Keys []struct{ ID, Name, Hint, CreatedAt, RevokedAt string }
-		}
-		if err != nil || got.into(&whole) != nil {
-			return "", got.trouble("show an account", err)
-		}
-		fmt.Fprintf(&text, "%+v %+v\n", one, whole)
-	}
-	return text.String(), nil
 }

@@ -103,8 +103,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = `{"data":[` + n.row + `]}`
 	case r.URL.Path == "/v1/rates":
 		text = `{"data":[` + n.rate + `]}`
-	case r.URL.Path == "/accounts":
-		text = ""
+	case r.URL.Path == "/accounts/1": // it has none by number
+		w.WriteHeader(http.StatusNotFound)
+		text = `{"error":{"code":"not_found"}}`
 	case n.suspendedAt != "" && strings.HasPrefix(r.URL.Path, "/accounts/"):
 		text = `{"suspendedAt":"` + n.suspendedAt + `"}`
 	}

@@ -259,25 +259,19 @@ func (n *node) pid() int { return n.cmd.Process.Pid }
 func (n *node) find(text string) (string, bool) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	for from, last := 0, false; ; {
+	for last := false; ; {
 		n.mu.Lock()
-		for ; from < len(n.lines); from++ {
-			if line := n.lines[from]; strings.Contains(line, text) {
-				n.mu.Unlock()
-				return line, true
-			}
-		}
 		more := n.more
 		n.mu.Unlock()
-		if last {
-			return "", false
+		if line, found := n.seen(text); found || last {
+			return line, found
 		}
 		select {
 		case <-more:
 		case <-n.done:
 			last = true
 		case <-deadline.C:
-			return "", false
+			last = true
 		}
 	}
 }
