@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -84,7 +83,7 @@ func newStorm(t *testing.T, x terms, place, program string) *storm {
 		}
 	}
 	n.stop()
-	s.settle()
+	system(t, "sync", "-f", s.dir) // from here on only what the node syncs is safe
 	return s
 }
 
@@ -94,18 +93,6 @@ func newSeed(t *testing.T) uint64 {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return seed
-}
-
-// settle brings what was prepared to the disk: from here on only what the node syncs is safe.
-func (s *storm) settle() {
-	s.t.Helper()
-	dir, err := os.Open(s.dir)
-	if err == nil {
-		err = errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // sign gives all accounts sessions.
