@@ -291,17 +291,12 @@ type postOffice struct {
 	more     chan struct{} // closed and replaced with each message
 }
 
-// newPostOffice serves on the loopback interface until the test ends.
-func newPostOffice(t *testing.T) *postOffice {
+// newPostOffice serves until the test ends, at an address of this machine; without one on the loopback interface.
+func newPostOffice(t *testing.T, host ...string) *postOffice {
 	t.Helper()
-	return newPostOfficeAt(t, "127.0.0.1")
-}
-
-// newPostOfficeAt serves at an address of this machine.
-func newPostOfficeAt(t *testing.T, host string) *postOffice {
-	t.Helper()
+	host = append(host, "127.0.0.1")
 	p := &postOffice{
-		address: net.JoinHostPort(host, "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
+		address: net.JoinHostPort(host[0], "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
 	}
 	p.open(t)
 	t.Cleanup(p.close)

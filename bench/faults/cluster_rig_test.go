@@ -61,7 +61,7 @@ type peer struct {
 // newRig starts a cluster of three. With a street each node has a network of its own.
 func newRig(t *testing.T, program string, s *street) *rig {
 	t.Helper()
-	r := &rig{t: t, program: program, street: s, office: newPostOfficeAt(t, s.bridge())}
+	r := &rig{t: t, program: program, street: s, office: newPostOffice(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
 	hosts := freeHosts(t, 4)
 	if s != nil {

@@ -219,15 +219,20 @@ func TestFaultsW9_Start(t *testing.T) {
 		t.Fatalf("the import does not end: %s", n.tail(5))
 	}
 	n.kill()
-	verified := run(t, "log", "verify", "--data", records)
+	wantWhole(t, records)
 	ofRecords, state := firstAnswer(t, records)
 	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: the same %d bytes",
 		startsTimed, ofRecords.Round(time.Millisecond), manyRecords, ofAccounts.Round(time.Millisecond), manyAccounts, state)
-	if verified.code != 0 || !strings.Contains(verified.output, "The log is whole.") {
-		t.Errorf("verify: %d %s", verified.code, verified.output)
-	}
 	if ofRecords > startMax || ofAccounts > startMax {
 		t.Errorf("a start took %s and %s, want %s", ofRecords, ofAccounts, startMax)
+	}
+}
+
+// wantWhole wants the program to find nothing wrong with a log.
+func wantWhole(t *testing.T, dir string) {
+	t.Helper()
+	if got := run(t, "log", "verify", "--data", dir); got.code != 0 || !strings.Contains(got.output, "The log is whole.") {
+		t.Errorf("verify: %d %s", got.code, got.output)
 	}
 }
 
@@ -328,10 +333,7 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 	for _, name := range fixtures() {
 		fixture := filepath.Join("testdata", name)
 		data := filepath.Join(fixture, "data")
-		verified := run(t, "log", "verify", "--data", copied(t, data))
-		if verified.code != 0 || !strings.Contains(verified.output, "The log is whole.") {
-			t.Errorf("verify: %d %s", verified.code, verified.output)
-		}
+		wantWhole(t, copied(t, data))
 		answers := goldenAnswers(t, data)
 		for file, got := range answers {
 			want, err := os.ReadFile(filepath.Join(fixture, file))
