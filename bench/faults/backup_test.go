@@ -118,8 +118,7 @@ func (s *siege) assault(number int) {
 	s.look(number, to, before)
 }
 
-// look restores a backup, starts a node on it, and holds it against what was known when the backup was begun: what came later may be
-// there or not.
+// look restores a backup and holds it against what was known when it was begun; what came later may be there or not.
 func (s *siege) look(number int, from string, before *ledger) {
 	s.t.Helper()
 	dir := filepath.Join(s.place, fmt.Sprint("restored-", number))

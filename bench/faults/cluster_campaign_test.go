@@ -40,7 +40,10 @@ type campaign struct {
 	done   sync.WaitGroup
 
 	faults   int
+	special  int // of these, of the kind that specials says
+	specials string
 	silences []time.Duration // from a fault to the first write after it
+	parted   parted
 }
 
 // newCampaign starts a cluster, signs accounts up at its nodes and begins to load it.
@@ -276,8 +279,7 @@ func (g *campaign) besieged(w *client) {
 	}
 }
 
-// crack asks the first of some nodes for a code, spreads wrong tries over all of them at once, twice at each, and then offers the
-// right code likewise.
+// crack asks one node for a code, and then tries wrong codes and the right one at all of them at once, twice at each.
 func (g *campaign) crack(email string, from int, members []*member, wrong int, calm bool) {
 	l, c := g.ledger, newCaller(g.rig.from(from))
 	defer c.close()

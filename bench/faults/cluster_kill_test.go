@@ -4,122 +4,113 @@ package faults
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// sideBySide runs so many clusters at once, each with a share of the faults. CLUSTER_SIDES sets how many; they wait for elections most
-// of the time. go test runs as many at once as -parallel says.
-func sideBySide(t *testing.T, faults int, run func(t *testing.T, faults int)) {
+// besiege loads a cluster and strikes it so often as a variable says, or with CLUSTER_SIDES so many clusters, each with a share of the
+// faults: they wait for elections most of the time. go test runs as many at once as -parallel says. A strike counts its faults.
+func besiege(t *testing.T, variable string, usual int, parts bool, strike func(g *campaign, chance *rand.Rand)) {
 	t.Helper()
+	t.Parallel()
+	faults, plain := countFrom(t, variable, usual), program(t)
 	sides := min(faults, countFrom(t, "CLUSTER_SIDES", 1))
 	for side := range sides {
 		t.Run(fmt.Sprintf("cluster %d", side+1), func(t *testing.T) {
 			t.Parallel()
-			run(t, (faults+sides-1-side)/sides)
+			var net *street
+			if parts {
+				net = newStreet(t, 3)
+			}
+			g := newCampaign(t, plain, net)
+			for g.faults < (faults+sides-1-side)/sides && g.ledger.broken() == 0 && !t.Failed() {
+				strike(g, g.chance())
+				if g.faults%10 == 0 {
+					progress(t, "%v", g)
+				}
+			}
+			g.finish()
+			figure(t, "%v", g)
 		})
 	}
 }
 
+// String is what a figure says of a campaign.
+func (g *campaign) String() string {
+	text := fmt.Sprintf("%d faults, %d of them %s; until the first write after each: %s; ", g.faults, g.special, g.specials, quantiles(g.silences))
+	if len(g.parted.ways) > 0 {
+		text = fmt.Sprintf("%d cuts in %d ways; %v; ", g.faults, len(g.parted.ways), &g.parted)
+	}
+	return text + g.ledger.String()
+}
+
 // TestFaultsCluster_LeaderKilled kills the node through which writes go, under load, again and again.
 func TestFaultsCluster_LeaderKilled(t *testing.T) {
-	t.Parallel()
-	count := countFrom(t, "CLUSTER_LEADERS", 5)
-	plain := program(t)
-	sideBySide(t, count, func(t *testing.T, kills int) {
-		g := newCampaign(t, plain, nil)
-		for range kills {
-			leader := g.rig.awaitLeader()
-			wait(upTo(g.chance(), time.Second))
-			g.faults++
-			fault := g.ledger.now()
-			leader.kill()
-			g.written(fault)
-			leader.launch()
-			leader.ready(true)
-			g.tell(10)
-			if g.ledger.broken() > 0 {
-				break
-			}
-		}
-		g.finish()
-		figure(t, "%d leaders killed; without writes after each: %s; %v", g.faults, quantiles(g.silences), g.ledger)
+	besiege(t, "CLUSTER_LEADERS", 5, false, func(g *campaign, chance *rand.Rand) {
+		leader := g.rig.awaitLeader()
+		wait(upTo(chance, time.Second))
+		g.faults++
+		g.special, g.specials = g.special+1, "of the leader"
+		fault := g.ledger.now()
+		leader.kill()
+		g.written(fault)
+		leader.launch()
+		leader.ready(true)
 	})
 }
 
-// tell says now and then how far it is.
-func (g *campaign) tell(every int) {
-	g.t.Helper()
-	if g.faults%every == 0 {
-		progress(g.t, "%d faults, without writes after each: %s; %v", g.faults, quantiles(g.silences), g.ledger)
-	}
-}
-
-// TestFaultsCluster_NodesKilled kills any node under load, and starts it again while another one may just have come back; now and then two at
-// once, so that for a while nobody can write.
+// TestFaultsCluster_NodesKilled kills any node under load; now and then two at once, so that for a while nothing can be written.
 func TestFaultsCluster_NodesKilled(t *testing.T) {
-	t.Parallel()
-	count := countFrom(t, "CLUSTER_KILLS", 10)
-	plain := program(t)
-	sideBySide(t, count, func(t *testing.T, kills int) {
-		g, pairs := newCampaign(t, plain, nil), 0
-		for g.faults < kills && g.ledger.broken() == 0 {
-			chance := g.chance()
-			wait(upTo(chance, time.Second))
-			first := chance.IntN(3)
-			victims := []*peer{g.rig.peers[first]}
-			if chance.IntN(8) == 0 && g.faults+1 < kills {
-				victims = append(victims, g.rig.peers[(first+1)%3])
-				pairs++
-			}
-			fault := g.ledger.now()
-			for _, p := range victims {
-				g.faults++
-				p.kill()
-			}
-			wait(upTo(chance, 2*time.Second))
-			for _, p := range victims {
-				p.launch()
-			}
-			for _, p := range victims {
-				p.ready(chance.IntN(2) == 0 || len(victims) > 1)
-			}
-			g.written(fault)
-			g.tell(25)
+	besiege(t, "CLUSTER_KILLS", 10, false, func(g *campaign, chance *rand.Rand) {
+		wait(upTo(chance, time.Second))
+		first := chance.IntN(3)
+		victims := []*peer{g.rig.peers[first]}
+		g.specials = "of two nodes at once"
+		if chance.IntN(8) == 0 {
+			victims = append(victims, g.rig.peers[(first+1)%3])
+			g.special++
 		}
-		g.finish()
-		figure(t, "%d nodes killed, %d times two at once; until the first write after each: %s; %v", g.faults, pairs, quantiles(g.silences), g.ledger)
+		fault := g.ledger.now()
+		for _, p := range victims {
+			g.faults++
+			p.kill()
+		}
+		wait(upTo(chance, 2*time.Second))
+		for _, p := range victims {
+			p.launch()
+		}
+		for _, p := range victims {
+			p.ready(chance.IntN(2) == 0 || len(victims) > 1)
+		}
+		g.written(fault)
 	})
 }
 
 // TestFaultsCluster_NodesPaused stops the clock of a node, leader or not, for longer than an election takes, and lets it go on as if nothing had
 // been: it may neither take a change in as a leader that it is no more nor spend what it leased a minute ago.
 func TestFaultsCluster_NodesPaused(t *testing.T) {
-	t.Parallel()
-	count := countFrom(t, "CLUSTER_PAUSES", 3)
-	plain := program(t)
-	sideBySide(t, count, func(t *testing.T, pauses int) {
-		g, leaders := newCampaign(t, plain, nil), 0
-		for g.faults < pauses && g.ledger.broken() == 0 {
-			victim, chance := g.rig.awaitLeader(), g.chance()
-			if chance.IntN(2) == 0 {
-				victim = g.rig.peers[victim.number%3]
-			} else {
-				leaders++
-			}
-			g.faults++
-			fault := g.ledger.now()
-			victim.pause(true)
-			wait(time.Second + upTo(chance, 15*time.Second))
-			victim.pause(false)
-			g.written(fault)
-			victim.ready(true)
-			wait(upTo(chance, 3*time.Second))
-			g.tell(10)
+	besiege(t, "CLUSTER_PAUSES", 3, false, func(g *campaign, chance *rand.Rand) {
+		victim := g.rig.awaitLeader()
+		g.specials = "of the leader"
+		if chance.IntN(2) == 0 {
+			victim = g.rig.peers[victim.number%3]
+		} else {
+			g.special++
 		}
-		g.finish()
-		figure(t, "%d nodes paused for 1 to 16 s, %d of them the leader; until the first write after each: %s; %v", g.faults, leaders, quantiles(g.silences), g.ledger)
+		g.faults++
+		fault := g.ledger.now()
+		victim.pause(true)
+		wait(time.Second + upTo(chance, 15*time.Second))
+		victim.pause(false)
+		g.written(fault)
+		victim.ready(true)
+		wait(upTo(chance, 3*time.Second))
 	})
 }
 
@@ -130,5 +121,211 @@ func (p *peer) pause(on bool) {
 		p.life.Load().send(syscall.SIGSTOP)
 	} else {
 		p.life.Load().send(syscall.SIGCONT)
+	}
+}
+
+const (
+	// refusedWithin is how soon a node that reaches too few others must refuse changes, and say so.
+	refusedWithin = 5 * time.Second
+	probePause    = 100 * time.Millisecond
+	// promptMax is how long a refusal may take once the node knows.
+	promptMax = time.Second
+)
+
+// cut is a way in which a network breaks: each pair of from and to loses what the first node sends to the second.
+type cut struct {
+	name  string
+	lost  [][2]int
+	alone []int // nodes that hear and reach nobody: they know. With one direction left only the log can tell
+}
+
+// cutsOf are the ways to part three nodes of which one leads.
+func cutsOf(leader int, chance *rand.Rand) []cut {
+	a, b := leader%3+1, (leader+1)%3+1
+	if chance.IntN(2) == 0 {
+		a, b = b, a
+	}
+	both := func(x, y int) [][2]int { return [][2]int{{x, y}, {y, x}} }
+	return []cut{
+		{"the leader alone", slices.Concat(both(leader, a), both(leader, b)), []int{leader}},
+		{"a follower alone", slices.Concat(both(a, leader), both(a, b)), []int{a}},
+		{"each from each", slices.Concat(both(leader, a), both(leader, b), both(a, b)), []int{leader, a, b}},
+		{"the leader from one follower", both(leader, a), nil},
+		{"the followers from each other", both(a, b), nil},
+		{"the leader is not heard", [][2]int{{leader, a}, {leader, b}}, nil},
+		{"the leader hears nobody", [][2]int{{a, leader}, {b, leader}}, nil},
+		{"one follower does not hear the leader", [][2]int{{leader, a}}, nil},
+		{"a follower is not heard", [][2]int{{a, leader}, {a, b}}, nil},
+		{"a follower hears nobody", [][2]int{{leader, a}, {b, a}}, nil},
+	}
+}
+
+// parted is what was measured of cuts.
+type parted struct {
+	mu      sync.Mutex
+	ways    map[string]int
+	refused []time.Duration // from a cut to the first refusal by a node that is alone
+	told    []time.Duration // until /readyz says so
+	healed  []time.Duration // from the end of a cut until every node takes changes in
+	reads   int             // answered by nodes that were alone
+}
+
+// TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
+func TestFaultsCluster_CutOff(t *testing.T) {
+	needRoot(t)
+	need(t, "iproute2", "ip")
+	var ways atomic.Int64
+	besiege(t, "CLUSTER_CUTS", 5, true, func(g *campaign, chance *rand.Rand) {
+		kinds := cutsOf(g.rig.awaitLeader().number, chance)
+		one := kinds[int(ways.Add(1)-1)%len(kinds)]
+		g.faults++
+		if g.parted.ways == nil {
+			g.parted.ways = map[string]int{}
+		}
+		g.parted.ways[one.name]++
+		g.part(&one, &g.parted, chance)
+	})
+}
+
+func (m *parted) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("a node that is alone refuses changes after %s, and says so after %s, and answered %d reads meanwhile; all take changes in again after %s",
+		quantiles(m.refused), quantiles(m.told), m.reads, quantiles(m.healed))
+}
+
+// part breaks the network, looks at the nodes that are alone, and mends it.
+func (g *campaign) part(c *cut, m *parted, chance *rand.Rand) {
+	g.t.Helper()
+	fault := g.ledger.now()
+	for _, way := range c.lost {
+		g.rig.street.cut(way[0], way[1])
+	}
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	for _, number := range c.alone {
+		p := g.rig.peers[number-1]
+		watching.Go(func() { g.probe(c, p, fault, stop, m) })
+		watching.Go(func() { g.readAlone(c, p, fault, stop, m) })
+	}
+	hold := 3*time.Second + upTo(chance, 7*time.Second)
+	if len(c.alone) > 0 {
+		hold += refusedWithin
+	}
+	wait(hold)
+	close(stop) // a change that is sent from here on may be taken in
+	watching.Wait()
+	for _, way := range c.lost {
+		g.rig.street.heal(way[0], way[1])
+	}
+	mended := g.ledger.now()
+	for _, p := range g.rig.peers {
+		if !soon(healMax, func() bool { _, got := g.ledger.set(&p.member, g.own(p)); return got.good() }) {
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.life.Load().tail(20))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.healed = append(m.healed, g.ledger.now()-mended)
+}
+
+// own is the series by which a node is probed: nobody else sets it.
+func (g *campaign) own(p *peer) *series { return g.ledger.series[siegeWriters+p.number-1] }
+
+// every does something again and again until it is false or stop is closed.
+func every(pause time.Duration, stop <-chan struct{}, do func() bool) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for do() {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
+func (g *campaign) probe(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	ready := newCaller("")
+	defer ready.close()
+	tells := func() bool { return lookOnce(ready, p.url+"/readyz").states["cluster"] == "no_majority" }
+	var sending sync.WaitGroup
+	var refusal atomic.Int64
+	every(probePause, stop, func() bool { // a new change whether the one before was answered or not
+		sending.Go(func() {
+			if _, got := g.ledger.set(&p.member, g.own(p)); got.code == "read_only" {
+				refusal.CompareAndSwap(0, int64(g.ledger.now()-fault))
+			}
+		})
+		return refusal.Load() == 0 && g.ledger.now()-fault < refusedWithin
+	})
+	g.t.Cleanup(sending.Wait) // those that were on their way wait for the end of the cut
+	first := time.Duration(refusal.Load())
+	told := soon(refusedWithin-(g.ledger.now()-fault), tells)
+	m.mu.Lock()
+	m.refused, m.told = append(m.refused, first), append(m.told, g.ledger.now()-fault)
+	m.mu.Unlock()
+	if first == 0 || first > refusedWithin || !told {
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.life.Load().tail(20))
+		return
+	}
+	every(probePause, stop, func() bool {
+		from := g.ledger.now()
+		_, got := g.ledger.set(&p.member, g.own(p))
+		took, says := g.ledger.now()-from, tells()
+		good := got.code == "read_only" && took <= promptMax && says
+		if !good {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says so: %v",
+				g.faults, c.name, from-fault, p.number, got.status, got.code, took, says)
+		}
+		return good
+	})
+}
+
+// readAlone wants every read of a node that is alone answered.
+func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan struct{}, m *parted) {
+	one := newCaller("")
+	defer one.close()
+	every(probePause, stop, func() bool {
+		got, err := one.do(http.MethodGet, p.url+"/v1/rates?currency=USD&limit=200", "", nil)
+		good := err == nil && got.status == http.StatusOK
+		if !good {
+			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a read with %d %s, %v", g.faults, c.name, g.ledger.now()-fault, p.number, got.status, got.code, err)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reads++
+		return good
+	})
+}
+
+// TestFaultsCluster_Control plants a bug that only several nodes show: they do not hear of leases of others. The ledger must find it without
+// any other fault, or the nodes themselves.
+func TestFaultsCluster_Control(t *testing.T) {
+	t.Parallel()
+	g := newCampaign(t, mutant(t, "deaf-to-leases", "actors/follower.go", "*shard = append(*shard, e)",
+		"if _, is := e.(*engine.Leased); !is { *shard = append(*shard, e) }"), nil)
+	g.quiet()
+	for round := range g.ledger.accounts {
+		g.crackKeys(round)
+	}
+	g.crackLimits(15 * time.Second)
+	died := 0
+	for _, p := range g.rig.peers {
+		if p.life.Load().over() {
+			died++
+		}
+	}
+	if died == 0 {
+		g.settle()
+	}
+	found := g.ledger.broken(granted)
+	if found == 0 && died == 0 {
+		t.Errorf("nodes that do not hear of leases are not found out: %v", g.ledger)
+	}
+	figure(t, "control, nodes that do not hear of leases: %d times over-granted, %d nodes stopped themselves", found, died)
+	for _, p := range g.rig.peers {
+		p.kill()
 	}
 }

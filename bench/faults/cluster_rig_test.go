@@ -3,11 +3,19 @@
 package faults
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -53,7 +61,7 @@ type peer struct {
 // newRig starts a cluster of three. With a street each node has a network of its own.
 func newRig(t *testing.T, program string, s *street) *rig {
 	t.Helper()
-	r := &rig{t: t, program: program, street: s, office: newPostOfficeAt(t, s.bridge())}
+	r := &rig{t: t, program: program, street: s, office: newPostOffice(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
 	hosts := freeHosts(t, 4)
 	if s != nil {
@@ -97,8 +105,7 @@ func placeChance() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
 }
 
-// freeHosts are so many loopback addresses of which nobody uses the ports: callers call from other ones, so none of them is ever taken while
-// a node is down.
+// freeHosts are so many loopback addresses with free ports: callers call from others, so they stay free while a node is down.
 func freeHosts(t *testing.T, count int) []string {
 	t.Helper()
 	chance := placeChance()
@@ -188,76 +195,57 @@ type standingOf struct {
 	Majority bool
 	Leader   string
 	Nodes    []struct {
-		Name      string
-		Self      bool
-		Reachable bool
-		Leader    bool
-		Record    uint64
-		Lag       uint64
+		Reachable   bool
+		Record, Lag uint64
 	}
 }
 
-// standing asks a node how its cluster is; false when it does not answer.
+// standing asks a node how its cluster is; false when it does not answer, or has no majority.
 func (p *peer) standing() (s standingOf, ok bool) {
 	got, err := p.admin.do(http.MethodGet, "http://node/cluster", "", nil)
-	return s, err == nil && got.into(&s) == nil
+	return s, err == nil && got.into(&s) == nil && s.Majority
 }
 
-// record is the newest record that the node has itself.
-func (s *standingOf) record() uint64 {
-	for _, n := range s.Nodes {
-		if n.Self {
-			return n.Record
-		}
-	}
-	return 0
-}
-
-// leader is the node through which writes go, as a majority of the nodes says; nil while they do not agree.
-func (r *rig) leader() *peer {
-	voices := map[string]int{}
-	for _, p := range r.peers {
-		if s, ok := p.standing(); ok && p.alive() && s.Majority {
-			voices[s.Leader]++
-		}
-	}
-	for _, p := range r.peers {
-		if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
-			return p
-		}
-	}
-	return nil
-}
-
-// awaitLeader waits for one.
-func (r *rig) awaitLeader() *peer {
+// awaitLeader waits for the node through which writes go, as two of the nodes say.
+func (r *rig) awaitLeader() (leader *peer) {
 	r.t.Helper()
-	var leader *peer
-	if !soon(healMax, func() bool { leader = r.leader(); return leader != nil }) {
+	if !soon(healMax, func() bool {
+		voices := map[string]int{}
+		for _, p := range r.peers {
+			if s, ok := p.standing(); ok && p.alive() {
+				voices[s.Leader]++
+			}
+		}
+		for _, p := range r.peers {
+			if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
+				leader = p
+			}
+		}
+		return leader != nil
+	}) {
 		r.t.Fatal("the nodes agree on no leader")
 	}
 	return leader
 }
 
-// level waits until every node has the same records and says that it lacks none, while nobody writes.
+// level waits until every node has the same records and says that none lacks any, while nothing is written.
 func (r *rig) level() bool {
 	r.t.Helper()
 	return soon(healMax, func() bool {
-		same := uint64(0)
-		for i, p := range r.peers {
+		records := map[uint64]bool{}
+		for _, p := range r.peers {
 			s, ok := p.standing()
-			record := s.record()
-			if !ok || !s.Majority || i > 0 && record != same {
+			if !ok {
 				return false
 			}
 			for _, n := range s.Nodes {
-				if !n.Reachable || n.Lag > 0 || n.Record != record {
+				if !n.Reachable || n.Lag > 0 {
 					return false
 				}
+				records[n.Record] = true
 			}
-			same = record
 		}
-		return true
+		return len(records) == 1
 	})
 }
 
@@ -271,4 +259,128 @@ func soon(span time.Duration, is func() bool) bool {
 			return false
 		}
 	}
+}
+
+// street is a network in which every node of a cluster lives alone: a namespace for each, one wire from it to a bridge, and this process on
+// the bridge as everybody's caller. What a node sends to another one is lost without a word when its neighbour has the address of a
+// card that is nowhere (cut): so each direction between two nodes can be cut alone, and callers reach them all the time.
+type street struct {
+	t      *testing.T
+	name   string
+	part   string // of all addresses
+	hosts  []string
+	papers []string // flags of the certificate
+}
+
+// nowhere is a hardware address that no card has.
+const nowhere = "02:00:5e:ff:ff:ff"
+
+// newStreet builds one for so many nodes; the test takes it down.
+func newStreet(t *testing.T, count int) *street {
+	t.Helper()
+	needRoot(t)
+	need(t, "iproute2", "ip")
+	block := placeChance().IntN(1 << 14)
+	s := &street{t: t, name: fmt.Sprintf("ts%04x", block)}
+	s.part = fmt.Sprintf("10.%d.%d", 64+block>>8, block&255)
+	t.Cleanup(s.clear)
+	s.ip("link", "add", s.name, "type", "bridge")
+	s.ip("addr", "add", s.bridge()+"/24", "dev", s.name)
+	s.ip("link", "set", s.name, "up")
+	for number := 1; number <= count; number++ {
+		s.hosts = append(s.hosts, fmt.Sprintf("%s.%d", s.part, number))
+		s.house(number)
+	}
+	for from := range count {
+		for to := range count {
+			if from != to {
+				s.heal(from+1, to+1)
+			}
+		}
+	}
+	s.certify()
+	return s
+}
+
+// bridge is the address of this process there; without a street that of loopback.
+func (s *street) bridge() string {
+	if s == nil {
+		return "127.0.0.1"
+	}
+	return s.part + ".254"
+}
+
+// house makes the namespace of a node and its wire.
+func (s *street) house(number int) {
+	space, wire := s.space(number), fmt.Sprintf("%sv%d", s.name, number)
+	s.ip("netns", "add", space)
+	s.ip("link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", space, "address", s.card(number))
+	s.ip("link", "set", wire, "master", s.name, "up")
+	s.ip("-n", space, "addr", "add", s.hosts[number-1]+"/24", "dev", "eth0")
+	s.ip("-n", space, "link", "set", "lo", "up")
+	s.ip("-n", space, "link", "set", "eth0", "up")
+}
+
+func (s *street) space(number int) string { return fmt.Sprintf("%sn%d", s.name, number) }
+
+// card is the hardware address of a node.
+func (s *street) card(number int) string { return fmt.Sprintf("02:00:5e:00:%02x:01", number) }
+
+// starter starts a program in the network of a node.
+func (s *street) starter(number int) []string {
+	return []string{"ip", "netns", "exec", s.space(number)}
+}
+
+// cut loses all that one node sends to another.
+func (s *street) cut(from, to int) { s.neighbour(from, to, nowhere) }
+
+// heal ends that.
+func (s *street) heal(from, to int) { s.neighbour(from, to, s.card(to)) }
+
+func (s *street) neighbour(from, to int, card string) {
+	s.ip("-n", s.space(from), "neigh", "replace", s.hosts[to-1], "lladdr", card, "dev", "eth0", "nud", "permanent")
+}
+
+func (s *street) ip(args ...string) { system(s.t, "ip", args...) }
+
+// clear takes everything down. The wires go with their namespaces.
+func (s *street) clear() {
+	for number := range s.hosts {
+		_ = exec.Command("ip", "netns", "del", s.space(number+1)).Run()
+	}
+	_ = exec.Command("ip", "link", "del", s.name).Run()
+}
+
+// certify writes one certificate for all nodes, which is its own authority: beyond one machine a cluster wants them.
+func (s *street) certify() {
+	s.t.Helper()
+	now, key := time.Now(), must(ecdsa.GenerateKey(elliptic.P256(), crand.Reader))
+	wanted := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "tasard " + s.name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, host := range s.hosts {
+		wanted.IPAddresses = append(wanted.IPAddresses, net.ParseIP(host))
+	}
+	dir := s.t.TempDir()
+	certificate, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
+	for path, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(crand.Reader, wanted, wanted, &key.PublicKey, key))},
+		secret:      {Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.papers = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
+}
+
+// must is for what cannot fail.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }

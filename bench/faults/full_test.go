@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -42,13 +43,9 @@ type fullRun struct {
 	n      *node
 	key    string // of an account of its own
 
-	normal, full  []time.Duration // of reads
-	seen, gone    time.Duration   // the slowest
-	readySeen     time.Duration
-	readyGone     time.Duration
-	refused       int
-	stops, kills  int
-	restartedFull int
+	normal, full []time.Duration          // of reads
+	slowest      map[string]time.Duration // of what was waited for
+	stops, kills int
 }
 
 // start starts a node on a new disk of which so many bytes are free beyond what the program keeps in reserve.
@@ -106,6 +103,13 @@ func within(limit time.Duration, what string, try func() (bool, error)) (time.Du
 	}
 }
 
+// within waits for something that must be soon, and notes how long it took.
+func (r *fullRun) within(limit time.Duration, what string, try func() (bool, error)) error {
+	took, err := within(limit, what, try)
+	r.slowest[what] = max(r.slowest[what], took.Round(time.Millisecond))
+	return err
+}
+
 // isReadOnly tells the refusal of a node whose disk is full.
 func isReadOnly(got answer, err error) (bool, error) {
 	if err != nil || got.status != http.StatusServiceUnavailable || got.code != "read_only" || got.header.Get("Retry-After") == "" {
@@ -123,19 +127,16 @@ func (r *fullRun) says(state string) func() (bool, error) {
 
 // whileFull is what must hold on a full disk.
 func (r *fullRun) whileFull() error {
-	took, err := within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
+	err := r.within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
+	if err == nil {
+		err = r.within(fullSeenMax, "/readyz read_only", r.says("read_only"))
+	}
 	if err != nil {
 		return err
 	}
-	r.seen = max(r.seen, took)
-	if took, err = within(fullSeenMax, "/readyz read_only", r.says("read_only")); err != nil {
-		return err
-	}
-	r.readySeen = max(r.readySeen, took)
 	if ok, err := isReadOnly(r.best(r.key)); !ok {
 		return fmt.Errorf("a request with a key: %w", err)
 	}
-	r.refused += 2
 	return r.reads(&r.full)
 }
 
@@ -149,26 +150,23 @@ func (r *fullRun) round(number int) error {
 		return err
 	}
 	fill(r.t, r.disk, []int64{0, 4 << 10, 1 << 20, reservedBytes - 1}[number%4])
-	if err := r.whileFull(); err != nil {
-		return err
+	err := r.whileFull()
+	if err == nil {
+		err = r.restart(number)
 	}
-	if err := r.restart(number); err != nil {
-		return err
-	}
-	relieve(r.t, r.disk)
-	took, err := within(fullGoneMax, "changes", func() (bool, error) {
-		got := r.turn()
-		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
-	})
 	if err != nil {
 		return err
 	}
-	r.gone = max(r.gone, took)
-	if number%roundsAHealth == 0 {
-		if took, err = within(fullGoneMax, "/readyz ok", r.says("ok")); err != nil {
-			return err
-		}
-		r.readyGone = max(r.readyGone, took)
+	relieve(r.t, r.disk)
+	err = r.within(fullGoneMax, "changes", func() (bool, error) {
+		got := r.turn()
+		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
+	})
+	if err == nil && number%roundsAHealth == 0 {
+		err = r.within(fullGoneMax, "/readyz ok", r.says("ok"))
+	}
+	if err != nil {
+		return err
 	}
 	return r.check(r.n)
 }
@@ -189,11 +187,11 @@ func (r *fullRun) restart(number int) error {
 		return nil
 	}
 	r.begin("")
-	r.restartedFull++
-	if err := r.check(r.n); err != nil {
-		return fmt.Errorf("started on a full disk: %w", err)
+	err := r.check(r.n)
+	if err == nil {
+		err = r.whileFull()
 	}
-	if err := r.whileFull(); err != nil {
+	if err != nil {
 		return fmt.Errorf("started on a full disk: %w", err)
 	}
 	return nil
@@ -210,7 +208,7 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	r := &fullRun{t: t, office: newPostOffice(t)}
+	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
 	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
 	rounds := 0
 	for _, size := range beyond {
@@ -225,10 +223,8 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 		progress(t, "%d rounds", rounds)
 	}
 	normal, full := p99(r.normal), p99(r.full)
-	figure(t, "%d times full and freed: read-only after at most %s, /readyz says so after %s; back after %s and %s; %d refusals; "+
-		"%d SIGTERM, %d SIGKILL and %d starts on a full disk; nothing lost; p99 of %d reads %s, on a full disk %s",
-		rounds, r.seen.Round(time.Millisecond), r.readySeen.Round(time.Millisecond), r.gone.Round(time.Millisecond), r.readyGone.Round(time.Millisecond),
-		r.refused, r.stops, r.kills, r.restartedFull, len(r.full), normal.Round(time.Microsecond), full.Round(time.Microsecond))
+	figure(t, "%d times full and freed: waited at most %v; %d SIGTERM and %d SIGKILL on a full disk, each with a start; p99 of %d reads %s, on a full disk %s",
+		rounds, r.slowest, r.stops, r.kills, len(r.full), normal.Round(time.Microsecond), full.Round(time.Microsecond))
 	if full > 2*normal+tailSlack {
 		t.Errorf("p99 of reads is %s on a full disk, %s otherwise", full, normal)
 	}
@@ -240,7 +236,7 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 		return
 	}
 	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
-	r := &fullRun{t: t, office: newPostOffice(t)}
+	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
 	r.start(blind, 64<<10)
 	fill(t, r.disk, 0)
 	r.l.end()
@@ -253,5 +249,145 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.cmd.ProcessState)
 	if err != nil || r.n.end() != exitFailStop {
 		t.Errorf("%v; the disk does not get full", err)
+	}
+}
+
+const (
+	// syncDelay is how much longer a sync takes than it should (W12).
+	syncDelay = 200 * time.Millisecond
+	slowTries = 3
+	// pendingMax is how many changes of an account may wait while one is being written (actors.Config.PendingWritesMax).
+	pendingMax = 64
+	// crowd is how many callers change the same account at once.
+	crowd = 4 * pendingMax
+)
+
+// slowNode is a node some calls of which strace delays, or only watches. strace stops nothing else: with --seccomp-bpf delays work.
+type slowNode struct {
+	*smith
+	n     *node
+	reads []time.Duration
+}
+
+func newSlowNode(t *testing.T, office *postOffice, call string, delay time.Duration) *slowNode {
+	t.Helper()
+	need(t, "strace", "strace")
+	dir := filepath.Join(memoryDir(t), "data")
+	prepare(t, dir, 1)
+	prefix := []string{"strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=" + call}
+	if delay > 0 {
+		prefix = append(prefix, "-e", fmt.Sprintf("inject=%s:delay_enter=%d", call, delay.Microseconds()))
+	}
+	s := &slowNode{smith: newSmith(t, "")}
+	s.n = launch(t, command{prefix: prefix, args: serveArgs(dir, append(office.args(), quotaless()...)...)}).ready()
+	s.signIn(t, office, s.n)
+	return s
+}
+
+// flood has a crowd change one account at once, and counts the answers.
+func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	answers = map[string]int{}
+	gate := make(chan struct{})
+	for number := range crowd {
+		group.Go(func() {
+			c := newCaller(addressOf(number)) // an address has a share of the connections
+			defer c.close()
+			<-gate
+			began := time.Now()
+			_, got, err := createKey(c, s.at.url, s.a.session, fmt.Sprintf("crowd %d", number))
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && (got.good() || got.status == http.StatusConflict):
+				answers["waited"]++
+			case err == nil && got.code == "overloaded" && got.header.Get("Retry-After") != "":
+				answers["overloaded"]++
+				slowest = max(slowest, took)
+			default:
+				answers["other"]++
+			}
+		})
+	}
+	close(gate)
+	group.Wait()
+	return answers, slowest
+}
+
+// besideEachOther reads from two nodes in turn, in the same moments of the machine, up to slowTries times, and returns the p99 of both.
+func besideEachOther(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delayed time.Duration) {
+	t.Helper()
+	for try := range slowTries {
+		if try > 0 {
+			progress(t, "p99 %s and %s: tried again", delayed, atOnce)
+		}
+		quick.reads, slow.reads = nil, nil
+		for range reads {
+			for _, s := range []*slowNode{quick, slow} {
+				began := time.Now()
+				got, err := s.c.do(http.MethodGet, s.at.url+"/v1/rates/best?currency=USD&operation=buy", "", nil)
+				if err != nil || got.status != http.StatusOK {
+					t.Fatal(got.trouble("a read without a key", err))
+				}
+				s.reads = append(s.reads, time.Since(began))
+			}
+		}
+		if atOnce, delayed = p99(quick.reads), p99(slow.reads); delayed <= 2*atOnce+tailSlack {
+			break
+		}
+	}
+	return atOnce, delayed
+}
+
+// TestFaultsW12_SlowDisk delays each sync by 200 ms while changes are made: reads take no longer than those of a node beside
+// it whose disk is quick, changes are good but wait, and of a crowd of them a bounded number waits and the others are refused.
+func TestFaultsW12_SlowDisk(t *testing.T) {
+	office := newPostOffice(t)
+	quick, slow := newSlowNode(t, office, "fsync", 0), newSlowNode(t, office, "fsync", syncDelay)
+	began := time.Now()
+	if got := slow.turn(); !got.good() || time.Since(began) < syncDelay {
+		t.Fatalf("a change was made after %s, status %d: no sync was delayed", time.Since(began), got.status)
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				slow.turn()
+			}
+		}
+	}()
+	atOnce, delayed := besideEachOther(t, 1500, quick, slow)
+	close(end)
+	<-ended
+	changes := slow.l.count("", acknowledged)
+	answers, slowest := slow.flood()
+	figure(t, "syncs %s slower: p99 of %d reads %s, of a node beside it %s; %d changes meanwhile; of %d changes of one account at once: %v, overloaded after at most %s",
+		syncDelay, len(slow.reads), delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond), changes, crowd, answers, slowest.Round(time.Millisecond))
+	if delayed > 2*atOnce+tailSlack {
+		t.Errorf("p99 of reads is %s with a slow disk, %s with a quick one", delayed, atOnce)
+	}
+	if waited := answers["waited"]; changes <= 2 || waited == 0 || waited > 2*pendingMax || answers["overloaded"] < crowd-2*pendingMax || answers["other"] > 0 {
+		t.Errorf("%d changes; of a crowd of %d %v; want at most %d to wait", changes, crowd, answers, 2*pendingMax)
+	}
+	if slowest > syncDelay*10 {
+		t.Errorf("a refusal took %s", slowest)
+	}
+}
+
+// TestFaultsW12_ControlSlowAnswers delays the writing of answers in place of syncs: the comparison must see that.
+func TestFaultsW12_ControlSlowAnswers(t *testing.T) {
+	const answerCalls = "write,writev,sendto,sendmsg"
+	office := newPostOffice(t)
+	quick, slow := newSlowNode(t, office, answerCalls, 0), newSlowNode(t, office, answerCalls, 20*time.Millisecond)
+	atOnce, delayed := besideEachOther(t, 200, quick, slow)
+	figure(t, "control, answers 20ms slower: p99 %s, of a node beside it %s", delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond))
+	if delayed <= 2*atOnce+tailSlack {
+		t.Error("the comparison does not see slow reads")
 	}
 }

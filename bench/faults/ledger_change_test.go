@@ -3,9 +3,15 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -254,4 +260,182 @@ func (l *ledger) allow(later *ledger) {
 			s.sets = append(s.sets, &set)
 		}
 	}
+}
+
+// client is one caller of a node or of a cluster under load.
+type client struct {
+	*ledger
+	c      *caller
+	chance *rand.Rand
+	up     func() []*member // the nodes that are up, in any order
+	own    []*account       // whose keys it changes
+
+	glances sync.Mutex // while it asks several nodes at once
+	seen    map[*member]*glance
+}
+
+func newClient(l *ledger, c *caller, chance *rand.Rand, up func() []*member, own []*account) *client {
+	return &client{ledger: l, c: c, chance: chance, up: up, own: own, seen: map[*member]*glance{}}
+}
+
+// some is any node that is up, nil when there is none.
+func (w *client) some() *member {
+	for _, m := range w.up() {
+		return m
+	}
+	return nil
+}
+
+// pick is pick of an account, under the lock.
+func (w *client) pick(a *account) (good, loose, gone *ledgerKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a.pick(w.chance)
+}
+
+// read asks a node for a rate, mostly with a key of an account, of some requests in a hundred with one that was revoked or with none.
+func (w *client) read(a *account, goneKeys, without int) {
+	m := w.some()
+	if m == nil {
+		return
+	}
+	good, _, gone := w.pick(a)
+	switch dice := w.chance.IntN(100); {
+	case dice < without:
+		good = nil
+	case dice < without+goneKeys, good == nil:
+		good = gone
+	}
+	if good != nil || without > 0 {
+		w.askAny(m, a, good)
+	}
+}
+
+// askAny asks a node for any rate, with a key or, if that is nil, without.
+func (w *client) askAny(m *member, a *account, k *ledgerKey) {
+	w.glances.Lock()
+	if w.seen[m] == nil {
+		w.seen[m] = newGlance()
+	}
+	r := request{key: k, want: w.series[w.chance.IntN(len(w.series))], at: m, seen: w.seen[m]}
+	w.glances.Unlock()
+	if k != nil {
+		r.by = a
+	}
+	w.ask(w.c, r)
+}
+
+// forge makes keys of an own account, now and then on all nodes at once, and revokes some.
+func (w *client) forge() {
+	m, a := w.some(), w.own[w.chance.IntN(len(w.own))]
+	if m == nil {
+		return
+	}
+	good, loose, _ := w.pick(a)
+	switch dice := w.chance.IntN(4); {
+	case dice == 0:
+		rush(w.up(), func(m *member) { w.newKey(w.c, m, a) })
+	case dice == 1 || good == nil && loose == nil:
+		w.newKey(w.c, m, a)
+		w.adopt(w.c, m, a)
+	case loose != nil:
+		w.endKey(w.c, m, a, loose)
+	default:
+		w.endKey(w.c, m, a, good)
+		rush(w.up(), func(m *member) { w.askAny(m, a, good) }) // how long is it good for elsewhere?
+	}
+}
+
+// rush has several nodes asked the same at once.
+func rush(members []*member, do func(m *member)) {
+	spread(len(members), members, func(_ int, m *member) { do(m) })
+}
+
+const (
+	// realRounds is how often a smith makes a key and revokes it.
+	realRounds = 10
+	// endless is more rounds than a node on a full disk lives.
+	endless = 100_000
+	// exitFailStop is the program's exit code after a failed write.
+	exitFailStop = 70
+	// failStopMax is how long the program may be there after its first failed write.
+	failStopMax = time.Second
+)
+
+// smith is a caller that makes and revokes keys of one account, one after the other, with a ledger of its own.
+type smith struct {
+	l  *ledger
+	at *member
+	a  *account
+	c  *caller
+
+	failed time.Time // when a change was first not carried out, or its answer did not come
+	later  int       // good answers after that
+}
+
+// newSmith is signed in with a session, or has none yet.
+func newSmith(t *testing.T, session string) *smith {
+	t.Helper()
+	s := &smith{l: newLedger(terms{day: 1000, minute: 60, lease: 16}), at: &member{number: 1}, c: newCaller("")}
+	s.a = s.l.newAccount("ana@example.com", 1000, 60)
+	s.a.session = session
+	t.Cleanup(s.c.close)
+	return s
+}
+
+// signIn gives it a session at a node.
+func (s *smith) signIn(t *testing.T, office *postOffice, n *node) {
+	t.Helper()
+	s.at.url = n.url
+	if err := s.l.signIn(office, s.c, s.at, s.a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// turn makes a key and revokes it; it returns the first answer that is not good.
+func (s *smith) turn() answer {
+	k, got := s.l.newKey(s.c, s.at, s.a)
+	if got.good() {
+		got = s.l.endKey(s.c, s.at, s.a, k)
+	}
+	return got
+}
+
+// work takes turns until one fails, and then tries again until the process is gone or the rounds are over.
+func (s *smith) work(n *node, rounds int) {
+	s.at.url = n.url
+	s.l.end()
+	for round := 0; round < rounds && !n.over(); round++ {
+		if !s.failed.IsZero() {
+			if _, got := s.l.newKey(s.c, s.at, s.a); got.good() {
+				s.later++
+			}
+		} else if got := s.turn(); !got.good() {
+			s.failed = time.Now()
+		}
+	}
+	if s.failed.IsZero() {
+		n.send(syscall.SIGTERM)
+	}
+}
+
+// made is how many keys were acknowledged.
+func (s *smith) made() int { return s.l.count("keys", acknowledged) }
+
+// check holds what a node lists against what was acknowledged.
+func (s *smith) check(n *node) error {
+	s.at.url = n.url
+	s.l.checkKeys(s.c, s.at, s.a)
+	if s.l.broken() > 0 {
+		return errors.New(strings.Join(s.l.words, "; "))
+	}
+	return nil
+}
+
+// lasted is how long the process was there after the first failure.
+func (s *smith) lasted(n *node) time.Duration {
+	if s.failed.IsZero() {
+		return 0
+	}
+	return n.ended.Sub(s.failed) // the caller may have waited longer than the process for a connection
 }

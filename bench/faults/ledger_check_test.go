@@ -3,8 +3,6 @@
 package faults
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -50,8 +48,7 @@ func spread[T any](workers int, items []T, do func(worker int, item T)) {
 	done.Wait()
 }
 
-// check holds the ledger against nodes that are up and at rest: one that has just started, or all of a cluster that have the same
-// records. What was not known of an operation is settled by the first of them.
+// check holds the ledger against nodes at rest, all of which have the same records; the first settles what was not known.
 func (l *ledger) check(s scope, members ...*member) {
 	c := newCaller("")
 	defer c.close()
@@ -124,8 +121,7 @@ type usage struct {
 	}
 }
 
-// checkUsage holds the count of an account against what it was admitted: never less, and at most a lease more than what may have
-// been admitted.
+// checkUsage wants an account to have spent what it was admitted, and at most a lease more than what it may have been.
 func (l *ledger) checkUsage(c *caller, m *member, a *account, changed bool) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", a.session, nil)
 	l.mu.Lock()
@@ -239,8 +235,7 @@ func (l *ledger) compareKeys(m *member, a *account, list []listedKey) {
 	a.touched = false
 }
 
-// checkRates reads a page of rates or of the history: each series must be there, with the newest value that was acknowledged or one
-// that may be newer, and with none that was refused.
+// checkRates wants each series on a page of rates, with the newest value that was acknowledged or one that may be newer.
 func (l *ledger) checkRates(c *caller, m *member, path string) {
 	got, err := c.do(http.MethodGet, m.url+path, l.auditor, nil)
 	l.mu.Lock()
@@ -353,8 +348,7 @@ func (l *ledger) try(c *caller, m *member, x trial) {
 	}
 }
 
-// checkMinutes looks for a minute in which an account was surely admitted more often than it may be: the requests that were sent after
-// its beginning and answered before its end. The caller holds mu.
+// checkMinutes looks for a minute in which an account was surely admitted more often than it may be. The caller holds mu.
 func (l *ledger) checkMinutes(a *account) {
 	byStart := slices.SortedFunc(slices.Values(a.stays), func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for i, first := range byStart {
@@ -420,8 +414,7 @@ func (l *ledger) compareNodes(members []*member) {
 	}
 }
 
-// data is the data of an answer, byte for byte, without the moment at which it was made. "accounts" is what the operator sees of all
-// accounts and their keys, but for what each node counts itself: when a key was used last there, and what is left of the windows.
+// data is the data of an answer without its moment; of "accounts" what the operator sees, without what each node counts itself.
 func (m *member) data(path string) (string, error) {
 	if path == "accounts" {
 		return m.accounts()
@@ -437,32 +430,17 @@ func (m *member) data(path string) (string, error) {
 	return string(whole.Data), err
 }
 
-func (m *member) accounts() (string, error) {
-	got, err := m.admin.do(http.MethodGet, "http://node/accounts", "", nil)
-	if err != nil {
-		return "", err
+func (m *member) accounts() (text string, err error) {
+	fields := []string{"id", "email", "createdAt", "activeKeys", "suspended", "limits", "day", "minute", "keys", "name", "hint", "revokedAt"}
+	for id, path := 0, "/accounts"; ; id, path = id+1, fmt.Sprintf("/accounts/%d", id+1) {
+		got, err := m.admin.do(http.MethodGet, "http://node"+path, "", nil)
+		if err != nil || got.status == http.StatusNotFound {
+			return text, err
+		}
+		kept, err := withoutMoment(got.body, fields...)
+		if err != nil {
+			return text, err
+		}
+		text += string(kept)
 	}
-	var text bytes.Buffer
-	for lines := bufio.NewScanner(bytes.NewReader(got.body)); lines.Scan(); {
-		var one struct {
-			ID         uint64
-			Email      string
-			CreatedAt  time.Time
-			ActiveKeys int
-			Suspended  bool
-			Limits     any
-		}
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			return "", err
-		}
-		got, err := m.admin.do(http.MethodGet, fmt.Sprintf("http://node/accounts/%d", one.ID), "", nil)
-		var whole struct {
-			Keys []struct{ ID, Name, Hint, CreatedAt, RevokedAt string }
-		}
-		if err != nil || got.into(&whole) != nil {
-			return "", got.trouble("show an account", err)
-		}
-		fmt.Fprintf(&text, "%+v %+v\n", one, whole)
-	}
-	return text.String(), nil
 }

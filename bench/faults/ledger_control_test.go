@@ -103,8 +103,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = `{"data":[` + n.row + `]}`
 	case r.URL.Path == "/v1/rates":
 		text = `{"data":[` + n.rate + `]}`
-	case r.URL.Path == "/accounts":
-		text = ""
+	case r.URL.Path == "/accounts/1": // it has none by number
+		w.WriteHeader(http.StatusNotFound)
+		text = `{"error":{"code":"not_found"}}`
 	case n.suspendedAt != "" && strings.HasPrefix(r.URL.Path, "/accounts/"):
 		text = `{"suspendedAt":"` + n.suspendedAt + `"}`
 	}
@@ -302,8 +303,7 @@ func onSeveralNodes() map[string]situation {
 	}
 }
 
-// TestFaultsW1_ControlLedger plants, without any process, what no node and no cluster may do, each of which the ledger must find as the
-// breach that it is, and what they may.
+// TestFaultsW1_ControlLedger plants, without any process, what no node and no cluster may do, and what they may.
 func TestFaultsW1_ControlLedger(t *testing.T) {
 	good, bad := 0, 0
 	run := func(name string, alone, check bool, x situation) {

@@ -4,7 +4,6 @@ package faults
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -118,25 +118,20 @@ type volume struct {
 	device *os.File // as long as it is open the device is there; it goes with the last user
 }
 
-// newVolume makes a file system in an image in a directory in memory (a power cut costs no wear) and mounts it. options are those of
-// mkfs.
+// newVolume makes a file system in an image in a directory in memory and mounts it. options are those of mkfs.
 func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume {
 	t.Helper()
 	image := filepath.Join(dir, "image")
-	for _, words := range [][]string{
-		{"truncate", "-s", size, image},
-		append(append([]string{"mkfs." + kind}, options...), image),
-	} {
-		if output, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", words, err, output)
-		}
-	}
+	system(t, "truncate", "-s", size, image)
+	system(t, "mkfs."+kind, append(options, image)...)
 	v := &volume{t: t, kind: kind, place: t.TempDir()}
+	name := strings.TrimSpace(system(t, "losetup", "--find", "--show", image))
 	var err error
-	if v.device, err = attach(image); err != nil {
+	if v.device, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.device.Close() })
+	system(t, "losetup", "--detach", name)   // when its last user is gone
 	if err := os.Remove(image); err != nil { // the device has it, and no killed test leaves it behind
 		t.Fatal(err)
 	}
@@ -145,39 +140,14 @@ func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume 
 	return v
 }
 
-// attach makes a loop device of a file. It vanishes when nobody has it open or mounted any more.
-func attach(image string) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+// system runs a program of the machine, which must succeed.
+func system(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	output, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return nil, err
+		t.Fatalf("%s %q: %v\n%s", name, args, err, output)
 	}
-	defer control.Close()
-	file, err := os.OpenFile(image, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() // the device has it
-	for range 100 {    // another process may take the free number first
-		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, fmt.Errorf("look for a free loop device: %w", err)
-		}
-		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		config := unix.LoopConfig{Fd: uint32(file.Fd())}
-		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
-		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
-		if err == nil {
-			return device, nil
-		}
-		_ = device.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, fmt.Errorf("make /dev/loop%d: %w", number, err)
-		}
-	}
-	return nil, errors.New("no loop device is free")
+	return string(output)
 }
 
 func (v *volume) mount() {
@@ -218,8 +188,7 @@ func (v *volume) again() {
 	v.mount()
 }
 
-// tightDisk is an ext4 file system in an image on a memory file system that is smaller: when that is full, writing fails
-// with a genuine EIO, and keeping on with a genuine success.
+// tightDisk is an ext4 file system in an image on a memory file system that is smaller: when that is full, writing fails with EIO.
 type tightDisk struct {
 	*volume
 	backing string // the memory file system
@@ -248,5 +217,139 @@ func (d *tightDisk) relax() {
 	d.t.Helper()
 	if err := unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"); err != nil {
 		d.t.Fatal(err)
+	}
+}
+
+// realFailure is one run on a disk whose writes fail for a while.
+type realFailure struct {
+	name    string
+	journal bool
+	left    int64 // bytes below the image when it gets tight
+	// again has the node started before the kernel's memory of the disk is dropped, as a service manager does.
+	again bool
+}
+
+// run returns what a caller saw and how long the node was there after the first failure, and an error when something acknowledged is
+// not on the disk afterwards. A program with a bug goes on instead of stopping.
+func (f realFailure) run(t *testing.T, program string) (s *smith, lasted time.Duration, err error) {
+	t.Helper()
+	disk, office, s := newTightDisk(t, f.journal), newPostOffice(t), newSmith(t, "")
+	dir := filepath.Join(disk.place, "data")
+	begin := func() *node {
+		return launch(t, command{program: program, args: serveArgs(dir, office.args()...)})
+	}
+	n := begin().ready()
+	s.signIn(t, office, n)
+	fill(t, disk.backing, f.left)
+	if program != "" {
+		disk.retried(s, n)
+	} else {
+		s.work(n, endless)
+		disk.relax()
+		if code := n.end(); code != exitFailStop {
+			return s, s.lasted(n), fmt.Errorf("it ended with %d: %s", code, n.tail(3))
+		}
+	}
+	if f.again {
+		if err := f.goOn(begin(), s); err != nil {
+			return s, s.lasted(n), err
+		}
+	}
+	disk.again()
+	after := begin()
+	if !after.answers() {
+		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.end(), after.tail(2))
+	}
+	err = s.check(after)
+	after.kill()
+	return s, s.lasted(n), err
+}
+
+// retried lets a node that tries a failed sync again go on until it has, gives it space, and kills it some changes later.
+func (d *tightDisk) retried(s *smith, n *node) {
+	s.l.end()
+	for range endless {
+		if _, found := n.seen("sync failed, tried again"); found {
+			break
+		}
+		if got := s.turn(); !got.good() {
+			break
+		}
+	}
+	d.relax()
+	for range realRounds {
+		s.turn()
+	}
+	n.kill()
+}
+
+// goOn is the life of a node that was started on what a failure left, with the kernel's memory of it.
+func (f realFailure) goOn(n *node, s *smith) error {
+	if !n.answers() {
+		return fmt.Errorf("it does not start again: code %d: %s", n.end(), n.tail(2))
+	}
+	if err := s.check(n); err != nil {
+		return fmt.Errorf("started again: %w", err)
+	}
+	for round := range realRounds {
+		if got := s.turn(); !got.good() {
+			return fmt.Errorf("started again it acknowledged %d of %d: %s", round, realRounds, n.tail(3))
+		}
+	}
+	n.kill()
+	return nil
+}
+
+// TestFaultsW6_RealDiskError runs the program on disks whose writes fail with a real EIO: it leaves with code 70 within a second, and all
+// that it acknowledged is on the disk, also by a node that was started while the kernel still shows what it could not write.
+func TestFaultsW6_RealDiskError(t *testing.T) {
+	need(t, "e2fsprogs", "mkfs.ext4")
+	if !apart(t) {
+		return
+	}
+	const each = 5
+	var slowest time.Duration
+	runs, acknowledged := 0, 0
+	for _, f := range []realFailure{
+		{name: "ext4 with a journal", journal: true, left: 512 << 10},
+		{name: "ext4 without a journal", left: 96 << 10},
+		{name: "ext4 without a journal, started again at once", left: 96 << 10, again: true},
+	} {
+		for k := range each {
+			f.left += int64(k) << 12
+			s, lasted, err := f.run(t, "")
+			if err != nil {
+				t.Errorf("%s, run %d: %v", f.name, k, err)
+			}
+			if s.later > 0 || lasted > failStopMax {
+				t.Errorf("%s, run %d: %d acknowledged after the failure, ended after %s", f.name, k, s.later, lasted)
+			}
+			if !s.failed.IsZero() {
+				runs++
+			}
+			acknowledged += s.made()
+			slowest = max(slowest, lasted)
+		}
+		progress(t, "%s: done", f.name)
+	}
+	figure(t, "real EIO: the node stopped %d times with code 70, at most %s after the first failed answer; %d keys acknowledged",
+		runs, slowest.Round(time.Millisecond), acknowledged)
+	if runs == 0 {
+		t.Error("no write failed")
+	}
+}
+
+// TestFaultsW6_Control plants the bug that the fail-stop is there for: a failed sync is tried again and then believed.
+func TestFaultsW6_Control(t *testing.T) {
+	need(t, "e2fsprogs", "mkfs.ext4")
+	if !apart(t) {
+		return
+	}
+	retries := mutant(t, "retries", "wal/log.go", "err := l.store.Sync()",
+		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.o.Logger.Warn(\"sync failed, tried again\")\n\t}")
+	s, _, err := realFailure{left: 96 << 10}.run(t, retries)
+	figure(t, "control, a failed sync is tried again: %d keys acknowledged, then: %.300s", s.made(), fmt.Sprint(err))
+	if err == nil {
+		t.Error("nothing is lost: the disk of this test does not fail as it should")
 	}
 }

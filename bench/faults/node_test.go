@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,10 +27,7 @@ const (
 	patience = 60 * time.Second
 	// root is where the module is, seen from this package.
 	root = "../.."
-	// linesMax bounds what is kept of a node's log; the older half goes.
-	linesMax = 20_000
-	// runAs makes the test binary run as one of children instead of running tests: a small child is started faster than
-	// the program.
+	// runAs makes the test binary run as one of children instead of running tests.
 	runAs = "FAULTS_CHILD"
 )
 
@@ -177,7 +175,6 @@ type node struct {
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
-	gone  int           // lines that are not kept any more
 	more  chan struct{} // closed and replaced with each line
 }
 
@@ -246,10 +243,6 @@ func (n *node) follow(output *os.File) {
 	defer output.Close()
 	for scanner := bufio.NewScanner(output); scanner.Scan(); {
 		n.mu.Lock()
-		if len(n.lines) == linesMax {
-			n.lines = append([]string(nil), n.lines[linesMax/2:]...)
-			n.gone += linesMax / 2
-		}
 		n.lines = append(n.lines, scanner.Text())
 		close(n.more)
 		n.more = make(chan struct{})
@@ -266,25 +259,19 @@ func (n *node) pid() int { return n.cmd.Process.Pid }
 func (n *node) find(text string) (string, bool) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	for from, last := 0, false; ; {
+	for last := false; ; {
 		n.mu.Lock()
-		for from = max(from, n.gone); from < n.gone+len(n.lines); from++ {
-			if line := n.lines[from-n.gone]; strings.Contains(line, text) {
-				n.mu.Unlock()
-				return line, true
-			}
-		}
 		more := n.more
 		n.mu.Unlock()
-		if last {
-			return "", false
+		if line, found := n.seen(text); found || last {
+			return line, found
 		}
 		select {
 		case <-more:
 		case <-n.done:
 			last = true
 		case <-deadline.C:
-			return "", false
+			last = true
 		}
 	}
 }
@@ -344,8 +331,8 @@ func (n *node) tail(count int) string {
 	return strings.Join(n.lines[max(0, len(n.lines)-count):], "\n")
 }
 
-// output is all that is kept of the log.
-func (n *node) output() string { return n.tail(linesMax) }
+// output is the whole log.
+func (n *node) output() string { return n.tail(math.MaxInt) }
 
 // over reports whether the process has ended.
 func (n *node) over() bool {
@@ -409,4 +396,34 @@ func (n *node) mustGet(path string) string {
 		n.t.Fatalf("GET %s: status %d, %v\n%s", path, got.status, err, got.body)
 	}
 	return string(got.body)
+}
+
+// figure prints what a test found, in the one form that make test-faults shows and collects.
+func figure(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Logf("FIGURE %s", fmt.Sprintf(format, args...))
+}
+
+// progress prints how far a long test is.
+func progress(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Logf("PROGRESS %s", fmt.Sprintf(format, args...))
+}
+
+// needRoot skips a test that mounts, makes devices or limits processes.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NEEDS root: run make test-faults as root, in a machine of its own")
+	}
+}
+
+// need skips a test whose programs are missing; package says what to install.
+func need(t *testing.T, install string, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NEEDS %s: apt-get install %s", program, install)
+		}
+	}
 }

@@ -4,10 +4,13 @@ package faults
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"net/http"
 	"os"
@@ -67,19 +70,13 @@ func putDir(t *testing.T, dir string, all map[string][]byte) {
 	}
 }
 
-// hashOf is a hash over names and contents.
-func hashOf(all map[string][]byte) string {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(all[name]), all[name]) // a hash never fails
-	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
-}
+// same reports that two directories have the same files.
+func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
 
 // refusedAsDamaged wants a start to be refused as W5 says, and the directory to be as before.
 func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 	t.Helper()
-	before := hashOf(readDir(t, dir))
+	before := readDir(t, dir)
 	got := run(t, serveArgs(dir)...)
 	lines := strings.Count(strings.TrimSpace(got.output), "\n") + 1
 	switch {
@@ -87,7 +84,7 @@ func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 		return got.took, fmt.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
 	case lines != 1:
 		return got.took, fmt.Errorf("%d lines: %s", lines, got.output)
-	case hashOf(readDir(t, dir)) != before:
+	case !same(readDir(t, dir), before):
 		return got.took, errors.New("the directory is another one")
 	}
 	for _, word := range []string{filepath.Join(dir, file), "at offset", "expected", "found", "repair"} {
@@ -98,8 +95,7 @@ func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 	return got.took, nil
 }
 
-// TestFaultsW5_DamageInTheMiddle damages the log of the program at many places: each start is refused with 78 in under a
-// second and one line that says where, and changes nothing.
+// TestFaultsW5_DamageInTheMiddle damages the log: each start is refused with 78 in under a second and one line, and changes nothing.
 func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	left := killed(t, 60)
 	dir := filepath.Join(memoryDir(t), "data")
@@ -129,8 +125,7 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFaultsW8_SecondProgram starts a second program on the directory of a running one: it is refused in under a second, and
-// the first goes on.
+// TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is refused in a second, and the first goes on.
 func TestFaultsW8_SecondProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	prepare(t, dir, 1)
@@ -163,11 +158,10 @@ const (
 )
 
 // firstAnswer is how long a start takes until a question is answered 200, of several starts the median. Each is of a node
-// that was killed. It returns all rates as well, as each of them told: they must agree.
-func firstAnswer(t *testing.T, dir string) (time.Duration, string) {
+// that was killed. It returns the size of an export as well: two must agree.
+func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 	t.Helper()
 	var times []time.Duration
-	state := ""
 	for range startsTimed {
 		began := time.Now()
 		n := launch(t, command{args: serveArgs(dir)})
@@ -186,19 +180,22 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, string) {
 		times = append(times, time.Since(began))
 		n.kill()
 	}
-	for range 2 {
-		got := run(t, "export", "--data", copied(t, dir), "--what", "all")
-		if got.code != 0 {
-			t.Fatalf("export: %d %s", got.code, got.output)
-		}
-		hash := hashOf(map[string][]byte{"export": []byte(got.output)})
-		if state != "" && hash != state {
-			t.Error("two replays of the same log give two states")
-		}
-		state = hash
+	first, second := exported(t, dir), exported(t, dir)
+	if first != second {
+		t.Error("two replays of the same log give two states")
 	}
 	slices.Sort(times)
-	return times[len(times)/2], state
+	return times[len(times)/2], len(first)
+}
+
+// exported is all that a directory holds, as text.
+func exported(t *testing.T, dir string) string {
+	t.Helper()
+	got := run(t, "export", "--data", copied(t, dir), "--what", "all")
+	if got.code != 0 {
+		t.Fatalf("export: %d %s", got.code, got.output)
+	}
+	return got.output
 }
 
 // copied is a copy of a directory on which no node runs: a command that opens one leaves a snapshot.
@@ -222,15 +219,20 @@ func TestFaultsW9_Start(t *testing.T) {
 		t.Fatalf("the import does not end: %s", n.tail(5))
 	}
 	n.kill()
-	verified := run(t, "log", "verify", "--data", records)
+	wantWhole(t, records)
 	ofRecords, state := firstAnswer(t, records)
-	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: state %.12s",
+	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: the same %d bytes",
 		startsTimed, ofRecords.Round(time.Millisecond), manyRecords, ofAccounts.Round(time.Millisecond), manyAccounts, state)
-	if verified.code != 0 || !strings.Contains(verified.output, "The log is whole.") {
-		t.Errorf("verify: %d %s", verified.code, verified.output)
-	}
 	if ofRecords > startMax || ofAccounts > startMax {
 		t.Errorf("a start took %s and %s, want %s", ofRecords, ofAccounts, startMax)
+	}
+}
+
+// wantWhole wants the program to find nothing wrong with a log.
+func wantWhole(t *testing.T, dir string) {
+	t.Helper()
+	if got := run(t, "log", "verify", "--data", dir); got.code != 0 || !strings.Contains(got.output, "The log is whole.") {
+		t.Errorf("verify: %d %s", got.code, got.output)
 	}
 }
 
@@ -253,5 +255,173 @@ func writeObservations(t *testing.T, path string, lines int) {
 	}
 	if err := text.Flush(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// fixtures are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
+// stopped, started again and killed, two accounts with keys, of which one is suspended, and what a node on it answered. They stay for ever.
+func fixtures() []string { return []string{"directory-v1"} }
+
+// keptKeys are the keys of a fixture: worthless anywhere else.
+type keptKeys struct{ Active, Revoked, Suspended string }
+
+// goldenAnswers are what the program says of a directory, but for what depends on the moment.
+func goldenAnswers(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	n := start(t, copied(t, dir))
+	defer n.kill()
+	for name, path := range map[string]string{
+		"rates.json":   "/v1/rates?limit=200",
+		"history.json": "/v1/rates/history?from=2026-06-01&to=2026-06-30&limit=200",
+	} {
+		all[name] = []byte(n.mustGet(path))
+	}
+	got, err := n.admin().do(http.MethodGet, "http://node/accounts", "", nil)
+	if err != nil || !got.good() {
+		t.Fatalf("accounts: %d, %v", got.status, err)
+	}
+	all["accounts.json"] = got.body
+	for name, text := range all {
+		if all[name], err = withoutMoment(text, keptFields()...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all["export.csv"] = []byte(exported(t, dir))
+	return all
+}
+
+// keptFields are those of an answer that come from the log, not from the catalogue or the moment.
+func keptFields() []string {
+	return []string{
+		"data", "id", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "date", "effectiveDate",
+		"collectedAt", "lastCheckedAt", "email", "createdAt", "activeKeys", "suspended",
+	}
+}
+
+// withoutMoment indents an answer, of one value or one a line, and leaves out all but some fields.
+func withoutMoment(text []byte, fields ...string) ([]byte, error) {
+	var value []any
+	for decoder := json.NewDecoder(bytes.NewReader(text)); decoder.More(); {
+		var one any
+		if err := decoder.Decode(&one); err != nil {
+			return nil, err
+		}
+		value = append(value, one)
+	}
+	var strip func(any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			maps.DeleteFunc(v, func(name string, _ any) bool { return !slices.Contains(fields, name) })
+			for _, inner := range v {
+				strip(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				strip(inner)
+			}
+		}
+	}
+	strip(any(value))
+	indented, err := json.MarshalIndent(value, "", "  ")
+	return append(indented, '\n'), err
+}
+
+// TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and holds the answers against those of then.
+func TestFaultsW11_KeptDirectory(t *testing.T) {
+	for _, name := range fixtures() {
+		fixture := filepath.Join("testdata", name)
+		data := filepath.Join(fixture, "data")
+		wantWhole(t, copied(t, data))
+		answers := goldenAnswers(t, data)
+		for file, got := range answers {
+			want, err := os.ReadFile(filepath.Join(fixture, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("%s of %s is another one:\n%s\nwant\n%s", file, name, got, want)
+			}
+		}
+		keysOf(t, fixture, data)
+		left := readDir(t, data)
+		figure(t, "%s: %d files, %d bytes of answers as they were, keys as they were", name, len(left), len(answers["export.csv"])+len(answers["rates.json"]))
+		if len(segments(left)) == 0 || left["mark"] == nil || len(left) < 3 {
+			t.Errorf("%s has %d files", name, len(left))
+		}
+	}
+}
+
+// keysOf wants the keys of a fixture to be good or refused as they were.
+func keysOf(t *testing.T, fixture, data string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(fixture, "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys keptKeys
+	if err := json.Unmarshal(text, &keys); err != nil {
+		t.Fatal(err)
+	}
+	n, c := start(t, copied(t, data)), newCaller("")
+	defer c.close()
+	defer n.kill()
+	for key, want := range map[string]string{keys.Active: "", keys.Revoked: "revoked_key", keys.Suspended: "account_suspended"} {
+		got, err := c.do(http.MethodGet, n.url+"/v1/account/usage", key, nil)
+		if err != nil || got.code != want {
+			t.Errorf("a key of %s: status %d %s, want %q, %v", fixture, got.status, got.code, want, err)
+		}
+	}
+}
+
+// newer makes a whole file of the next format version of a segment, a snapshot or a mark.
+func newer(name string, data []byte) []byte {
+	data = slices.Clone(data)
+	sum := func(end int) uint32 { return crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)) }
+	switch {
+	case name == "mark":
+		for slot := range 2 {
+			b := data[slot*512:]
+			b[4]++
+			binary.LittleEndian.PutUint32(b[508:], crc32.Checksum(b[:508], crc32.MakeTable(crc32.Castagnoli)))
+		}
+	case strings.HasPrefix(name, "snapshot-"):
+		data[4]++
+		binary.LittleEndian.PutUint32(data[16:], sum(16))
+	default:
+		_, prefix := binary.Uvarint(data)
+		b := data[prefix:]
+		b[4]++
+		binary.LittleEndian.PutUint32(b[36:], crc32.Checksum(b[:36], crc32.MakeTable(crc32.Castagnoli)))
+	}
+	return data
+}
+
+// TestFaultsW11_NewerDirectory has the program meet a directory of a newer one: it says so, and changes nothing.
+func TestFaultsW11_NewerDirectory(t *testing.T) {
+	left := readDir(t, filepath.Join("testdata", fixtures()[0], "data"))
+	refused := 0
+	for name := range left {
+		if len(left[name]) == 0 {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), "data")
+		changed := maps.Clone(left)
+		changed[name] = newer(name, left[name])
+		putDir(t, dir, changed)
+		got := run(t, serveArgs(dir)...)
+		want := fmt.Sprintf("%s has format version 2, this program knows up to 1; run the newer program on this directory", filepath.Join(dir, name))
+		if got.code != exitBadData || !strings.Contains(got.output, want) || strings.Count(strings.TrimSpace(got.output), "\n") > 0 {
+			t.Errorf("%s: exit code %d: %s", name, got.code, got.output)
+		}
+		if !same(readDir(t, dir), changed) {
+			t.Errorf("%s: the directory is another one", name)
+		}
+		refused++
+	}
+	figure(t, "%d directories with a file of a newer format refused with 78, nothing changed", refused)
+	if refused < 3 {
+		t.Errorf("%d files", refused)
 	}
 }

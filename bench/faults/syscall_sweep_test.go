@@ -214,8 +214,7 @@ func (w *sweep) put(dir string) {
 // sweepWorkers run at once; each run waits for strace more than it computes.
 const sweepWorkers = 2
 
-// run plants the fault at each call of some names up to a number, every-th of them only. 0 is one beyond the last: that run must end
-// untouched.
+// run plants the fault at every-th call of some names up to a number; 0 is one beyond the last, which must end untouched.
 func (w *sweep) run(names []string, upTo, every int) {
 	w.t.Helper()
 	var points []point
@@ -313,8 +312,7 @@ func (w *sweep) count(p point, out outcome) {
 	}
 }
 
-// check opens what a crash left, as the program would, twice: what was acknowledged is there, and at most the step that was
-// under way besides.
+// check opens what a crash left, twice: what was acknowledged is there, and at most the step that was under way besides.
 func (w *sweep) check(dir string, acked int) error {
 	for range 2 {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
