@@ -135,3 +135,42 @@ func TestK2_AVisitorIsQuietFromTheEndOfTheCode(t *testing.T) {
 		}
 	}
 }
+
+func TestL1_AClosedDayIsNeverOpenedAgain(t *testing.T) {
+	var d days
+	for day := range Date(daysKept + 2) {
+		if c := d.open(day + 10); c == nil || c.day != day+10 {
+			t.Fatalf("day %d: %v", day+10, c)
+		}
+	}
+	for day := range Date(daysKept + 14) {
+		open, closed := d.find(day) != nil, day <= 11
+		if d.closed(day) != closed || open == (closed || day >= 20) {
+			t.Errorf("day %d: closed %v, open %v", day, d.closed(day), open)
+		}
+		if closed && d.open(day) != nil {
+			t.Errorf("day %d was opened again", day)
+		}
+		if c := d.peek(day); c.day != day || c.leased != 0 {
+			t.Errorf("day %d looks like %+v", day, c)
+		}
+	}
+	if d.newest() != 19 {
+		t.Errorf("the newest day is %d", d.newest())
+	}
+}
+
+func TestL2_AMinuteWithALowerLimit(t *testing.T) {
+	var m minute
+	for second := range 5 {
+		m.add(Moment{Steady: time.Duration(second) * time.Second})
+	}
+	now := Moment{Wall: noon, Steady: 10 * time.Second}
+	for limit, leaves := range []int{4, 4, 3, 2, 1, 0, 0, 0} {
+		w := m.window(limit, now)
+		want := Window{limit, max(0, limit-5), noon.Add(MinuteSpan - (now.Steady - time.Duration(leaves)*time.Second))}
+		if w != want {
+			t.Errorf("limit %d: %+v, want %+v", limit, w, want)
+		}
+	}
+}

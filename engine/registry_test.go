@@ -457,3 +457,39 @@ func TestRollingHour(t *testing.T) {
 		t.Error("an hour long ago is back")
 	}
 }
+
+func TestK2_CodeLastsTenMinutes(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		wall, steady time.Duration
+		valid        bool
+	}{
+		{"at once", 0, 0, true},
+		{"the last instant", CodeLifetime - 1, CodeLifetime - 1, true},
+		{"ten minutes", CodeLifetime, CodeLifetime, false},
+		{"the wall clock went back", -time.Hour, CodeLifetime, false},
+		{"the wall clock went ahead", CodeLifetime, time.Minute, false},
+		{"the wall clock went back within its time", -time.Hour, CodeLifetime - 1, true},
+	} {
+		d := newDesk(t)
+		code := d.mustRequest("a@b.do")
+		d.now.Wall, d.now.Steady = d.now.Wall.Add(tt.wall), d.now.Steady+tt.steady
+		if _, err := d.try("a@b.do", code); (err == nil) != tt.valid {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestK2_FiveTries(t *testing.T) {
+	for wrong := range 7 {
+		d := newDesk(t)
+		code := d.mustRequest("a@b.do")
+		for range wrong {
+			_, err := d.try("a@b.do", not(code))
+			d.refused(err, CodeInvalidCode, 0)
+		}
+		if _, err := d.try("a@b.do", code); (err == nil) != (wrong < CodeTriesMax) {
+			t.Errorf("after %d wrong tries: %v", wrong, err)
+		}
+	}
+}
