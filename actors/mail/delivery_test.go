@@ -217,7 +217,7 @@ func TestMail_Answers(t *testing.T) {
 	}{
 		{"taken", nil, nil, Stats{Sent: 1}},
 		{"4xx then taken", []int{450}, nil, Stats{Sent: 1, Failures: 1}},
-		{"421 then taken", []int{421}, nil, Stats{Sent: 1, Failures: 1}},
+		{"421 is of the server", []int{421}, nil, Stats{Waiting: 1, Failures: 1, Open: true}},
 		{"452 to the text, then taken", nil, []int{452, 451}, Stats{Sent: 1, Failures: 2}},
 		{"5xx", []int{550}, nil, Stats{Refused: 1, Failures: 1}},
 		{"5xx to the text", nil, []int{554}, Stats{Refused: 1, Failures: 1}},
@@ -231,7 +231,7 @@ func TestMail_Answers(t *testing.T) {
 					onRcpt: func(string) error { return answer(&rcpts) },
 					onData: func([]byte, net.Conn) error { return answer(&datas) },
 				}
-				b := newBed(t, server, func(c *Config) { c.Attempts = 4 })
+				b := newBed(t, server, func(c *Config) { c.Attempts, c.Breaker = 4, Breaker{1, time.Hour} }) // no refusal of a letter opens it
 				b.mustSend(t, "ana@example.do")
 				pass(5 * time.Minute)
 				got := b.Stats()
