@@ -1,6 +1,9 @@
 package source_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,16 +51,20 @@ func wholeFiles() []string {
 	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
 }
 
+func mustRead(t *testing.T, text string) *source.Definition {
+	t.Helper()
+	d, err := source.Read("f.json", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return d
+}
+
 func TestWholeDefinitionsAreRead(t *testing.T) {
 	for _, text := range wholeFiles() {
-		if _, err := source.Read("f.json", []byte(text)); err != nil {
-			t.Errorf("%v\n%s", err, text)
-		}
+		mustRead(t, text)
 	}
-	d, err := source.Read("f.json", []byte(fieldsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, fieldsFile)
 	expiry := source.Expiry{AfterCheck: 20 * time.Hour, AfterDate: 120 * time.Hour}
 	if d.Priority != 90 || d.Channel != engine.Digital || d.Expiry != expiry || d.Decimal != source.Comma || d.DecimalsMax != 3 {
 		t.Errorf("read %+v", d)
@@ -66,13 +73,15 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 	if second.Method != "POST" || second.Headers["Accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
 		t.Errorf("second request %+v", second)
 	}
+	// An empty form is a body, no form is none.
+	d = mustRead(t, strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1))
+	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
+		t.Errorf("form is %#v", form)
+	}
 }
 
 func TestDefaultsOfADefinition(t *testing.T) {
-	d, err := source.Read("f.json", []byte(textFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, textFile)
 	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified || d.Language != "es" ||
 		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != source.AnyMark {
 		t.Errorf("defaults are %+v", d)
@@ -83,34 +92,16 @@ func TestDefaultsOfADefinition(t *testing.T) {
 }
 
 func TestWhatIsComparedIsNormalised(t *testing.T) {
-	rows, err := source.Read("f.json", []byte(rowsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := mustRead(t, rowsFile)
 	if _, known := rows.Pages[0].Extract.Rows.Labels["lopez de haro"]; !known {
 		t.Errorf("labels are %v", rows.Pages[0].Extract.Rows.Labels)
 	}
 	if got := rows.Pages[0].Extract.Rows.Ignore[0]; got != "promedio infodolar" {
 		t.Errorf("ignored label is %q", got)
 	}
-	sheet, err := source.Read("f.json", []byte(sheetFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sheet := mustRead(t, sheetFile)
 	if got := sheet.Pages[0].Extract.Sheet.Year; got != "ano" {
 		t.Errorf("heading of the year is %q", got)
-	}
-}
-
-// An empty form is a body, no form is none.
-func TestAnEmptyFormIsABody(t *testing.T) {
-	text := strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1)
-	d, err := source.Read("f.json", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
-		t.Errorf("form is %#v", form)
 	}
 }
 
@@ -347,10 +338,7 @@ const sharedFile = `{"id": "indexa", "name": "Indexa", "upstreamSource": "Indexa
 
 // Labels of a file are known to all its pages; what a page says or ignores itself wins.
 func TestLabelsOfAFile(t *testing.T) {
-	d, err := source.Read("f.json", []byte(sharedFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, sharedFile)
 	one, two := d.Pages[0].Extract.Rows.Labels, d.Pages[1].Extract.Rows.Labels
 	if len(one) != 2 || one["dolar"].Currency != "USD" || one["euro"].Channel != "cash" {
 		t.Errorf("labels of the first page are %v", one)
@@ -370,6 +358,81 @@ func TestLabelsOfAFile(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("page %d says %q, want %q", page, got, want)
+		}
+	}
+}
+
+// writtenText is a definition in the form of its file; every character stays as it is: bodies are compared byte by byte.
+func writtenText(t *testing.T, d *source.Definition) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(written(reflect.ValueOf(d), "")); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+// written is a value under a key, nil where there is nothing to write.
+func written(v reflect.Value, key string) any {
+	switch value := v.Interface().(type) {
+	case time.Duration:
+		if value != 0 {
+			return value.String()
+		}
+		return nil
+	case engine.Date:
+		if !value.IsZero() {
+			return value.String()
+		}
+		return nil
+	case engine.Decimal:
+		return written(reflect.ValueOf(value.String()), key)
+	}
+	switch {
+	case v.IsZero() && (v.Kind() == reflect.String || v.Kind() == reflect.Pointer || v.Kind() == reflect.Map || v.Kind() == reflect.Slice):
+		return nil
+	case key == "jumpPermille" && v.IsZero():
+		return nil
+	case key == "json":
+		return json.RawMessage(v.String())
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return written(v.Elem(), key)
+	case reflect.Slice:
+		list := []any{}
+		for i := range v.Len() {
+			list = append(list, written(v.Index(i), ""))
+		}
+		return list
+	case reflect.Map:
+		object := map[string]any{}
+		for _, name := range v.MapKeys() {
+			object[name.String()] = written(v.MapIndex(name), "")
+		}
+		return object
+	case reflect.Struct:
+		object := map[string]any{}
+		writeFields(object, v)
+		return object
+	}
+	return v.Interface()
+}
+
+// writeFields writes the fields of a struct under their keys: ID is id, PlainHTTP plainHttp, CAFile caFile, DecimalsMax decimalsMax.
+func writeFields(object map[string]any, v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous {
+			writeFields(object, v.Field(i))
+			continue
+		}
+		name := strings.NewReplacer("HTTP", "Http", "CA", "Ca", "ID", "Id", "URL", "Url", "JSON", "Json").Replace(field.Name)
+		key := strings.ToLower(name[:1]) + name[1:]
+		if value := written(v.Field(i), key); value != nil {
+			object[key] = value
 		}
 	}
 }

@@ -140,6 +140,15 @@ func extend(t *testing.T, files map[string]string) (*source.Set, error) {
 	return source.DefaultSet().Extend(dir, ".")
 }
 
+func mustExtend(t *testing.T, files map[string]string) *source.Set {
+	t.Helper()
+	set, err := extend(t, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 func TestAnOperatorAddsAndReplacesDefinitions(t *testing.T) {
 	set, err := extend(t, map[string]string{
 		"mine.json": textFile, "popular-site.json": fieldsFile, "ca/popular.pem": "PEM", "README.md": "{", "old.json.bak": "{", "sub/x.json": "{",
@@ -163,14 +172,11 @@ func TestAnOperatorAddsAndReplacesDefinitions(t *testing.T) {
 }
 
 func TestAnOperatorChangesADefinition(t *testing.T) {
-	set, err := extend(t, map[string]string{
+	set := mustExtend(t, map[string]string{
 		"a.json": `{"id": "popular-site", "disabled": "Bloqueado desde 2026-10-01"}`,
 		"b.json": `{"id": "jmmb-site", "disabled": ""}`,
 		"c.json": `{"id": "bhd-site", "priority": 90, "ignoreRobots": true, "caFile": "bhd.pem"}`, "bhd.pem": "PEM",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	popular, _ := set.Find("popular-site")
 	before, _ := source.DefaultSet().Find("popular-site")
 	if popular.Disabled != "Bloqueado desde 2026-10-01" || before.Disabled != "" || popular.Name != before.Name || len(popular.Pages) != 1 {
@@ -211,11 +217,8 @@ func TestABrokenDirectoryIsRefusedAsAWhole(t *testing.T) {
 
 func TestDefinitionsAreCheckedAgainstTheCatalogue(t *testing.T) {
 	unknown := strings.NewReplacer(`"popular"`, `"impopular"`, `"EUR"`, `"XXX"`, "popular-site", "manual", `, "caFile": "ca/popular.pem"`, "").Replace(fieldsFile)
-	set, err := extend(t, map[string]string{"a.json": unknown, "b.json": strings.Replace(jsonFile, `"popular"`, `"nadie"`, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = set.Check(engine.DefaultCatalogue())
+	set := mustExtend(t, map[string]string{"a.json": unknown, "b.json": strings.Replace(jsonFile, `"popular"`, `"nadie"`, 1)})
+	err := set.Check(engine.DefaultCatalogue())
 	for _, want := range []string{`source manual: there is no institution "impopular"`, `no currency "XXX"`, "typed by hand", `institution "nadie"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -224,10 +227,7 @@ func TestDefinitionsAreCheckedAgainstTheCatalogue(t *testing.T) {
 }
 
 func TestSourcesForTheCatalogue(t *testing.T) {
-	set, err := extend(t, map[string]string{"a.json": fieldsFile, "ca/popular.pem": "PEM"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := mustExtend(t, map[string]string{"a.json": fieldsFile, "ca/popular.pem": "PEM"})
 	catalogue := engine.DefaultCatalogue().WithSources(set.Sources()...)
 	popular := catalogue.Source("popular-site")
 	if popular.Priority != 90 || popular.Lifetime.String() != "20h0m0s" || len(popular.Bounds) != 2 || popular.Name != "Sitio web" ||
