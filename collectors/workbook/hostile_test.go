@@ -99,20 +99,15 @@ func TestHostile_BitFlips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			read := 0
 			for range tt.flips {
 				at, bit := chance.IntN(len(tt.body)), byte(1)<<chance.IntN(8)
 				flipped := slices.Clone(tt.body)
 				flipped[at] ^= bit
 				all, err := readHostile(t, flipped)
-				if err == nil {
-					read++
-				}
 				if bytes.HasPrefix(tt.body, []byte(zipSignature)) && err == nil && !reflect.DeepEqual(all, whole) {
 					t.Errorf("byte %d with bit %#x turned reads as another workbook", at, bit)
 				}
 			}
-			t.Logf("%d of %d could still be read", read, tt.flips)
 		})
 	}
 }
