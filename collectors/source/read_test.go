@@ -51,6 +51,14 @@ func wholeFiles() []string {
 	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
 }
 
+// must ends the test where there is an error that no test is about.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustRead(t *testing.T, text string) *source.Definition {
 	t.Helper()
 	d, err := source.Read("f.json", []byte(text))
@@ -349,9 +357,7 @@ func TestLabelsOfAFile(t *testing.T) {
 	body := []byte(`{"data": [{"name": "DOLAR", "buy": 58.00, "sell": 60.10}, {"name": "euro", "buy": 66, "sell": 70}]}`)
 	for page, want := range []string{"popular USD 58.00 , popular EUR 66 ", "bhd USD  60.10"} {
 		answer, err := d.Parse(page, &source.Document{Body: body})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, o := range answer.Observations {
 			got = append(got, strings.Join([]string{o.InstitutionID, o.Currency, o.Buy, o.Sell}, " "))
@@ -368,9 +374,7 @@ func writtenText(t *testing.T, d *source.Definition) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(written(reflect.ValueOf(d), "")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, encoder.Encode(written(reflect.ValueOf(d), "")))
 	return text.Bytes()
 }
 

@@ -29,9 +29,7 @@ func embeddedFiles(t testing.TB) map[string][]byte {
 	files := map[string][]byte{}
 	for _, name := range names {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[path.Base(name)] = data
 	}
 	return files
@@ -143,9 +141,7 @@ func extend(t *testing.T, files map[string]string) (*source.Set, error) {
 func mustExtend(t *testing.T, files map[string]string) *source.Set {
 	t.Helper()
 	set, err := extend(t, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set
 }
 
@@ -153,9 +149,7 @@ func TestAnOperatorAddsAndReplacesDefinitions(t *testing.T) {
 	set, err := extend(t, map[string]string{
 		"mine.json": textFile, "popular-site.json": fieldsFile, "ca/popular.pem": "PEM", "README.md": "{", "old.json.bak": "{", "sub/x.json": "{",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	popular, _ := set.Find("popular-site")
 	if popular.Name != "Sitio web" || popular.CAFile != "ca/popular.pem" || len(popular.Pages[0].Requests) != 2 {
 		t.Errorf("popular-site is not replaced as a whole: %+v", popular)
@@ -279,17 +273,13 @@ func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Ans
 	if os.IsNotExist(err) {
 		t.Skip("there is no " + name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, known := source.DefaultSet().Find(id)
 	if !known {
 		t.Fatalf("there is no source %s", id)
 	}
 	answer, err := d.Parse(0, &source.Document{Body: body})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d, answer
 }
 
@@ -383,9 +373,7 @@ func date(t *testing.T, text string) engine.Date {
 		return 0
 	}
 	date, err := engine.ParseDate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return date
 }
 
@@ -393,9 +381,7 @@ func date(t *testing.T, text string) engine.Date {
 func TestT3_ExpiryIsTheEarlierOfBothEnds(t *testing.T) {
 	local := func(text string) time.Time {
 		at, err := time.ParseInLocation("2006-01-02 15:04", text, engine.Location())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return at
 	}
 	for _, test := range []struct{ id, what, checked, effective, want string }{
@@ -480,9 +466,7 @@ func TestPagesOfSidesAreOneAnswer(t *testing.T) {
 	answers := make([]source.Answer, len(d.Pages))
 	for page, body := range []string{"58.10\r\n", "60.20\n", " 66.30", "70.40"} {
 		answer, err := d.Parse(page, &source.Document{Body: []byte(body), ContentType: "text/plain"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answers[page] = answer
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -65,9 +65,7 @@ func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) map[string]e
 			l.books[code] = engine.NewBook(code, l.catalogue, l.rules)
 		}
 		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, err)
 		for _, event := range decided.Events {
 			l.books[code].Apply(event)
 		}
