@@ -20,7 +20,7 @@ import (
 
 const (
 	corruptDocuments = 10_000 // the goal of D1
-	corruptSample    = 300
+	corruptSample    = 240
 	corruptMarkets   = 4 // that they are shared out to, each with its own seed
 	slotSpan         = 5 * time.Hour
 )
@@ -162,31 +162,34 @@ type spoiling struct {
 
 // spoil publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
 func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
-	random, all, turn := rand.New(rand.NewPCG(seed, 1)), operators(), 0
+	random, all := rand.New(rand.NewPCG(seed, 1)), operators()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	enough, most := tally.documents+documents, tally.documents+4*documents // more only until each operator has been used
-	for (tally.documents < enough || len(tally.operators) < len(all) && tally.documents < most) && len(tally.wrong) < 20 {
+	for documents += tally.documents; tally.documents < documents && len(tally.wrong) < 20; {
 		w.at = w.at.Add(slotSpan)
 		w.market.Step(w.at)
 		for _, d := range w.sources {
 			good := w.documents(d)
 			for range 4 {
-				w.spoilOne(d, good, all[turn%len(all)], random, tally)
-				turn++
+				for i, op := range all { // one that fits goes to the end, so that all are used alike
+					if w.spoilOne(d, good, op, random, tally) {
+						all = append(slices.Delete(all, i, i+1), op)
+						break
+					}
+				}
 			}
 			w.take(d, good)
 		}
 	}
 }
 
-func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) {
+func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) bool {
 	said := w.published(d, good)
 	page := random.IntN(len(good))
 	spoilt := slices.Clone(good)
 	copied := *good[page]
 	body := op.spoil(&trial{w, d, page, good[page].Body, said, random})
 	if body == nil || bytes.Equal(body, copied.Body) {
-		return
+		return false
 	}
 	copied.Body = body
 	spoilt[page] = &copied
@@ -212,6 +215,7 @@ func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operat
 		fresh.take(d, spoilt)
 		fresh.compare(d, op, nil, said, tally)
 	}
+	return true
 }
 
 // compare wants each offer to be the one before, or what the source has really published, side by side.
