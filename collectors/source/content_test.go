@@ -451,18 +451,3 @@ func TestNormalise_TrapsStayApart(t *testing.T) {
 		seen[Normalise(name)] = name
 	}
 }
-
-func FuzzNormalise(f *testing.F) {
-	for _, text := range []string{"Dólar (US) *", "\u00a0İ", "a\u0301 .", "¹²", ". :a", "ﬁ", "\xff", "각", "ẞ", "ͅ"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		once := Normalise(text)
-		if twice := Normalise(once); twice != once {
-			t.Fatalf("Normalise(%q) = %q, but twice it is %q", text, once, twice)
-		}
-		if plain := collapse(once); plain != once {
-			t.Fatalf("Normalise(%q) = %q has blanks to spare", text, once)
-		}
-	})
-}
