@@ -268,24 +268,17 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	if len(w.dialed) > 0 {
 		t.Errorf("dialed %q", w.dialed)
 	}
+	got := Config{Clock: clock}.complete()
+	if got.RequestMax != 12*time.Second || got.BudgetMax != 30*time.Second || got.Pause != 500*time.Millisecond ||
+		got.Dial == nil || !strings.HasPrefix(got.UserAgent, "tasard (+https://") || got.Proxy != nil {
+		t.Errorf("the defaults are %+v", got)
+	}
 	defer func() {
 		if recover() == nil {
 			t.Error("New takes a Config without a Clock")
 		}
 	}()
 	New(Config{})
-}
-
-// TestFetch_Defaults: a Config with a clock alone is bounded and has a name.
-func TestFetch_Defaults(t *testing.T) {
-	got := Config{Clock: clock}.complete()
-	if got.RequestMax != 12*time.Second || got.BudgetMax != 30*time.Second || got.Pause != 500*time.Millisecond ||
-		got.Dial == nil || !strings.HasPrefix(got.UserAgent, "tasard (+https://") {
-		t.Errorf("got %+v", got)
-	}
-	if got.Proxy != nil {
-		t.Error("a proxy is used that nobody asked for")
-	}
 }
 
 // edition is a page with validators.
