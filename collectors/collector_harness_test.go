@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -30,6 +31,14 @@ func sweep(sample, whole int) int {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// must ends the test where there is an error that no test is about.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // santoDomingo is an instant by the clocks of Santo Domingo.
 func santoDomingo(year int, month time.Month, day, hour, minute, second int) time.Time {

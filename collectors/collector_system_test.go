@@ -76,9 +76,7 @@ func (m *memoryLog) publications(t testing.TB) map[string]int {
 	count := map[string]int{}
 	for _, record := range m.records {
 		text, err := actors.DescribeRecord(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var line struct {
 			SourceID, Currency string
 			Slot               time.Time
@@ -101,9 +99,7 @@ func (w *world) system(log *memoryLog, definitions ...*source.Definition) (*acto
 		catalogue = catalogue.WithSources(d.Source())
 	}
 	s, err := actors.Open(actors.Config{Journal: log, Clock: w.now, Catalogue: catalogue})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	<-s.Ready()
 	return s, func() {
 		if err := s.Close(); err != nil && !errors.Is(err, errCrashed) {
@@ -117,9 +113,7 @@ func (w *world) collecting(s *actors.System, definitions ...*source.Definition) 
 	c := w.config(definitions...)
 	c.Sink, c.Spread, c.CatchUpSpread = s, -1, -1
 	slots, err := s.Slots()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	c.Done = func(id string) time.Time { return slots[id] }
 	return c
 }
@@ -128,9 +122,7 @@ func (w *world) collecting(s *actors.System, definitions ...*source.Definition) 
 func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
 	t.Helper()
 	page, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: engine.LimitMax}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]*engine.Rate{}
 	for _, rate := range page.Items {
 		all[rate.ID] = rate

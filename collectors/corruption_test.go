@@ -20,7 +20,7 @@ import (
 
 const (
 	corruptDocuments = 10_000 // the goal of D1
-	corruptSample    = 300
+	corruptSample    = 240
 	corruptMarkets   = 4 // that they are shared out to, each with its own seed
 	slotSpan         = 5 * time.Hour
 )
@@ -162,7 +162,7 @@ type spoiling struct {
 
 // spoil publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
 func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
-	random, all, turn := rand.New(rand.NewPCG(seed, 1)), operators(), 0
+	random, all := rand.New(rand.NewPCG(seed, 1)), operators()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for documents += tally.documents; tally.documents < documents && len(tally.wrong) < 20; {
 		w.at = w.at.Add(slotSpan)
@@ -170,22 +170,26 @@ func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
 		for _, d := range w.sources {
 			good := w.documents(d)
 			for range 4 {
-				w.spoilOne(d, good, all[turn%len(all)], random, tally)
-				turn++
+				for i, op := range all { // one that fits goes to the end, so that all are used alike
+					if w.spoilOne(d, good, op, random, tally) {
+						all = append(slices.Delete(all, i, i+1), op)
+						break
+					}
+				}
 			}
 			w.take(d, good)
 		}
 	}
 }
 
-func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) {
+func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) bool {
 	said := w.published(d, good)
 	page := random.IntN(len(good))
 	spoilt := slices.Clone(good)
 	copied := *good[page]
 	body := op.spoil(&trial{w, d, page, good[page].Body, said, random})
 	if body == nil || bytes.Equal(body, copied.Body) {
-		return
+		return false
 	}
 	copied.Body = body
 	spoilt[page] = &copied
@@ -211,6 +215,7 @@ func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operat
 		fresh.take(d, spoilt)
 		fresh.compare(d, op, nil, said, tally)
 	}
+	return true
 }
 
 // compare wants each offer to be the one before, or what the source has really published, side by side.
@@ -321,18 +326,30 @@ func operators() []operator {
 		{"thousands comma", rewrite(func(v string) string { return shifted(v, 1)[:1] + "," + shifted(v, 1)[1:] }), false},
 		{"comma and three digits", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) + "0" }), false},
 		{"lost point", rewrite(func(v string) string { return strings.Replace(v, ".", "", 1) }), false},
-		{"no-break space", rewrite(func(v string) string { return "\u00a0" + v + "\u00a0" }), false},
-		{"space within", rewrite(func(v string) string { return v[:1] + " " + v[1:] }), false},
-		{"NaN", rewrite(func(string) string { return "NaN" }), false},
-		{"Infinity", rewrite(func(string) string { return "Infinity" }), false},
-		{"exponent", rewrite(func(v string) string { return v + "e1" }), false},
-		{"thirty digits", rewrite(func(v string) string { return v + strings.Repeat("7", 30) }), false},
-		{"negative", rewrite(func(v string) string { return "-" + v }), false},
-		{"two values", rewrite(func(v string) string { return v + " " + shifted(v, -1) }), false},
-		{"footnote raised", footnote("<sup>1</sup>"), false},
+		{"no-break space", rewrite(func(v string) string { return "\u00a0" + v + "\u00a0" }), true},
+		{"space within", rewrite(func(v string) string { return v[:1] + " " + v[1:] }), true},
+		{"NaN", rewrite(func(string) string { return "NaN" }), true},
+		{"Infinity", rewrite(func(string) string { return "Infinity" }), true},
+		{"exponent", rewrite(func(v string) string { return v + "e1" }), true},
+		{"thirty digits", rewrite(func(v string) string { return v + strings.Repeat("7", 30) }), true},
+		{"negative", rewrite(func(v string) string { return "-" + v }), true},
+		{"two values", rewrite(func(v string) string { return v + " " + shifted(v, -1) }), true},
+		{"long sign", rewrite(func(v string) string { return "\u2212" + v }), true},
+		{"sign and blank", rewrite(func(v string) string { return "- " + v }), true},
+		{"blank behind the point", rewrite(func(v string) string { return v[:2] + ". " + v[2:] }), true},
+		{"line in the way", rewrite(func(v string) string { return v[:2] + "\n" + v[2:] }), true},
+		{"tag in the way", rewrite(func(v string) string { return v[:2] + "<span> </span>" + v[2:] }), true},
+		{"two points", rewrite(func(v string) string { return v + ".5" }), true},
+		{"two points together", rewrite(func(v string) string { return v[:2] + ".." + v[2:] }), true},
+		{"range", rewrite(func(v string) string { return v + "-" + v[:1] + "9.99" }), true},
+		{"letter", rewrite(func(v string) string { return v[:2] + "O" + v[2:] }), true},
+		{"other digits", rewrite(func(v string) string { return "\uff15" + v[1:] }), true},
+		{"lone point", rewrite(func(v string) string { return v[:2] + "." }), true},
+		{"hexadecimal", rewrite(func(v string) string { return "0x" + v }), true},
+		{"footnote raised", footnote("<sup>1</sup>"), true},
 		{"footnote digit", footnote("1"), false},
-		{"footnote in brackets", footnote(" (1)"), false},
-		{"footnote sign", footnote("¹"), false},
+		{"footnote in brackets", footnote(" (1)"), true},
+		{"footnote sign", footnote("¹"), true},
 		{"one side missing", (*trial).oneSideMissing, false},
 		{"sides exchanged", (*trial).exchanged, false},
 		{"same side twice", (*trial).sameTwice, false},
@@ -407,25 +424,11 @@ func rewrite(change func(string) string) func(*trial) []byte {
 // shifted moves the decimal point.
 func shifted(value string, places int) string {
 	whole, part, _ := strings.Cut(value, ".")
-	for ; places > 0; places-- {
-		if part == "" {
-			part = "0"
-		}
-		whole, part = whole+part[:1], part[1:]
-	}
-	for ; places < 0; places++ {
-		if len(whole) < 2 {
-			whole = "0" + whole
-		}
-		whole, part = whole[:len(whole)-1], whole[len(whole)-1:]+part
-	}
-	if whole = strings.TrimLeft(whole, "0"); whole == "" {
-		whole = "0"
-	}
-	if part == "" {
-		return whole
-	}
-	return whole + "." + part
+	digits := strings.Repeat("0", max(0, 1-len(whole)-places)) + whole + part
+	point := max(1, len(whole)+places)
+	digits += strings.Repeat("0", max(0, point-len(digits)))
+	whole, part = strings.TrimLeft(digits[:point], "0"), digits[point:]
+	return strings.TrimSuffix(cmp.Or(whole, "0")+"."+part, ".")
 }
 
 // footnote hangs something on a value of a page. Only pages have footnotes: in JSON a digit more is another number.

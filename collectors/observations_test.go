@@ -52,13 +52,9 @@ func readAll(r *Reader) (contents, error) {
 func readText(t rapid.TB, text, name string) contents {
 	t.Helper()
 	r, err := OpenObservations(strings.NewReader(text), name, AnyFormat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := readAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Bytes() != int64(len(text)) {
 		t.Errorf("%d bytes read of %d", r.Bytes(), len(text))
 	}
@@ -72,9 +68,7 @@ func readReal(t *testing.T) contents {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("%s is not there", realFile)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -234,9 +228,7 @@ func TestReaderBrokenStream(t *testing.T) {
 	boom := errors.New("disk on fire")
 	text := header + "2025-01-02T12:00:00Z,popular,USD,,,58,60,a,,\nbroken\n2025-01-02T12:00:00Z,bhd,USD,,,58,60,a,,\n"
 	r, err := OpenObservations(io.MultiReader(strings.NewReader(text), iotest.ErrReader(boom)), "x.csv", AnyFormat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	batch, err := r.Next()
 	if err != nil || len(batch.Lines) != 0 || len(batch.Errors) != 1 {
 		t.Errorf("first got %+v, %v; want the malformed line alone", batch, err)
@@ -356,9 +348,7 @@ func written(t *testing.T, format Format, values fields) string {
 	if format == NDJSON {
 		out.WriteString("\n")
 	}
-	if err = errors.Join(err, w.start(), w.write(&values), w.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.start(), w.write(&values), w.Flush()))
 	return out.String()
 }
 

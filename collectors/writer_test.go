@@ -94,18 +94,14 @@ func TestWriterRefuses(t *testing.T) {
 		for _, test := range tests {
 			var out strings.Builder
 			w, err := NewWriter(&out, format)
-			if err = errors.Join(err, w.Write(good)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err, w.Write(good)))
 			bad := good
 			test.spoil(&bad)
 			err = w.Write(bad)
 			if err == nil || !strings.HasPrefix(err.Error(), "write "+test.want) {
 				t.Errorf("%s: got %v, want write %s", format, err, test.want)
 			}
-			if err = errors.Join(w.Write(good), w.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(w.Write(good), w.Flush()))
 			if all := readText(t, out.String(), "x."+string(format)); len(all.rows) != 2 || len(all.problems) != 0 {
 				t.Errorf("%s: a refused observation left something in the file: %v", format, all.problems)
 			}
@@ -169,9 +165,7 @@ func TestRealFileRoundTrip(t *testing.T) {
 		for _, batch := range all.batches {
 			err = errors.Join(err, w.WriteRefresh(batch.Refresh))
 		}
-		if err = errors.Join(err, w.Flush()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, w.Flush()))
 		same := func(a, b Batch) bool {
 			return a.Refresh.SourceID == b.Refresh.SourceID && a.Refresh.ObservedAt.Equal(b.Refresh.ObservedAt) &&
 				slices.Equal(a.Refresh.Observations, b.Refresh.Observations)

@@ -73,13 +73,9 @@ func open(t *testing.T, c SiteConfig) *Site {
 		c.Market = still().market
 	}
 	site := NewSite(c)
-	if err := site.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, site.Start())
 	t.Cleanup(func() {
-		if err := site.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, site.Close())
 	})
 	return site
 }
@@ -112,9 +108,7 @@ type reply struct {
 func get(t *testing.T, client *http.Client, address string, headers ...string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -133,6 +127,13 @@ func do(t *testing.T, client *http.Client, r *http.Request) reply {
 		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
 	}
 	return reply{response.StatusCode, response.Header, response.Cookies(), body}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // await waits until something is so.

@@ -38,9 +38,7 @@ func TestSite_Cookies(t *testing.T) {
 	client.Jar = nil
 	ask := func(cookies []*http.Cookie) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/GetActualExchangeRate", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Content-Type", formContent)
 		for _, cookie := range cookies {
 			r.AddCookie(cookie)
@@ -84,9 +82,7 @@ func TestSite_CentralBankByDate(t *testing.T) {
 	for _, test := range tests {
 		form := url.Values{"fromDate": {test.from}, "toDate": {test.to}, "isForReporting": {"true"}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/"+test.path, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Content-Type", formContent)
 		body := do(t, client, r).body
 		if got := bytes.Count(body, []byte(`"sellingValue"`)); got != test.values {
@@ -195,9 +191,7 @@ func TestSite_SilentInstitutions(t *testing.T) {
 func TestSite_Visits(t *testing.T) {
 	site := open(t, SiteConfig{})
 	client := visitor(t, site)
-	if err := site.Break("qik.do", Hang); err != nil {
-		t.Fatal(err)
-	}
+	must(t, site.Break("qik.do", Hang))
 	ctx, cancel := context.WithCancel(t.Context())
 	var together sync.WaitGroup
 	for range 3 {
@@ -235,9 +229,7 @@ func TestSite_CloseWaits(t *testing.T) {
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
 	var reading sync.WaitGroup
 	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
-		if err := site.Break(host, fault); err != nil {
-			t.Fatal(err)
-		}
+		must(t, site.Break(host, fault))
 		reading.Go(func() {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
 			if err != nil {
@@ -254,9 +246,7 @@ func TestSite_CloseWaits(t *testing.T) {
 	}
 	await(t, "the requests have come", func() bool { return len(site.Requests()) == 4 })
 	for range 2 {
-		if err := site.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, site.Close())
 	}
 	reading.Wait()
 	transport.CloseIdleConnections()
@@ -294,9 +284,7 @@ func TestSite_Trickle(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://qik.do/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		site.dawdle(w, r, document{contentType: contentHTML, body: make([]byte, 100)}, true)
 		if w.bytes != 11 {
 			t.Errorf("%d bytes in ten seconds and a half", w.bytes)
@@ -389,9 +377,7 @@ func TestFaults_AreTold(t *testing.T) {
 	for _, test := range tests {
 		for _, id := range test.on {
 			d, _ := source.DefaultSet().Find(id)
-			if err := site.Break(id, test.fault); err != nil {
-				t.Fatal(err)
-			}
+			must(t, site.Break(id, test.fault))
 			budget := 30 * time.Second
 			if test.kinds[0] == source.Timeout {
 				budget = 300 * time.Millisecond // nothing comes

@@ -177,16 +177,6 @@ func TestHTMLRows_Table(t *testing.T) {
 	})
 }
 
-// Headings in two rows: the upper one has the currencies, and the label reaches down beside the lower one.
-func TestHTMLRows_HeadingsInTwoRows(t *testing.T) {
-	d := bankTable()
-	d.Pages[0].Extract.Rows.Min = 1
-	checkCases(t, d, []parseCase{{"two rows", pageOf(`<table><tr><th rowspan="2">Tipo</th><th colspan="2">Hoy</th></tr>
-		<tr><th>Compra</th><th>Venta</th></tr><tr><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr></table>`), []string{
-		"test EUR unspecified [64.20] [71.10]",
-	}, "", ""}})
-}
-
 // Every table has its own headings. Rates come from one table: another one with the same headings may only repeat it.
 func TestHTMLRows_SeveralTables(t *testing.T) {
 	d := bankTable()
@@ -199,6 +189,8 @@ func TestHTMLRows_SeveralTables(t *testing.T) {
 	euro, dollar := []string{"test EUR unspecified [64.20] [71.10]"}, []string{"test USD branch [56.60] [60.30]"}
 	checkCases(t, d, []parseCase{
 		{"one without headings", pageOf(without + first), euro, "", ""},
+		{"headings in two rows", pageOf(`<table><tr><th rowspan="2">Tipo</th><th colspan="2">Hoy</th></tr><tr><th>Compra</th><th>Venta</th></tr>
+			<tr><td>Euro (EU)</td><td>64.20</td><td>71.10</td></tr></table>`), euro, "", ""},
 		{"in a cell", pageOf(`<table><tr><td>` + without + `</td><td>` + second + `</td></tr></table>`), dollar, "", ""},
 		{"for narrow screens", pageOf(first + again), euro, "", ""},
 		{"of another day", pageOf(first + yesterday), nil, Layout, "another row of headings"},

@@ -48,16 +48,28 @@ func wholeFiles() []string {
 	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
 }
 
-func TestWholeDefinitionsAreRead(t *testing.T) {
-	for _, text := range wholeFiles() {
-		if _, err := source.Read("f.json", []byte(text)); err != nil {
-			t.Errorf("%v\n%s", err, text)
-		}
-	}
-	d, err := source.Read("f.json", []byte(fieldsFile))
+// must ends the test where there is an error that no test is about.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func mustRead(t *testing.T, text string) *source.Definition {
+	t.Helper()
+	d, err := source.Read("f.json", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return d
+}
+
+func TestWholeDefinitionsAreRead(t *testing.T) {
+	for _, text := range wholeFiles() {
+		mustRead(t, text)
+	}
+	d := mustRead(t, fieldsFile)
 	expiry := source.Expiry{AfterCheck: 20 * time.Hour, AfterDate: 120 * time.Hour}
 	if d.Priority != 90 || d.Channel != engine.Digital || d.Expiry != expiry || d.Decimal != source.Comma || d.DecimalsMax != 3 {
 		t.Errorf("read %+v", d)
@@ -66,13 +78,15 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 	if second.Method != "POST" || second.Headers["Accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
 		t.Errorf("second request %+v", second)
 	}
+	// An empty form is a body, no form is none.
+	d = mustRead(t, strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1))
+	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
+		t.Errorf("form is %#v", form)
+	}
 }
 
 func TestDefaultsOfADefinition(t *testing.T) {
-	d, err := source.Read("f.json", []byte(textFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, textFile)
 	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified || d.Language != "es" ||
 		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != source.AnyMark {
 		t.Errorf("defaults are %+v", d)
@@ -83,34 +97,16 @@ func TestDefaultsOfADefinition(t *testing.T) {
 }
 
 func TestWhatIsComparedIsNormalised(t *testing.T) {
-	rows, err := source.Read("f.json", []byte(rowsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := mustRead(t, rowsFile)
 	if _, known := rows.Pages[0].Extract.Rows.Labels["lopez de haro"]; !known {
 		t.Errorf("labels are %v", rows.Pages[0].Extract.Rows.Labels)
 	}
 	if got := rows.Pages[0].Extract.Rows.Ignore[0]; got != "promedio infodolar" {
 		t.Errorf("ignored label is %q", got)
 	}
-	sheet, err := source.Read("f.json", []byte(sheetFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sheet := mustRead(t, sheetFile)
 	if got := sheet.Pages[0].Extract.Sheet.Year; got != "ano" {
 		t.Errorf("heading of the year is %q", got)
-	}
-}
-
-// An empty form is a body, no form is none.
-func TestAnEmptyFormIsABody(t *testing.T) {
-	text := strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1)
-	d, err := source.Read("f.json", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
-		t.Errorf("form is %#v", form)
 	}
 }
 
@@ -347,10 +343,7 @@ const sharedFile = `{"id": "indexa", "name": "Indexa", "upstreamSource": "Indexa
 
 // Labels of a file are known to all its pages; what a page says or ignores itself wins.
 func TestLabelsOfAFile(t *testing.T) {
-	d, err := source.Read("f.json", []byte(sharedFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, sharedFile)
 	one, two := d.Pages[0].Extract.Rows.Labels, d.Pages[1].Extract.Rows.Labels
 	if len(one) != 2 || one["dolar"].Currency != "USD" || one["euro"].Channel != "cash" {
 		t.Errorf("labels of the first page are %v", one)
@@ -361,9 +354,7 @@ func TestLabelsOfAFile(t *testing.T) {
 	body := []byte(`{"data": [{"name": "DOLAR", "buy": 58.00, "sell": 60.10}, {"name": "euro", "buy": 66, "sell": 70}]}`)
 	for page, want := range []string{"popular USD 58.00 , popular EUR 66 ", "bhd USD  60.10"} {
 		answer, err := d.Parse(page, &source.Document{Body: body})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, o := range answer.Observations {
 			got = append(got, strings.Join([]string{o.InstitutionID, o.Currency, o.Buy, o.Sell}, " "))

@@ -65,9 +65,7 @@ func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) map[string]e
 			l.books[code] = engine.NewBook(code, l.catalogue, l.rules)
 		}
 		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, err)
 		for _, event := range decided.Events {
 			l.books[code].Apply(event)
 		}
@@ -126,31 +124,16 @@ func unwantedElements() []unwanted {
 		{source: "banreservas-site", name: "an older twin", body: banreservas("58.10", `<b class="tasacambio-compraUS">Compra 57.90</b>`)},
 		{source: "banreservas-site", name: "an example in a template",
 			body: banreservas("58.10", `<template><b class="tasacambio-compraUS">50.00</b></template>`), want: "banreservas USD 58.1/60.1"},
-		{source: "banreservas-site", name: "only the example in a template",
-			body: page("B", `<template><b class="tasacambio-compraUS">50.00</b><b class="tasacambio-ventaUS">60.00</b></template>`)},
-		{source: "banreservas-site", name: "a comment",
-			body: page("B", `<!-- <b class="tasacambio-compraUS">50.00</b> --><b class="tasacambio-ventaUS">60.10</b>`), want: only("banreservas")},
 		{source: "banreservas-site", name: "yesterday struck out", body: banreservas("<del>57.90</del> 58.10", ""), want: "banreservas USD 58.1/60.1"},
-		{source: "banreservas-site", name: "all of it struck out", body: banreservas("<s>57.90</s>", ""), want: only("banreservas")},
 		{source: "banreservas-site", name: "a hidden value", body: banreservas(`<i style="display: none">57.90</i>58.10`, ""), want: "banreservas USD 58.1/60.1"},
-		{source: "banreservas-site", name: "raised cents", body: banreservas("58<sup>10</sup>", ""), want: only("banreservas")},
-		{source: "banreservas-site", name: "digits in spans", body: banreservas("<span>58</span><span>.10</span>", ""), want: only("banreservas")},
 		{source: "banreservas-site", name: "digits from right to left", body: banreservas("\u202e01.85\u202c", "")},
 		{source: "banreservas-site", name: "a mark of direction", body: banreservas("\u200f58.10\u200e", ""), want: "banreservas USD 58.1/60.1"},
-		{source: "banreservas-site", name: "a letter for a digit", body: banreservas("5B.10", ""), want: only("banreservas")},
-		{source: "banreservas-site", name: "placeholders", body: banreservas("{{compraUS}}", ""), want: only("banreservas")},
 
 		{source: "caribe-site", name: "as it is", body: caribe("RD$58.10", ""), want: "caribe USD 58.1/60.1"},
 		{source: "caribe-site", name: "another price for narrow screens", body: caribe("RD$58.10", `<b id="mus_buy_num">57.90</b>`)},
-		{source: "caribe-site", name: "price of a euro", body: caribe("€ 66.80", "")},
 		{source: "caribe-site", name: "in dollars of the US for a euro",
 			body: page("Caribe", `<b id="eur_buy_num">US$ 58.10</b><b id="eur_sell_num">RD$70.10</b>`)},
-		{source: "caribe-site", name: "both sides in one element", body: caribe("58.10 / 60.10", "")},
-		{source: "caribe-site", name: "a rate for remittances behind it", body: caribe("58.10 (remesas 59.00)", "")},
-		{source: "caribe-site", name: "one dollar equals", body: caribe("US$1.00 = RD$58.10", "")},
-		{source: "caribe-site", name: "the other side behind an equals sign", body: caribe("60.05 = 58.10", "")},
 		{source: "caribe-site", name: "a sell that was copied to buy", body: caribe("RD$61.10", "")},
-		{source: "caribe-site", name: "per cent", body: caribe("58.10%", "")},
 		{source: "caribe-site", name: "thousands", body: caribe("RD$58,100.00", "")},
 		{source: "caribe-site", name: "a lost point", body: caribe("5810", "")},
 	}

@@ -16,6 +16,14 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
+// must ends the test where there is an error that no test is about.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A small writer of XLS, for what the real files lack and for what no good file has.
 
 func le16(n int) []byte { return binary.LittleEndian.AppendUint16(nil, uint16(n)) }
@@ -233,16 +241,12 @@ func pack(t testing.TB, parts ...xlsxPart) []byte {
 			header.Method = zip.Deflate
 		}
 		file, err := create(header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := file.Write(data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -339,9 +343,7 @@ func excelFile(t testing.TB, table [][]any, more ...func(f *excelize.File) error
 		err = errors.Join(err, add(f))
 	}
 	out, writing := f.WriteToBuffer()
-	if err := errors.Join(err, writing); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, writing))
 	return out.Bytes()
 }
 

@@ -68,9 +68,7 @@ func TestHostile_Truncation(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			whole, err := contents(body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pieces := (len(body) + 511) / 512
 			step := max(1, pieces/sweep(100, pieces))
 			for at := 0; at < len(body); at += 512 * step {
@@ -96,23 +94,16 @@ func TestHostile_BitFlips(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(4, 1))
 			whole, err := contents(tt.body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read := 0
+			must(t, err)
 			for range tt.flips {
 				at, bit := chance.IntN(len(tt.body)), byte(1)<<chance.IntN(8)
 				flipped := slices.Clone(tt.body)
 				flipped[at] ^= bit
 				all, err := readHostile(t, flipped)
-				if err == nil {
-					read++
-				}
 				if bytes.HasPrefix(tt.body, []byte(zipSignature)) && err == nil && !reflect.DeepEqual(all, whole) {
 					t.Errorf("byte %d with bit %#x turned reads as another workbook", at, bit)
 				}
 			}
-			t.Logf("%d of %d could still be read", read, tt.flips)
 		})
 	}
 }
@@ -128,18 +119,14 @@ func deflated(t testing.TB, filling string, times int) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := strings.Repeat(filling, 1024)
 	_, _ = io.WriteString(w, "<worksheet><sheetData>")
 	for range times / 1024 {
 		_, _ = io.WriteString(w, block)
 	}
 	_, _ = io.WriteString(w, "</sheetData></worksheet>")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 

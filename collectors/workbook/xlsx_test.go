@@ -1,11 +1,9 @@
 package workbook
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,32 +22,6 @@ func TestRoundTrip_Table(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", rows, dollarTexts())
 			}
 		})
-	}
-}
-
-// TestRoundTrip_RealFile writes the real table as XLSX, the form in which it is published now, and reads it again.
-func TestRoundTrip_RealFile(t *testing.T) {
-	old := mustRows(t, mustOpen(t, readReal(t, realDollar)), "Diaria")
-	table := make([][]any, len(old))
-	for i, line := range old {
-		for _, text := range line {
-			table[i] = append(table[i], text)
-			if value, err := strconv.ParseFloat(text, 64); err == nil && i > 2 {
-				table[i][len(table[i])-1] = value
-			}
-		}
-	}
-	body := excelFile(t, table)
-	if rows := mustRows(t, mustOpen(t, body), "Diaria"); !reflect.DeepEqual(rows, old) {
-		t.Error("the XLSX says something else than the XLS")
-	}
-	library, err := excelize.OpenReader(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer library.Close()
-	if rows, err := library.GetRows("Diaria", excelize.Options{RawCellValue: true}); err != nil || !reflect.DeepEqual(rows, old) {
-		t.Errorf("the library reads something else (%v)", err)
 	}
 }
 
