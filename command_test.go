@@ -45,11 +45,11 @@ func TestExit_FullOutput(t *testing.T) {
 	defer full.Close()
 	data := importedData(t, observation(1, "59", "60"))
 	for args, want := range map[string]int{
-		"version": exitBroken, "log verify --data " + data: exitBroken, "export --data " + data: exitCannotWrite, "--help": exitBroken,
+		"version": exitBroken, "log verify --data DIR": exitBroken, "export --data DIR": exitCannotWrite, "--help": exitBroken,
 	} {
 		var stderr bytes.Buffer
 		p := &process{
-			args: strings.Fields(args), stdin: strings.NewReader(""), stdout: full, stderr: &stderr,
+			args: commandIn(data, args), stdin: strings.NewReader(""), stdout: full, stderr: &stderr,
 			clock: clockFrom(realNow), seed: func() uint64 { return 1 },
 		}
 		if code := p.run(t.Context()); code != want {

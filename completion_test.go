@@ -60,7 +60,7 @@ func TestCompletion_Bash(t *testing.T) {
 		t.Skip("there is no bash")
 	}
 	directory := t.TempDir()
-	program := "#!" + bash + "\n" + asProgram + "=now exec " + os.Args[0] + ` "$@"` + "\n"
+	program := "#!" + bash + "\n" + asProgram + "=now exec '" + os.Args[0] + `' "$@"` + "\n"
 	if err := os.WriteFile(filepath.Join(directory, "tasard"), []byte(program), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +69,11 @@ func TestCompletion_Bash(t *testing.T) {
 	}
 	// What the package bash-completion would do before it calls the function.
 	const session = `set -u
-PATH=%DIR%:$PATH
+PATH="%DIR%:$PATH"
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }
 __ltrim_colon_completions() { :; }
 compopt() { :; }
-source %DIR%/script
+source "%DIR%/script"
 complete -p tasard
 COMP_TYPE=9 COMP_KEY=9 COMP_WORDS=(tasard serve --log-level w) COMP_CWORD=3 COMP_LINE="tasard serve --log-level w" COMP_POINT=26
 __start_tasard

@@ -97,10 +97,7 @@ func badOutcome(t *testing.T, given, command string) string {
 			t.Fatal(err)
 		}
 	}
-	words := strings.Fields(command)
-	for i := range words {
-		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
-	}
+	words := commandIn(dir, command)
 	program := slices.Index(words, "tasard")
 	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
 	if got.code == exitDone || got.stderr == "" {

@@ -411,6 +411,15 @@ func observationsFile(t *testing.T, lines ...string) string {
 	return writeFile(t, "o.csv", header+strings.Join(lines, ""))
 }
 
+// commandIn are the words of a command in which DIR stands for a directory, whose name may have blanks.
+func commandIn(dir, command string) []string {
+	words := strings.Fields(command)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
+	}
+	return words
+}
+
 // writeFile makes a file for a test and returns its name.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()

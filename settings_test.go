@@ -110,14 +110,11 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 // TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command, also by
 // those that have no such flag.
 func TestSettings_EveryCommandRefuses(t *testing.T) {
-	data := t.TempDir()
-	file := observationsFile(t, observation(1, "59", "60"))
-	mustRun(t, "import", "--data", data, file)
+	data := importedData(t, observation(1, "59", "60"))
 	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
 	for _, command := range []string{
-		"serve --listen 127.0.0.1:0 --data " + data, "demo --listen 127.0.0.1:0", "import " + file + " --data " + data,
-		"export --data " + data, "log verify --data " + data, "log dump --data " + data, "log repair --data " + data,
-		"log", "version", "--version",
+		"serve --listen 127.0.0.1:0 --data DIR", "demo --listen 127.0.0.1:0", "import o.csv --data DIR", "export --data DIR", "log verify --data DIR",
+		"log dump --data DIR", "log repair --data DIR", "log", "version", "--version",
 	} {
 		for variable, want := range map[string]string{
 			"TASARD_LISTN=:1":           "TASARD_LISTN: unknown variable (did you mean TASARD_LISTEN?)",
@@ -126,7 +123,7 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
 		} {
-			run(t, []string{variable}, nil, strings.Fields(command)...).fails(t, exitBadData, want)
+			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exitBadData, want)
 		}
 	}
 	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {

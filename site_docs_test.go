@@ -71,7 +71,7 @@ func carryOut(t *testing.T, file string, args []string, text string) (string, er
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience) // it may be compiled, library and all
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], append(args[1:], file)...)
 	command.Dir, command.Env = dir, append(os.Environ(), "TASARD_KEY=")
