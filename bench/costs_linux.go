@@ -92,11 +92,11 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 	defer func() { err = errors.Join(err, l.close()) }()
 	tracing := canTrace(ctx)
 	if tracing != nil {
-		fmt.Fprintf(progress, "system calls are not counted here: %v\n", tracing)
+		_, _ = fmt.Fprintf(progress, "system calls are not counted here: %v\n", tracing)
 	}
 	found = costList{}
 	for _, mix := range mixes {
-		fmt.Fprintf(progress, "%s: CPU time beside the bare server, allocations, bytes\n", mix)
+		_, _ = fmt.Fprintf(progress, "%s: CPU time beside the bare server, allocations, bytes\n", mix)
 		one, err := l.costOf(ctx, mix)
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 		return err
 	}
 	for _, mix := range slices.Sorted(maps.Keys(found)) {
-		fmt.Fprintf(progress, "%s: system calls\n", mix)
+		_, _ = fmt.Fprintf(progress, "%s: system calls\n", mix)
 		one := found[mix]
 		one.Calls = map[string]float64{}
 		for range traces {
@@ -285,7 +285,7 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 
 // canTrace tells why no system call can be counted here.
 func canTrace(ctx context.Context) error {
-	if output, err := exec.CommandContext(ctx, "strace", "-f", "-c", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(ctx, "strace", "-f", "-c", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("strace: %w %s", err, bytes.TrimSpace(output))
 	}
 	return nil
