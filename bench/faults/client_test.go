@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -160,21 +161,9 @@ func (a *answer) tighter() (window, bool) {
 
 // windows are both limits, of the day and of the minute, as RateLimit-Policy and RateLimit say; false without them.
 func (a *answer) windows() (day, minute window, ok bool) {
-	policy, state := a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit")
-	read := func(name string) (w window, ok bool) {
-		limit := regexp.MustCompile(`"` + name + `";q=(\d+)`).FindStringSubmatch(policy)
-		now := regexp.MustCompile(`"` + name + `";r=(\d+);t=(\d+)`).FindStringSubmatch(state)
-		if limit == nil || now == nil {
-			return w, false
-		}
-		w.limit, _ = strconv.Atoi(limit[1]) // digits
-		w.remaining, _ = strconv.Atoi(now[1])
-		w.reset, _ = strconv.ParseInt(now[2], 10, 64)
-		return w, true
-	}
-	day, known := read("day")
-	minute, ok = read("minute")
-	return day, minute, known && ok
+	_, missing := fmt.Sscanf(a.header.Get("RateLimit-Policy"), `"day";q=%d;w=86400, "minute";q=%d;w=60`, &day.limit, &minute.limit)
+	_, wrong := fmt.Sscanf(a.header.Get("RateLimit"), `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &day.remaining, &day.reset, &minute.remaining, &minute.reset)
+	return day, minute, missing == nil && wrong == nil
 }
 
 // codeMax is how long a code may be under way.
@@ -242,20 +231,10 @@ func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := harness.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}()
-	if err := harness.Publish(market()...); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := harness.Keys(accounts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := harness.Snapshot()
-	if err != nil {
+	published := harness.Publish(market()...)
+	keys, made := harness.Keys(accounts)
+	state, taken := harness.Snapshot()
+	if err := errors.Join(published, made, taken, harness.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := state.Write(dir); err != nil {

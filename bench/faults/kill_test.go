@@ -289,7 +289,7 @@ func (s *storm) rage(cycles int, end crash) {
 	for _, what := range []string{"revocations", "rates", "suspensions", "keyed reads"} {
 		never = never || s.ledger.count(what, acknowledged) == 0
 	}
-	if never {
+	if never && s.cycles >= longCampaign {
 		s.t.Errorf("something was never done: %v", s)
 	}
 }
