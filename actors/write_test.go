@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ func observeEach(s *System, refreshes ...engine.Refresh) *calls {
 func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	t.Helper()
 	owner := s.currencies[currency].mailbox.invoker.(interface{ Actor() actor.Actor }).Actor().(*host).resident.(*currencyActor)
-	timeout := time.NewTimer(20 * time.Second)
+	timeout := time.NewTimer(time.Minute)
 	defer timeout.Stop()
 	for {
 		waiting := make(chan int, 1)
@@ -72,6 +73,7 @@ func whenWaiting(t *testing.T, s *System, currency string, n int) {
 			if found >= n {
 				return
 			}
+			runtime.Gosched()
 		case <-timeout.C:
 			t.Fatalf("%d commands never waited", n)
 		}

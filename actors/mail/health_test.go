@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ type downServer struct {
 	lines *pipes
 	up    atomic.Bool
 	began time.Time
-	tried []time.Duration // when it was called
+	calls []time.Duration // when it was called; with mu
 }
 
 func newDownServer(t *testing.T) *downServer {
@@ -28,11 +29,19 @@ func newDownServer(t *testing.T) *downServer {
 }
 
 func (s *downServer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	s.tried = append(s.tried, clock().Sub(s.began))
+	s.mu.Lock()
+	s.calls = append(s.calls, clock().Sub(s.began))
+	s.mu.Unlock()
 	if !s.up.Load() {
 		return noServer(ctx, network, addr)
 	}
 	return s.lines.dial(ctx, network, addr)
+}
+
+func (s *downServer) tried() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
 }
 
 func wantMail(t *testing.T, m *Mailer, want string) {
@@ -57,7 +66,7 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 			wantMail(t, m, "failing")
 			pass(time.Second)
 		}
-		if n := len(s.tried); n > 12 {
+		if n := len(s.tried()); n > 12 {
 			t.Errorf("%d connections in 20 s", n)
 		}
 		s.up.Store(true)
@@ -66,9 +75,9 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 		if stats := m.Stats(); stats.Sent != 1 || stats.Open {
 			t.Errorf("%+v", stats)
 		}
-		calm := len(s.tried)
+		calm := len(s.tried())
 		pass(time.Minute)
-		if len(s.tried) != calm {
+		if len(s.tried()) != calm {
 			t.Error("a server that is well is looked for")
 		}
 	})

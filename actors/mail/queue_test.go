@@ -149,7 +149,7 @@ func TestBreaker(t *testing.T) {
 		})
 		m.mustSend(t, many(20)...)
 		pass(5*time.Minute + 30*time.Second)
-		if tried := s.tried; len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
+		if tried := s.tried(); len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
 			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
 		}
 		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
@@ -161,7 +161,7 @@ func TestBreaker(t *testing.T) {
 		if stats.Sent != 20 || stats.Open || len(s.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
-		if len(s.tried) != 9 || s.sessions != 1 {
+		if len(s.tried()) != 9 || s.sessions != 1 {
 			t.Errorf("%d connections for 20 letters that were due together, want 1", s.sessions)
 		}
 	})
