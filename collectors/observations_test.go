@@ -1,6 +1,7 @@
 package collectors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -291,50 +292,38 @@ func TestMalformedValues(t *testing.T) {
 	const control = ", want text without control characters and without U+FFFD, the mark of damaged text"
 	const channels = ", want nothing or one of unspecified, branch, digital, cash, transfer"
 	long := strings.Repeat("ñ", 81)
-	tests := []struct {
+	type rule struct {
 		column column
-		value  string
-		want   string // after the place
-	}{
-		{columnObservedAt, "", "found nothing, want a value"},
-		{columnInstitutionID, "", "found nothing, want a value"},
-		{columnCurrency, "", "found nothing, want a value"},
-		{columnSourceID, "", "found nothing, want a value"},
-		{columnObservedAt, "2025-01-02", `found "2025-01-02"` + instants},
-		{columnObservedAt, "2025-01-02 12:00:00Z", `found "2025-01-02 12:00:00Z"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00", `found "2025-01-02T12:00:00"` + instants},
-		{columnObservedAt, "2025-02-29T12:00:00Z", `found "2025-02-29T12:00:00Z"` + instants},
-		{columnObservedAt, "2025-01-02T1:00:00Z", `found "2025-01-02T1:00:00Z"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00,5Z", `found "2025-01-02T12:00:00,5Z"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00.1234567891Z", `found "2025-01-02T12:00:00.1234567891Z"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00.Z", `found "2025-01-02T12:00:00.Z"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00+24:00", `found "2025-01-02T12:00:00+24:00"` + instants},
-		{columnObservedAt, "2025-01-02T12:00:00z", `found "2025-01-02T12:00:00z"` + instants},
-		{columnObservedAt, "0205-01-02T12:00:00Z", `found "0205-01-02T12:00:00Z"` + instants},
-		{columnObservedAt, "2999-12-31T23:00:00-04:00", `found "2999-12-31T23:00:00-04:00"` + instants},
-		{columnPublishedAt, "yesterday", `found "yesterday"` + instants},
-		{columnEffectiveDate, "2025-02-29", `found "2025-02-29"` + dates},
-		{columnEffectiveDate, "02/01/2025", `found "02/01/2025"` + dates},
-		{columnEffectiveDate, "0025-02-02", `found "0025-02-02"` + dates},
-		{columnChannel, "sucursal", `found "sucursal"` + channels},
-		{columnChannel, "Branch", `found "Branch"` + channels},
-		{columnKind, "official", `found "official", want nothing or one of commercial, reference`},
-		{columnInstitutionID, long, `found "` + strings.Repeat("ñ", 32) + `" and 98 bytes more, want at most 80 characters`},
-		{columnSourceID, strings.Repeat("s", 81), `found "` + strings.Repeat("s", 64) + `" and 17 bytes more, want at most 80 characters`},
-		{columnBuy, "5\t8", `found "5\t8"` + control},
-		{columnSell, "6\uFFFD0", "found \"6\uFFFD0\"" + control},
-		{columnCurrency, "US\x7f", `found "US\x7f"` + control},
+		want   string // behind what was found
 	}
-	for _, test := range tests {
-		values := valid()
-		values[test.column] = test.value
-		want := "line 2, " + test.column.String() + ": " + test.want
-		for _, format := range []Format{CSV, NDJSON} {
-			text := written(t, format, values)
-			all := readText(t, text, "x."+string(format))
-			want := "x." + string(format) + ": " + want
-			if len(all.rows) != 0 || len(all.problems) != 1 || all.problems[0].Error() != want {
-				t.Errorf("%s %q:\ngot  %v\nwant %s", test.column, test.value, all.problems, want)
+	type bad map[string]string // what is said to be found, by value; "" = the value in quotes
+	for of, values := range map[rule]bad{
+		{columnObservedAt, ", want a value"}: {"": "nothing"}, {columnInstitutionID, ", want a value"}: {"": "nothing"},
+		{columnCurrency, ", want a value"}: {"": "nothing"}, {columnSourceID, ", want a value"}: {"": "nothing"},
+		{columnObservedAt, instants}: {
+			"2025-01-02": "", "2025-01-02 12:00:00Z": "", "2025-01-02T12:00:00": "", "2025-02-29T12:00:00Z": "", "2025-01-02T1:00:00Z": "",
+			"2025-01-02T12:00:00,5Z": "", "2025-01-02T12:00:00.1234567891Z": "", "2025-01-02T12:00:00.Z": "", "2025-01-02T12:00:00+24:00": "",
+			"2025-01-02T12:00:00z": "", "0205-01-02T12:00:00Z": "", "2999-12-31T23:00:00-04:00": "",
+		},
+		{columnPublishedAt, instants}:                                  {"yesterday": ""},
+		{columnEffectiveDate, dates}:                                   {"2025-02-29": "", "02/01/2025": "", "0025-02-02": ""},
+		{columnChannel, channels}:                                      {"sucursal": "", "Branch": ""},
+		{columnKind, ", want nothing or one of commercial, reference"}: {"official": ""},
+		{columnInstitutionID, ", want at most 80 characters"}:          {long: `"` + strings.Repeat("ñ", 32) + `" and 98 bytes more`},
+		{columnSourceID, ", want at most 80 characters"}:               {strings.Repeat("s", 81): `"` + strings.Repeat("s", 64) + `" and 17 bytes more`},
+		{columnBuy, control}:                                           {"5\t8": `"5\t8"`},
+		{columnSell, control}:                                          {"6\uFFFD0": ""},
+		{columnCurrency, control}:                                      {"US\x7f": `"US\x7f"`},
+	} {
+		for value, found := range values {
+			fields := valid()
+			fields[of.column] = value
+			for _, format := range []Format{CSV, NDJSON} {
+				all := readText(t, written(t, format, fields), "x."+string(format))
+				want := fmt.Sprintf("x.%s: line 2, %s: found %s%s", format, of.column, cmp.Or(found, `"`+value+`"`), of.want)
+				if len(all.rows) != 0 || len(all.problems) != 1 || all.problems[0].Error() != want {
+					t.Errorf("%s %q:\ngot  %v\nwant %s", of.column, value, all.problems, want)
+				}
 			}
 		}
 	}
