@@ -83,9 +83,7 @@ func sing(t *testing.T, program string) *canaries {
 	n.stop()
 	c.keep("log lines", n.output())
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte(canaryPassword+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(password, []byte(canaryPassword+"\n"), 0o600))
 	// A mail server that knows no TLS: the node has a password and must not give it away, nor say it.
 	n = launch(t, command{program: program, args: serveArgs(data,
 		"--smtp-addr", office.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,

@@ -228,18 +228,12 @@ func revokeKey(c *caller, url, session, id string) (answer, error) {
 func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
 	t.Helper()
 	harness, err := apitest.Open(append([]apitest.Option{apitest.Follow(time.Now), apitest.Lenient()}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	published := harness.Publish(market()...)
 	keys, made := harness.Keys(accounts)
 	state, taken := harness.Snapshot()
-	if err := errors.Join(published, made, taken, harness.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := state.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(published, made, taken, harness.Close()))
+	noError(t, state.Write(dir))
 	return keys
 }
 

@@ -64,14 +64,6 @@ func (b *quotaBook) ask(c *caller, url, key string) error {
 	return nil
 }
 
-// stepArgs hold a day to stepsDayMax and a minute to nothing, so that the headers always speak of the day.
-func stepArgs(data string) []string {
-	return serveArgs(data, "--quota-day", fmt.Sprint(stepsDayMax), "--quota-minute", "60000")
-}
-
-// noon is an instant in the middle of a Dominican day, so that no day ends by itself during a test.
-func noon() time.Time { return time.Now().UTC().Truncate(24 * time.Hour).Add(16 * time.Hour) }
-
 // steppedNode is a node whose clock a test sets, with one key.
 type steppedNode struct {
 	t       *testing.T
@@ -85,13 +77,14 @@ type steppedNode struct {
 func newSteppedNode(t *testing.T, program string) *steppedNode {
 	t.Helper()
 	s := &steppedNode{t: t, program: program, clock: newWallClock(t), data: t.TempDir() + "/data", book: quotaBook{admitted: map[int64]int{}}}
-	s.clock.set(noon().Add(24 * time.Hour)) // after all that the data has seen
+	s.clock.set(time.Now().UTC().Truncate(24 * time.Hour).Add(40 * time.Hour)) // noon tomorrow: no day ends by itself, and after all data
 	s.key = prepare(t, s.data, 1)[0]
 	return s
 }
 
 func (s *steppedNode) start() *node {
-	return launch(s.t, command{program: s.program, args: stepArgs(s.data), env: s.clock.env()}).ready()
+	args := serveArgs(s.data, "--quota-day", fmt.Sprint(stepsDayMax), "--quota-minute", "60000") // so the headers always speak of the day
+	return launch(s.t, command{program: s.program, args: args, env: s.clock.env()}).ready()
 }
 
 // suspect reports whether a node doubts its clock.
@@ -263,9 +256,7 @@ func mapSkew() *int64 {
 func skewedTime(t *testing.T) map[string]string {
 	t.Helper()
 	output, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	path := filepath.Join(strings.TrimSpace(string(output)), "src", "time", "time.go")
 	return map[string]string{path: replaced(t, path,
 		"\t_ \"unsafe\" // for go:linkname\n", "\t\"syscall\"\n\t\"unsafe\"\n",
@@ -284,17 +275,12 @@ type wallClock struct {
 func newWallClock(t *testing.T) *wallClock {
 	t.Helper()
 	w := &wallClock{file: filepath.Join(t.TempDir(), "clock")}
-	if err := os.WriteFile(w.file, make([]byte, 8), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(w.file, make([]byte, 8), 0o600))
 	file, err := os.OpenFile(w.file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer file.Close()
-	if w.page, err = unix.Mmap(int(file.Fd()), 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		t.Fatal(err)
-	}
+	w.page, err = unix.Mmap(int(file.Fd()), 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	noError(t, err)
 	t.Cleanup(func() { _ = unix.Munmap(w.page) })
 	return w
 }

@@ -78,9 +78,7 @@ func (g *campaign) enrol(number int, a *account) {
 	g.t.Helper()
 	c := newCaller(g.rig.from(number))
 	defer c.close()
-	if err := g.ledger.signIn(g.rig.office, c, g.at(number), a); err != nil {
-		g.t.Fatal(err)
-	}
+	noError(g.t, g.ledger.signIn(g.rig.office, c, g.at(number), a))
 	var got answer
 	var err error
 	if !soon(healMax, func() bool { // the other node may not know the account yet

@@ -92,9 +92,7 @@ func (r *rig) newPeer(place string, number int, host string) *peer {
 	if r.street != nil {
 		p.papers, p.starter = r.street.papers, r.street.starter(number)
 	}
-	if err := os.MkdirAll(p.data, 0o700); err != nil {
-		r.t.Fatal(err)
-	}
+	noError(r.t, os.MkdirAll(p.data, 0o700))
 	p.admin = newAdmin(filepath.Join(p.data, "admin.sock"))
 	r.t.Cleanup(p.admin.close)
 	return p
@@ -370,9 +368,7 @@ func (s *street) certify() {
 		certificate: {Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(crand.Reader, wanted, wanted, &key.PublicKey, key))},
 		secret:      {Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))},
 	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		noError(s.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	s.papers = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
 }

@@ -57,9 +57,7 @@ func (r *fullRun) start(program string, beyond int64) {
 	r.signIn(r.t, r.office, r.n)
 	const large = 256 << 20
 	size := fmt.Sprintf("size=%d", large-freeBytes(r.t, r.disk)+reservedBytes+beyond)
-	if err := unix.Mount("none", r.disk, "tmpfs", unix.MS_REMOUNT, size); err != nil {
-		r.t.Fatal(err)
-	}
+	noError(r.t, unix.Mount("none", r.disk, "tmpfs", unix.MS_REMOUNT, size))
 }
 
 func (r *fullRun) begin(program string) {

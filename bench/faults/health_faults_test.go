@@ -51,9 +51,7 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 				t.Parallel()
 				n, planted := plant(t)
 				comes, goes, err := watchHealth(t, n).judge(planted)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				progress(t, "%s: %s %s after %s, ok %s after its end", name, planted.name, planted.state,
 					comes.Round(time.Millisecond), goes.Round(time.Millisecond))
 				counting.Lock()
@@ -161,14 +159,10 @@ func traced(t *testing.T, n *node, inject string) (release func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
 	said, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cmd := exec.Command("strace", "-f", "-p", strconv.Itoa(n.pid()), "-e", "trace="+calls, "-e", "inject="+inject, "-o", "/dev/null")
 	cmd.Stderr = write
-	if err := errors.Join(cmd.Start(), write.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(cmd.Start(), write.Close()))
 	if _, err := said.Read(make([]byte, 1)); err != nil { // "Process N attached"
 		t.Fatal(err)
 	}
@@ -298,13 +292,9 @@ func (n *node) dial(count int) (leave func()) {
 func plantShort(t *testing.T) (*node, plantedFault) {
 	n, _ := prepared(t, 1)
 	var old unix.Rlimit
-	if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, nil, &old); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, nil, &old))
 	limit := func(to unix.Rlimit) {
-		if err := unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, &to, nil); err != nil {
-			t.Error(err)
-		}
+		noError(t, unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, &to, nil))
 	}
 	return n, plantedFault{
 		name: "connections", state: "short",

@@ -268,15 +268,12 @@ func wait(span time.Duration) {
 	<-timer.C
 }
 
-// progressEvery is after how many cycles a line is written.
-const progressEvery = 100
-
 // rage crashes the node so often, and then looks at everything.
 func (s *storm) rage(cycles int, end crash) {
 	s.t.Helper()
 	for range cycles {
 		s.cycle(end)
-		if s.cycles%progressEvery == 0 {
+		if s.cycles%100 == 0 {
 			progress(s.t, "%v", s)
 		}
 		if s.ledger.broken() > 0 {
@@ -303,7 +300,7 @@ func (s *storm) catch(end crash, kinds ...breach) {
 	for range caughtWithin {
 		n := s.launch()
 		if !n.answers() {
-			if code := n.end(); code != exitDamaged {
+			if code := n.end(); code != exitBadData {
 				s.t.Errorf("the node with a planted bug ended with %d", code)
 			}
 			s.refused = true
@@ -319,9 +316,6 @@ func (s *storm) catch(end crash, kinds ...breach) {
 	}
 	s.t.Errorf("the planted bug was not found: %v", s)
 }
-
-// exitDamaged is the exit code of a node that finds its log damaged.
-const exitDamaged = 78
 
 // caught says how a planted bug was found.
 func (s *storm) caught() string {

@@ -387,9 +387,7 @@ func newSmith(t *testing.T, session string) *smith {
 func (s *smith) signIn(t *testing.T, office *postOffice, n *node) {
 	t.Helper()
 	s.at.url = n.url
-	if err := s.l.signIn(office, s.c, s.at, s.a); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.l.signIn(office, s.c, s.at, s.a))
 }
 
 // turn makes a key and revokes it; it returns the first answer that is not good.

@@ -47,9 +47,7 @@ func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 	l := &lossyDisk{
 		t: t, place: t.TempDir(), live: filepath.Join(memoryDir(t), "live"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax,
 	}
-	if err := os.Mkdir(l.live, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(l.live, 0o700))
 	l.settle()
 	l.mount()
 	t.Cleanup(func() { _ = l.server.Unmount() }) // the mounts of the process end with it in any case
@@ -169,9 +167,7 @@ func (l *lossyDisk) settle() {
 		}
 		return l.sync(path)
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, err)
 }
 
 // cut takes the power: from this moment on nothing is kept any more. A sync that is under way fails too.
@@ -189,14 +185,10 @@ func (l *lossyDisk) again() {
 	}
 	was := l.live
 	info, err := os.Stat(was)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, err)
 	l.live = fmt.Sprintf("%s-%d", filepath.Join(filepath.Dir(was), "live"), time.Now().UnixNano())
 	l.rebuild(was, l.live, inodeOf(info), lossWay(l.chance.IntN(lossWays)))
-	if err := os.RemoveAll(was); err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, os.RemoveAll(was))
 	l.settle()
 	l.dead = false
 	l.mount()
@@ -217,9 +209,7 @@ const sectorBytes = 512
 // rebuild makes a directory what a cut leaves of another one.
 func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
 	l.t.Helper()
-	if err := os.Mkdir(to, 0o700); err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, os.Mkdir(to, 0o700))
 	kept, now := l.names[inode], map[string]fs.FileInfo{}
 	if found, err := namesIn(from); err == nil {
 		now = found
@@ -243,9 +233,7 @@ func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
 				text = l.parts(text, read, way)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
-			l.t.Fatal(err)
-		}
+		noError(l.t, os.WriteFile(filepath.Join(to, name), text, 0o600))
 	}
 }
 

@@ -40,9 +40,7 @@ func apart(t *testing.T) bool {
 	cmd.Env = append(os.Environ(), apartMark+"="+t.Name(), programMark+"="+program(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer read.Close()
 	cmd.Stdout, cmd.Stderr = write, write
 	ended := make(chan error, 1)
@@ -73,9 +71,7 @@ func apart(t *testing.T) bool {
 func memoryDisk(t *testing.T, size string) string {
 	t.Helper()
 	place := t.TempDir()
-	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Mount("tmpfs", place, "tmpfs", 0, "size="+size))
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
 	return place
 }
@@ -84,9 +80,7 @@ func memoryDisk(t *testing.T, size string) string {
 func freeBytes(t *testing.T, disk string) int64 {
 	t.Helper()
 	var s unix.Statfs_t
-	if err := unix.Statfs(disk, &s); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Statfs(disk, &s))
 	return int64(s.Bavail) * s.Bsize
 }
 
@@ -94,9 +88,7 @@ func freeBytes(t *testing.T, disk string) int64 {
 func fill(t *testing.T, disk string, left int64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer file.Close()
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, max(1, freeBytes(t, disk)-left)); err != nil {
 		t.Fatalf("fill %s: %v", disk, err)
@@ -105,9 +97,7 @@ func fill(t *testing.T, disk string, left int64) {
 
 func relieve(t *testing.T, disk string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(filepath.Join(disk, "filler")))
 }
 
 // volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
@@ -127,14 +117,11 @@ func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume 
 	v := &volume{t: t, kind: kind, place: t.TempDir()}
 	name := strings.TrimSpace(system(t, "losetup", "--find", "--show", image))
 	var err error
-	if v.device, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
-		t.Fatal(err)
-	}
+	v.device, err = os.OpenFile(name, os.O_RDWR, 0)
+	noError(t, err)
 	t.Cleanup(func() { _ = v.device.Close() })
-	system(t, "losetup", "--detach", name)   // when its last user is gone
-	if err := os.Remove(image); err != nil { // the device has it, and no killed test leaves it behind
-		t.Fatal(err)
-	}
+	system(t, "losetup", "--detach", name) // when its last user is gone
+	noError(t, os.Remove(image))           // the device has it, and no killed test leaves it behind
 	v.mount()
 	t.Cleanup(func() { _ = unix.Unmount(v.place, unix.MNT_DETACH) })
 	return v
@@ -165,9 +152,7 @@ const shutdownFlags = 2
 func (v *volume) cut() {
 	v.t.Helper()
 	place, err := os.Open(v.place)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	noError(v.t, err)
 	defer place.Close()
 	const request = 2<<30 | 4<<16 | 'X'<<8 | 125 // _IOR('X', 125, u32)
 	flags := uint32(shutdownFlags)
@@ -206,18 +191,14 @@ func newTightDisk(t *testing.T, journal bool) *tightDisk {
 	d.volume = newVolume(t, d.backing, "ext4", "256M", // far above the space that the program keeps in reserve
 		"-q", "-b", "4096", "-O", features, "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1")
 	limit := filepath.Join("/sys/block", filepath.Base(d.device.Name()), "queue/max_sectors_kb")
-	if err := os.WriteFile(limit, []byte("4"), 0o600); err != nil {
-		t.Error(err)
-	}
+	noError(t, os.WriteFile(limit, []byte("4"), 0o600))
 	return d
 }
 
 // relax lets writes succeed again, while everything is mounted.
 func (d *tightDisk) relax() {
 	d.t.Helper()
-	if err := unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"); err != nil {
-		d.t.Fatal(err)
-	}
+	noError(d.t, unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"))
 }
 
 // realFailure is one run on a disk whose writes fail for a while.

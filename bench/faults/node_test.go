@@ -66,9 +66,7 @@ var plainProgram = sync.OnceValues(func() (string, error) {
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := plainProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return path
 }
 
@@ -96,29 +94,19 @@ func overlaid(t *testing.T, name string, texts map[string]string, flags ...strin
 	for file, text := range texts {
 		if !filepath.IsAbs(file) {
 			absolute, err := filepath.Abs(filepath.Join(root, file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			file = absolute
 		}
 		instead := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(instead, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(instead, []byte(text), 0o600))
 		replace[file] = instead
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(list, text, 0o600))
 	path, err := buildProgram(name, append([]string{"-overlay", list}, flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return path
 }
 
@@ -130,9 +118,7 @@ func replaced(t *testing.T, file string, changes ...string) string {
 		file = filepath.Join(root, file)
 	}
 	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text := string(source)
 	for ; len(changes) > 1; changes = changes[2:] {
 		if found := strings.Count(text, changes[0]); found != 1 {
@@ -211,9 +197,7 @@ func launch(t *testing.T, c command) *node {
 	n.cmd.Env = append(os.Environ(), c.env...)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it ends whole, and with it what traces it
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	n.cmd.Stdout, n.cmd.Stderr = write, write
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(errors.Join(err, read.Close(), write.Close()))
@@ -408,6 +392,14 @@ func figure(t *testing.T, format string, args ...any) {
 func progress(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Logf("PROGRESS %s", fmt.Sprintf(format, args...))
+}
+
+// noError ends a test at an error.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // needRoot skips a test that mounts, makes devices or limits processes.

@@ -65,9 +65,7 @@ func writeDir(dir string, all map[string][]byte) error {
 
 func putDir(t *testing.T, dir string, all map[string][]byte) {
 	t.Helper()
-	if err := writeDir(dir, all); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, writeDir(dir, all))
 }
 
 // same reports that two directories have the same files.
@@ -240,9 +238,7 @@ func wantWhole(t *testing.T, dir string) {
 func writeObservations(t *testing.T, path string, lines int) {
 	t.Helper()
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer file.Close()
 	text := bufio.NewWriter(file)
 	_, _ = text.WriteString("observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n") // Flush tells
@@ -253,9 +249,7 @@ func writeObservations(t *testing.T, path string, lines int) {
 		_, _ = fmt.Fprintf(text, "%s,%s,USD,,,58.%02d,59.%02d,%s-site,,\n",
 			began.Add(time.Duration(line)*time.Second/2).Format(time.RFC3339Nano), who, line/4%50, line/4%50, who)
 	}
-	if err := text.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, text.Flush())
 }
 
 // fixtures are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
@@ -283,9 +277,8 @@ func goldenAnswers(t *testing.T, dir string) map[string][]byte {
 	}
 	all["accounts.json"] = got.body
 	for name, text := range all {
-		if all[name], err = withoutMoment(text, keptFields()...); err != nil {
-			t.Fatal(err)
-		}
+		all[name], err = withoutMoment(text, keptFields()...)
+		noError(t, err)
 	}
 	all["export.csv"] = []byte(exported(t, dir))
 	return all
@@ -337,9 +330,7 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 		answers := goldenAnswers(t, data)
 		for file, got := range answers {
 			want, err := os.ReadFile(filepath.Join(fixture, file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if string(got) != string(want) {
 				t.Errorf("%s of %s is another one:\n%s\nwant\n%s", file, name, got, want)
 			}
@@ -357,13 +348,9 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 func keysOf(t *testing.T, fixture, data string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(fixture, "keys.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var keys keptKeys
-	if err := json.Unmarshal(text, &keys); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(text, &keys))
 	n, c := start(t, copied(t, data)), newCaller("")
 	defer c.close()
 	defer n.kill()

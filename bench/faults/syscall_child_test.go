@@ -397,7 +397,7 @@ func (w *sweep) weigh(dir string) error {
 
 // sizeOf is how many bytes a directory has.
 func sizeOf(dir string) (total int64, err error) {
-	return total, filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -407,6 +407,7 @@ func sizeOf(dir string) (total int64, err error) {
 		}
 		return err
 	})
+	return total, err
 }
 
 // killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
@@ -414,19 +415,13 @@ func killed(t *testing.T, steps int) map[string][]byte {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "data")
 	l, err := openLife(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for step := 1; step <= steps; step++ {
 		l.at.Store(instantOf(step).UnixNano())
-		if err := l.take(step); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, l.take(step))
 	}
 	left := readDir(t, dir)
-	if err := l.system.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, l.system.Close())
 	return left
 }
 
@@ -435,9 +430,7 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() || entry.Name() == "LOCK" {
 			continue
@@ -446,9 +439,7 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // an unfinished snapshot that is finished by now
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		all[entry.Name()] = data
 	}
 	return all

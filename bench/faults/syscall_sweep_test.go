@@ -35,9 +35,7 @@ func memoryDir(t *testing.T) string {
 		t.Skip("NEEDS " + memoryFiles + ": mount a tmpfs there")
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		noError(t, os.RemoveAll(dir))
 	})
 	return dir
 }
@@ -188,9 +186,8 @@ func newSweep(t *testing.T, s scenario) *sweep {
 	if err != nil || out.fired || out.code != 0 || out.acked != s.steps {
 		t.Fatalf("%s: the untouched run: %+v, %v", s.name, out, err)
 	}
-	if w.calls, err = readTrace(trail, w.dir); err != nil {
-		t.Fatal(err)
-	}
+	w.calls, err = readTrace(trail, w.dir)
+	noError(t, err)
 	return w
 }
 
