@@ -12,12 +12,12 @@
 //
 // Tests that mostly wait run side by side (t.Parallel), after all others: none that holds a time against a limit.
 //
-// The node is a child process (start), its callers and their record of what was acknowledged are in this process.
-// Figures are of the process boundary: acknowledged means that the first byte of a good answer arrived here.
+// The node is a child process (start), its callers and their record of what was acknowledged are in this process (ledger): one ledger for
+// a node that is alone, for all nodes of a cluster, and for what a backup must hold. TestFaultsW1_ControlLedger plants each kind of breach
+// without any process. Figures are of the process boundary: acknowledged means that the first byte of a good answer arrived here.
 //
-// TestFaultsCluster_... are of three processes that are one service, and of guests (rig). Their callers go on through every fault (campaign),
-// and one ledger knows what all nodes have acknowledged (fleetLedger): what no order of their common log explains is a breach, and so is
-// more than an account may have of all nodes together. Networks are cut in namespaces of their own (street). The environment sets
-// how many faults: CLUSTER_LEADERS, CLUSTER_KILLS, CLUSTER_CUTS, CLUSTER_PAUSES; and CLUSTER_SIDES how many clusters share them, of
-// which as many run at once as there are processors, or as go test -parallel says.
+// TestFaultsCluster_... are of three processes that are one service, and of guests (rig). Their callers go on through every fault (campaign).
+// Networks are cut in namespaces of their own (street). The environment sets how many faults: CLUSTER_LEADERS, CLUSTER_KILLS, CLUSTER_CUTS,
+// CLUSTER_PAUSES; and CLUSTER_SIDES how many clusters share them, of which as many run at once as there are processors, or as go test
+// -parallel says.
 package faults
