@@ -65,6 +65,16 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 	} {
 		said.decoded(c.name, c.data)
 	}
+	for name, change := range map[string]func(f []byte){
+		"a record less":  func(f []byte) { f[8]-- },
+		"sequence wraps": func(f []byte) { copy(f[24:32], bytes.Repeat([]byte{0xff}, 8)) },
+	} {
+		data := bytes.Clone(whole)
+		change(data[1:])
+		if _, _, bad := decodeEntry(resum(data)); bad == nil || bad.torn || bad.version != 0 {
+			t.Errorf("%s: %+v", name, bad)
+		}
+	}
 	for at := 1; at < len(whole); at++ { // each byte, checksums left and put right
 		for _, right := range []bool{false, true} {
 			for _, value := range []byte{0, whole[at] + 1, 0xff} {

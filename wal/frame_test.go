@@ -143,3 +143,15 @@ func FuzzMark(f *testing.F) {
 		}
 	})
 }
+
+func TestDamageErrorIsOneLine(t *testing.T) {
+	err := &DamageError{File: "f", Offset: 1, Sequence: 2, Expected: "a", Found: "b", Hint: "h"}
+	want := "damaged log: f at offset 1, sequence 2: expected a, found b; h"
+	if err.Error() != want {
+		t.Errorf("%q", err.Error())
+	}
+	format := &FormatError{File: "f", Version: 2, Known: 1}
+	if strings.Contains(format.Error(), "\n") || !strings.Contains(format.Error(), "newer") {
+		t.Errorf("%q", format.Error())
+	}
+}

@@ -131,3 +131,14 @@ func TestStats_WaitsForNoDisk(t *testing.T) {
 	l.store = real
 	mustClose(t, l)
 }
+
+// TestStats_BoundsRise: the bounds are in order, so that counting by them finds its place.
+func TestStats_BoundsRise(t *testing.T) {
+	last := time.Duration(0)
+	for _, bound := range SyncBounds() {
+		if bound <= last {
+			t.Errorf("%s behind %s", bound, last)
+		}
+		last = bound
+	}
+}
