@@ -169,9 +169,10 @@ func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
 		w.market.Step(w.at)
 		for _, d := range w.sources {
 			good := w.documents(d)
+			said := w.published(d, good)
 			for range 4 {
 				for i, op := range all { // one that fits goes to the end, so that all are used alike
-					if w.spoilOne(d, good, op, random, tally) {
+					if w.spoilOne(d, good, said, op, random, tally) {
 						all = append(slices.Delete(all, i, i+1), op)
 						break
 					}
@@ -182,8 +183,9 @@ func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
 	}
 }
 
-func (w *town) spoilOne(d *source.Definition, good []*source.Document, op operator, random *rand.Rand, tally *spoiling) bool {
-	said := w.published(d, good)
+func (w *town) spoilOne(
+	d *source.Definition, good []*source.Document, said map[string]engine.Observation, op operator, random *rand.Rand, tally *spoiling,
+) bool {
 	page := random.IntN(len(good))
 	spoilt := slices.Clone(good)
 	copied := *good[page]
