@@ -48,7 +48,10 @@ func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
 		working.Wait()
 		f.alike()
 	}
-	all := published(t, f.log.records)
+	var records [][]byte
+	var lost int
+	f.log.with(func() { records, lost = f.log.records, f.log.lost }) // a node may still offer again what it lost
+	all := published(t, records)
 	for what, n := range all {
 		if n != 1 {
 			t.Errorf("%s is published %d times", what, n)
@@ -59,7 +62,7 @@ func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
 		t.Errorf("%d publications, %d observations changed something, %d repeated; want %d, %d and %d",
 			len(all), changed.Load(), repeated.Load(), 2*slots, quotes*slots, 2*quotes*slots)
 	}
-	if f.log.lost == 0 {
+	if lost == 0 {
 		t.Error("no offer lost its place: nothing was tested")
 	}
 	for _, s := range f.nodes {
