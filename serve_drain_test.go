@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -133,8 +134,12 @@ func TestDrain_NoRequestFails(t *testing.T) {
 		}
 	}
 	t.Logf("%d stops: %d whole answers; %d connections were never accepted", stops, whole, dropped)
-	if runtime.GOOS == "linux" && dropped > int64(stops/4) { // two or three a stop where the listener is closed with those who have come
-		t.Errorf("%d connections were opened and not accepted", dropped)
+	most := 8 * stops // where the listener is closed with the connections that wait, two or three a stop are cut off
+	if runtime.GOOS == "linux" && os.Geteuid() == 0 { // some kernels let only root make them wait
+		most = stops / 4
+	}
+	if dropped > int64(most) {
+		t.Errorf("%d connections were opened and not accepted, want at most %d", dropped, most)
 	}
 }
 
