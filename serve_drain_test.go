@@ -134,7 +134,7 @@ func TestDrain_NoRequestFails(t *testing.T) {
 		}
 	}
 	t.Logf("%d stops: %d whole answers; %d connections were never accepted", stops, whole, dropped)
-	most := 8 * stops // where the listener is closed with the connections that wait, two or three a stop are cut off
+	most := 8 * stops                                 // where the listener is closed with the connections that wait, two or three a stop are cut off
 	if runtime.GOOS == "linux" && os.Geteuid() == 0 { // some kernels let only root make them wait
 		most = stops / 4
 	}
