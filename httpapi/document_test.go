@@ -22,6 +22,9 @@ import (
 	"github.com/tasard/tasard/httpapi/contract"
 )
 
+// documentURL names the document to the validator; a name without a scheme would be a file below the working directory.
+const documentURL = "https://node.example/openapi.json"
+
 // object is an object of the OpenAPI document.
 type object = map[string]any
 
@@ -53,7 +56,7 @@ func readDocument(t testing.TB, text []byte) *openAPI {
 	d := &openAPI{root: value.(object), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
 	d.options = readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
 	d.compiler.AssertFormat()
-	ok(t, d.compiler.AddResource("openapi.json", d.root))
+	ok(t, d.compiler.AddResource(documentURL, d.root))
 	return d
 }
 
@@ -81,7 +84,7 @@ func (d *openAPI) problem(pointer string, value any) string {
 	schema := d.schemas[pointer]
 	if schema == nil {
 		var err error
-		if schema, err = d.compiler.Compile("openapi.json#" + pointer); err != nil {
+		if schema, err = d.compiler.Compile(documentURL + "#" + pointer); err != nil {
 			return "the schema can't be read: " + err.Error()
 		}
 		d.schemas[pointer] = schema
