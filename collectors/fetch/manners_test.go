@@ -121,7 +121,8 @@ func TestManners_NamesAreBounded(t *testing.T) {
 type fails struct {
 	times  int
 	status int
-	header map[string]string
+	after  string        // Retry-After
+	date   time.Duration // Retry-After as a date so far from now, 0 = none
 	asked  []time.Time
 }
 
@@ -135,9 +136,10 @@ func (f *fails) serve(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(out, "58.90")
 		return
 	}
-	for name, value := range f.header {
-		out.Header().Set(name, value)
+	if f.date != 0 {
+		f.after = clock().Add(f.date).UTC().Format(http.TimeFormat)
 	}
+	out.Header().Set("Retry-After", f.after)
 	out.WriteHeader(f.status)
 }
 
@@ -163,17 +165,17 @@ func TestRetry_Waits(t *testing.T) {
 		{name: "three times", site: fails{times: 3, status: 502}, waits: []time.Duration{2 * time.Second, 4 * time.Second}},
 		{name: "by chance", site: fails{times: 2, status: 504}, random: rand.New(rand.NewPCG(1, 2)),
 			waits: []time.Duration{2 * time.Second, 4 * time.Second}, ok: true},
-		{name: "seconds", site: fails{times: 1, status: 429, header: map[string]string{"Retry-After": "7"}},
+		{name: "seconds", site: fails{times: 1, status: 429, after: "7"},
 			waits: []time.Duration{7 * time.Second}, ok: true},
-		{name: "shorter than our own", site: fails{times: 1, status: 429, header: map[string]string{"Retry-After": "1"}},
+		{name: "shorter than our own", site: fails{times: 1, status: 429, after: "1"},
 			waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "a date", site: fails{times: 1, status: 503, header: map[string]string{"Retry-After": "Sat, 01 Jan 2000 00:00:09 GMT"}},
+		{name: "a date", site: fails{times: 1, status: 503, date: 9 * time.Second},
 			waits: []time.Duration{9 * time.Second}, ok: true},
-		{name: "a date in the past", site: fails{times: 1, status: 503, header: map[string]string{"Retry-After": "Fri, 31 Dec 1999 00:00:09 GMT"}},
+		{name: "a date in the past", site: fails{times: 1, status: 503, date: -24 * time.Hour},
 			waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "longer than the budget", site: fails{times: 1, status: 503, header: map[string]string{"Retry-After": "31"}}},
-		{name: "a day", site: fails{times: 1, status: 503, header: map[string]string{"Retry-After": "99999999999999999999"}}},
-		{name: "no time at all", site: fails{times: 1, status: 503, header: map[string]string{"Retry-After": "soon"}},
+		{name: "longer than the budget", site: fails{times: 1, status: 503, after: "31"}},
+		{name: "a day", site: fails{times: 1, status: 503, after: "99999999999999999999"}},
+		{name: "no time at all", site: fails{times: 1, status: 503, after: "soon"},
 			waits: []time.Duration{2 * time.Second}, ok: true},
 	}
 	for _, tt := range tests {
