@@ -165,18 +165,13 @@ func TestRetry_Waits(t *testing.T) {
 		{name: "three times", site: fails{times: 3, status: 502}, waits: []time.Duration{2 * time.Second, 4 * time.Second}},
 		{name: "by chance", site: fails{times: 2, status: 504}, random: rand.New(rand.NewPCG(1, 2)),
 			waits: []time.Duration{2 * time.Second, 4 * time.Second}, ok: true},
-		{name: "seconds", site: fails{times: 1, status: 429, after: "7"},
-			waits: []time.Duration{7 * time.Second}, ok: true},
-		{name: "shorter than our own", site: fails{times: 1, status: 429, after: "1"},
-			waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "a date", site: fails{times: 1, status: 503, date: 9 * time.Second},
-			waits: []time.Duration{9 * time.Second}, ok: true},
-		{name: "a date in the past", site: fails{times: 1, status: 503, date: -24 * time.Hour},
-			waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "seconds", site: fails{times: 1, status: 429, after: "7"}, waits: []time.Duration{7 * time.Second}, ok: true},
+		{name: "shorter than our own", site: fails{times: 1, status: 429, after: "1"}, waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "a date", site: fails{times: 1, status: 503, date: 9 * time.Second}, waits: []time.Duration{9 * time.Second}, ok: true},
+		{name: "a date in the past", site: fails{times: 1, status: 503, date: -24 * time.Hour}, waits: []time.Duration{2 * time.Second}, ok: true},
 		{name: "longer than the budget", site: fails{times: 1, status: 503, after: "31"}},
 		{name: "a day", site: fails{times: 1, status: 503, after: "99999999999999999999"}},
-		{name: "no time at all", site: fails{times: 1, status: 503, after: "soon"},
-			waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "no time at all", site: fails{times: 1, status: 503, after: "soon"}, waits: []time.Duration{2 * time.Second}, ok: true},
 	}
 	for _, tt := range tests {
 		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
