@@ -249,30 +249,6 @@ func TestRedirect_Within(t *testing.T) {
 	})
 }
 
-// TestRedirect_Count: five are followed, six are not, and the seventh address is never asked.
-func TestRedirect_Count(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
-		asked := 0
-		w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
-			asked++
-			var left int
-			_, _ = fmt.Sscanf(r.URL.Path, "/%d", &left)
-			if left == 0 {
-				_, _ = io.WriteString(out, "58.90")
-				return
-			}
-			http.Redirect(out, r, fmt.Sprintf("/%d", left-1), http.StatusFound)
-		})
-		c := w.client()
-		wantDocument(t, c, freeGet("https://example.do/5"), "58.90")
-		asked = 0
-		wantFailure(t, c, freeGet("https://example.do/6"), source.HTTPStatus, "more than 5")
-		if asked != 6 {
-			t.Errorf("%d requests, want 6", asked)
-		}
-	})
-}
-
 // TestSite_Steps: where a page may send us.
 func TestSite_Steps(t *testing.T) {
 	for from, to := range map[string]struct{ allowed, refused []string }{
