@@ -273,8 +273,7 @@ func TestSinkFails(t *testing.T) {
 		d := usdSource("s", "popular")
 		w.sites["s"] = steady(0, oneQuote)
 		config := w.config(d)
-		life := config.Sink.(*life)
-		life.err = errors.New("read_only: no space")
+		w.store.err = errors.New("read_only: no space")
 		n := w.run(config)
 		w.pass(w.start.Add(48*time.Hour + 20*time.Minute))
 		h := n.health("s")
@@ -282,13 +281,12 @@ func TestSinkFails(t *testing.T) {
 			h.Failures[source.Internal] != h.Runs || h.Accepted+h.Read != 0 {
 			t.Errorf("%+v", h)
 		}
-		life.err = nil
+		w.store.err = nil
 		w.pass(w.start.Add(49 * time.Hour))
 		if h := n.health("s"); h.State != OK || h.Accepted != 1 {
 			t.Errorf("after it healed: %+v", h)
 		}
 		n.stop(w)
-		config.Sink = nil
 		config.Sink = panicking{}
 		n = w.run(config)
 		w.pass(w.now().Add(24 * time.Hour))

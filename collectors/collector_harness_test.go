@@ -205,7 +205,7 @@ func hanging(ctx context.Context, _ int) (string, error) {
 // config is a collector of these definitions in the world.
 func (w *world) config(definitions ...*source.Definition) Config {
 	return Config{
-		Definitions: definitions, Fetcher: w, Sink: w.store.life(), Clock: w.now, Done: w.store.done,
+		Definitions: definitions, Fetcher: w, Sink: w.store, Clock: w.now, Done: w.store.done,
 		Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 }
@@ -258,22 +258,23 @@ func (p published) String() string {
 	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
 }
 
-// store survives the lives of a node. Like the engine it takes a source once for a slot and currency.
+// store is a sink that survives the lives of a node. Like the engine it takes a source once for a slot and currency.
 type store struct {
 	mu    sync.Mutex
-	heard map[string]map[string]time.Time // source → currency → slot
+	heard map[[2]string]time.Time // the newest slot, by source and currency
 	taken []published
+	err   error // what every Observe is answered, nil = as it should be
 }
 
-func newStore() *store { return &store{heard: map[string]map[string]time.Time{}} }
+func newStore() *store { return &store{heard: map[[2]string]time.Time{}} }
 
 // done is System.Slots: the oldest slot of the currencies that know the source.
 func (s *store) done(id string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest time.Time
-	for _, slot := range s.heard[id] {
-		if oldest.IsZero() || slot.Before(oldest) {
+	for key, slot := range s.heard {
+		if key[0] == id && (oldest.IsZero() || slot.Before(oldest)) {
 			oldest = slot
 		}
 	}
@@ -283,9 +284,8 @@ func (s *store) done(id string) time.Time {
 // know says that everything up to a slot is done.
 func (s *store) know(slot time.Time, definitions ...*source.Definition) {
 	for _, d := range definitions {
-		s.heard[d.ID] = map[string]time.Time{}
 		for _, page := range d.Pages {
-			s.heard[d.ID][page.Currency] = slot
+			s.heard[[2]string{d.ID, page.Currency}] = slot
 		}
 	}
 }
@@ -297,59 +297,36 @@ func (s *store) of(id string) []published {
 	return slices.DeleteFunc(slices.Clone(s.taken), func(p published) bool { return p.source != id || p.slot.IsZero() })
 }
 
-// life is one life of a node: what reaches its store.
-type life struct {
-	store *store
-	err   error // what every Observe is answered, nil = as it should be
-	calls [][]engine.Refresh
-}
-
-func (s *store) life() *life { return &life{store: s} }
-
-// Observe is Sink.
-func (l *life) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
-	l.store.mu.Lock()
-	defer l.store.mu.Unlock()
-	if l.err != nil {
-		return engine.Receipt{}, l.err
+// Observe is Sink. Values that begin with a minus are refused.
+func (s *store) Observe(refreshes []engine.Refresh) (receipt engine.Receipt, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return receipt, s.err
 	}
-	l.calls = append(l.calls, slices.Clone(refreshes))
-	var receipt engine.Receipt
-	for i := range refreshes {
-		l.take(&refreshes[i], i, &receipt)
+	for i, refresh := range refreshes {
+		values := map[string]int{} // by currency
+		for j, o := range refresh.Observations {
+			values[o.Currency]++
+			if strings.HasPrefix(o.Buy, "-") {
+				values[o.Currency]--
+				receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: i, Index: j, Observation: o, Reason: engine.Negative})
+			}
+		}
+		for _, currency := range slices.Sorted(maps.Keys(values)) {
+			key := [2]string{refresh.SourceID, currency}
+			switch known := s.heard[key]; {
+			case refresh.Slot.After(known):
+				s.heard[key] = refresh.Slot
+			case !refresh.Slot.IsZero():
+				receipt.Repeated += values[currency]
+				continue
+			}
+			receipt.Accepted += values[currency]
+			s.taken = append(s.taken, published{refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, values[currency], refresh.Complete})
+		}
 	}
 	return receipt, nil
-}
-
-// take takes one refresh in, a currency after the other. Values that begin with a minus are refused.
-func (l *life) take(refresh *engine.Refresh, index int, receipt *engine.Receipt) {
-	byCurrency := map[string]int{}
-	for i, o := range refresh.Observations {
-		if strings.HasPrefix(o.Buy, "-") {
-			receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: index, Index: i, Observation: o, Reason: engine.Negative})
-			byCurrency[o.Currency] += 0
-			continue
-		}
-		byCurrency[o.Currency]++
-	}
-	for _, currency := range slices.Sorted(maps.Keys(byCurrency)) {
-		known := l.store.heard[refresh.SourceID]
-		if known == nil {
-			known = map[string]time.Time{}
-			l.store.heard[refresh.SourceID] = known
-		}
-		if !refresh.Slot.IsZero() && !refresh.Slot.After(known[currency]) {
-			receipt.Repeated += byCurrency[currency]
-			continue
-		}
-		if refresh.Slot.After(known[currency]) {
-			known[currency] = refresh.Slot
-		}
-		receipt.Accepted += byCurrency[currency]
-		l.store.taken = append(l.store.taken, published{
-			refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, byCurrency[currency], refresh.Complete,
-		})
-	}
 }
 
 func dateOf(text string) engine.Date {

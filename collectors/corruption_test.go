@@ -450,11 +450,16 @@ func (x *trial) oneSideMissing() []byte {
 
 func (x *trial) exchanged() []byte {
 	o := x.loneQuote()
+	return x.says(o, o.Sell, o.Buy)
+}
+
+// says writes other sides into a quote.
+func (x *trial) says(o engine.Observation, buy, sell string) []byte {
 	marked := replaced(x.body, o.Buy, "@@")
-	if marked = replaced(marked, o.Sell, o.Buy); marked == nil {
+	if marked = replaced(marked, o.Sell, sell); marked == nil {
 		return nil
 	}
-	return bytes.ReplaceAll(marked, []byte("@@"), []byte(o.Sell))
+	return bytes.ReplaceAll(marked, []byte("@@"), []byte(buy))
 }
 
 func (x *trial) sameTwice() []byte {
@@ -478,11 +483,7 @@ func (x *trial) otherCurrency() []byte {
 		return nil
 	}
 	other := others[x.random.IntN(len(others))]
-	marked := replaced(x.body, o.Buy, "@@")
-	if marked = replaced(marked, o.Sell, other.Sell); marked == nil {
-		return nil
-	}
-	return bytes.ReplaceAll(marked, []byte("@@"), []byte(other.Buy))
+	return x.says(o, other.Buy, other.Sell)
 }
 
 // half cuts the document anywhere in its middle.

@@ -258,7 +258,7 @@ func elsewhere() []hostile {
 			})}
 	}
 	return []hostile{
-		{name: "100 redirects", kind: source.HTTPStatus, says: "more than 5 redirects", within: 5 * time.Second,
+		{name: "100 redirects", kind: source.HTTPStatus, says: "more than 5 redirects, the last one to https://bad.example.do/aaaaaa,", within: 5 * time.Second,
 			listen: onSite(func(out http.ResponseWriter, r *http.Request) {
 				http.Redirect(out, r, r.URL.Path+"a", http.StatusMovedPermanently)
 			})},

@@ -26,14 +26,19 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
+// allocated is how many bytes something allocates in all.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // readHostile reads a workbook wholly, and wants that to take little memory and an error to be of a known kind.
 func readHostile(t *testing.T, body []byte) (all map[string][][]string, err error) {
 	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	all, err = contents(body)
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > hostileMemory {
+	if used := allocated(func() { all, err = contents(body) }); used > hostileMemory {
 		t.Errorf("%d bytes allocated, the most is %d", used, hostileMemory)
 	}
 	if err != nil && !isOurs(err) {
@@ -171,6 +176,10 @@ func TestHostile_Bombs(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
+	}
+	unpack := func() { _, _ = io.ReadAll(flate.NewReader(bytes.NewReader(blanks))) }
+	if used := allocated(unpack); used < 4*hostileMemory {
+		t.Errorf("control: a bomb of 64 MiB went off, and only %d bytes were seen", used)
 	}
 }
 
