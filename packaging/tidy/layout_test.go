@@ -21,7 +21,8 @@ type folder struct {
 // layout is the table of folders. One that is not in it fails the test: a new folder is a decision, not an accident. "." is the root.
 func layout() map[string]folder {
 	return map[string]folder{
-		".": {ours: []string{"engine", "wal", "actors", "actors/cluster", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
+		".": {ours: []string{"cmd"}},
+		"cmd": {ours: []string{"engine", "wal", "actors", "actors/cluster", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
 			"collectors/simulated", "httpapi/contract", "httpapi/pages", "httpapi/pages/account", "httpapi/pages/docs", "httpapi/client", "httpapi/mcp",
 			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
 		"engine":                     {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
@@ -72,15 +73,15 @@ func ownedLibraries() map[string][]string {
 		"golang.org/x/net":                        {"collectors/source", "collectors/fetch"}, // charsets; sites and their names
 		"golang.org/x/text":                       {"collectors/source"},
 		"github.com/richardlehane/mscfb":          {"collectors/workbook"},
-		"github.com/prometheus/client_golang":     {"."},
+		"github.com/prometheus/client_golang":     {"cmd"},
 		"github.com/wneessen/go-mail":             {"actors/mail"},
-		"github.com/spf13/cobra":                  {"."},
-		"github.com/coreos/go-systemd/v22":        {"."}, // how a service manager is told
+		"github.com/spf13/cobra":                  {"cmd"},
+		"github.com/coreos/go-systemd/v22":        {"cmd"}, // how a service manager is told
 		"github.com/nats-io/nats-server/v2":       {"actors/cluster"},
 		"github.com/nats-io/nats.go":              {"actors/cluster"},
-		"go.uber.org/automaxprocs":                {"."},
-		"github.com/spf13/pflag":                  {"."},
-		"github.com/BurntSushi/toml":              {"."},
+		"go.uber.org/automaxprocs":                {"cmd"},
+		"github.com/spf13/pflag":                  {"cmd"},
+		"github.com/BurntSushi/toml":              {"cmd"},
 		"github.com/modelcontextprotocol/go-sdk":  {"httpapi/mcp"},
 		"github.com/google/jsonschema-go":         {"httpapi/mcp"}, // the SDK's schemas of parameters
 	}
@@ -94,9 +95,9 @@ func testLibraries() []string {
 // ownedTestLibraries is ownedLibraries for tests: the other end of what the folder speaks to. The program may not import them.
 func ownedTestLibraries() map[string][]string {
 	return map[string][]string{
-		"github.com/emersion/go-smtp":            {"actors/mail", "."},
-		"github.com/emersion/go-sasl":            {"actors/mail", "."},
-		"github.com/modelcontextprotocol/go-sdk": {"."}, // a client for tasard mcp
+		"github.com/emersion/go-smtp":            {"actors/mail", "cmd"},
+		"github.com/emersion/go-sasl":            {"actors/mail", "cmd"},
+		"github.com/modelcontextprotocol/go-sdk": {"cmd"}, // a client for tasard mcp
 		"github.com/anishathalye/porcupine":      {"actors", "bench/faults"},
 		"github.com/orcaman/concurrent-map":      {"actors"},                 // a node starts faster in tests
 		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
@@ -109,10 +110,10 @@ func ownedTestLibraries() map[string][]string {
 	}
 }
 
-// topLevel lists what may lie in the root of the repository besides Go files of package main.
+// topLevel lists what may lie in the root of the repository.
 func topLevel() []string {
 	return []string{
-		"engine", "actors", "wal", "httpapi", "collectors", "bench", "packaging",
+		"main.go", "cmd", "engine", "actors", "wal", "httpapi", "collectors", "bench", "packaging",
 		"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "CHANGELOG.md", "Dockerfile",
 		".golangci.yml", ".ci", ".github", ".gitignore", ".dockerignore",
 	}
@@ -128,6 +129,7 @@ func TestLayout_Control(t *testing.T) {
 	for _, tt := range []struct{ file, imported, want string }{
 		{"engine/a.go", module + "/wal", "engine imports wal"},
 		{"main.go", module + "/bench", ". imports bench"},
+		{"cmd/a.go", module + "/bench", "cmd imports bench"},
 		{"httpapi/a.go", "github.com/asynkron/protoactor-go/actor", "httpapi imports github.com/asynkron/protoactor-go/actor"},
 		{"wal/a.go", "example.com/x", "wal imports example.com/x: no folder owns this library"},
 		{"wal/a.go", "pgregory.net/rapid", "wal imports pgregory.net/rapid"},
@@ -149,7 +151,7 @@ func TestLayout_Control(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"util/strings.go": "util has no place", "notes.txt": "notes.txt has no place", "packaging/x.go": "packaging/x.go has no place",
-		"packaging/doc.go": "", "packaging/tidy/tidy_test.go": "", "main.go": "", "engine/doc.go": "", ".ci/run": "",
+		"packaging/doc.go": "", "packaging/tidy/tidy_test.go": "", "main.go": "", "help.go": "help.go has no place", "engine/doc.go": "", ".ci/run": "",
 	} {
 		expect(t, file, topLevelProblems([]string{file}), want)
 	}
@@ -228,12 +230,12 @@ func refuseLibrary(name, imported string, owned map[string][]string) string {
 func topLevelProblems(files []string) []string {
 	var problems []string
 	for _, file := range files {
-		top, _, nested := strings.Cut(file, "/")
+		top, _, _ := strings.Cut(file, "/")
 		isGo, packaged := path.Ext(file) == ".go", top == "packaging" && path.Base(file) != "doc.go" && !strings.HasSuffix(file, "_test.go")
 		switch {
 		case isGo && packaged:
 			problems = append(problems, file+" has no place: packaging holds no code but tests")
-		case !(isGo && !nested) && !slices.Contains(topLevel(), top):
+		case !slices.Contains(topLevel(), top):
 			problems = append(problems, top+" has no place at the top of the repository (topLevel)")
 		}
 	}

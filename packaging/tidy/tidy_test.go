@@ -55,28 +55,28 @@ func goroutineFiles() map[string]string {
 		"actors/system.go":             "System.Close: waits for the replay",
 		"actors/writer.go":             "writer.stop, in System.Close",
 		".ci/mutants/run.go":           "each: waits for every mutant",
-		"backup.go":                    "none runs on: nodeCopy.close stops the timer",
+		"cmd/backup.go":                "none runs on: nodeCopy.close stops the timer",
 		"bench/bare.go":                "serveUntil: waits for the server's accept loop",
 		"bench/process.go":             "child.stop or kill: waits for the end of the process",
 		"bench/goals_refresh.go":       "lab.refreshed: waits for what it said",
 		"bench/profile.go":             "lab.profiled: waits for the profile",
-		"collect.go":                   "collection.stop: waits for the collector",
+		"cmd/collect.go":               "collection.stop: waits for the collector",
 		"collectors/collector.go":      "Collector.Run: waits for every source",
 		"collectors/simulated/site.go": "Site.Close: waits for the accept loops and for every connection",
-		"sources_check.go":             "checkAll: waits for every check",
-		"doctor_transition.go":         "ask: waits for the server's end of the connection",
-		"demo_end.go":                  "demoEnd.release, at the end of the demo",
+		"cmd/sources_check.go":         "checkAll: waits for every check",
+		"cmd/doctor_transition.go":     "ask: waits for the server's end of the connection",
+		"cmd/demo_end.go":              "demoEnd.release, at the end of the demo",
 		"httpapi/apitest/hall.go":      "hall.close: waits for the accept loop and for every connection",
-		"input.go":                     "the context of the command: only one that reads stdin may outlive it",
-		"main.go":                      "none is waited for: it gives the second signal its usual effect, then ends",
-		"management.go":                "management.stop: the server's accept loop",
-		"management_backup.go":         "none runs on: management.backup stops the timer",
-		"mcp.go":                       "mcpOverHTTP: waits for the server's accept loop",
-		"metrics_listen.go":            "exposition.stop: the server's accept loop",
-		"mock.go":                      "mockControl.stop: the control server's accept loop",
-		"node.go":                      "front.stop: the server's accept loop",
-		"notify.go":                    "notifier.end, in service.stop",
-		"serve.go":                     "takeInBeside: waits for the import",
+		"cmd/input.go":                 "the context of the command: only one that reads stdin may outlive it",
+		"main.go":                      "none runs on: it gives the second signal its usual effect, then ends",
+		"cmd/management.go":            "management.stop: the server's accept loop",
+		"cmd/management_backup.go":     "none runs on: management.backup stops the timer",
+		"cmd/mcp.go":                   "mcpOverHTTP: waits for the server's accept loop",
+		"cmd/metrics_listen.go":        "exposition.stop: the server's accept loop",
+		"cmd/mock.go":                  "mockControl.stop: the control server's accept loop",
+		"cmd/node.go":                  "front.stop: the server's accept loop",
+		"cmd/notify.go":                "notifier.end, in service.stop",
+		"cmd/serve.go":                 "takeInBeside: waits for the import",
 	}
 }
 
@@ -298,7 +298,7 @@ func missingDocs(sources []source) []string {
 	lines := map[string]int{} // folder → lines of the package comment in doc.go
 	for _, s := range sources {
 		folder := path.Dir(s.path)
-		if path.Base(s.path) == "doc.go" && s.file.Doc != nil {
+		if (path.Base(s.path) == "doc.go" || s.path == "main.go") && s.file.Doc != nil { // the root has one file
 			lines[folder] = strings.Count(strings.TrimSpace(s.file.Doc.Text()), "\n") + 1
 		} else if _, seen := lines[folder]; !seen {
 			lines[folder] = 0

@@ -1,0 +1,173 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// adminOptions say which node a command speaks to, and how it answers.
+type adminOptions struct {
+	data   string
+	socket string
+	by     string
+	json   bool
+}
+
+func (p *process) newAdmin() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "admin",
+		Short: "Look after a running node: accounts, held values, manual rates, required keys, its cluster",
+		Long: `admin speaks to a running node through the Unix socket in its data directory, or at --admin-socket. Only the user that
+runs the node, and root, can open it. Every change is written down with the instant and the name of who made it: the
+user at the other end of the socket, as the operating system knows it, behind the name that --by gives.
+
+Tables are for people; --json is for programs.`,
+		Example: `  tasard admin accounts list --data ./data
+  tasard admin quarantine list --data ./data
+  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
+  tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00 --by ana`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.newAdminAccounts(), p.newAdminQuarantine(), p.newAdminRates(), p.newAdminRequired(), p.newAdminCluster())
+	return cmd
+}
+
+// adminCommand completes a command that speaks to a running node.
+func (p *process) adminCommand(cmd *cobra.Command, o *adminOptions, work func(ctx context.Context, node *adminNode, args []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := settle(cmd, p.environ); err != nil {
+			return err
+		}
+		node, err := o.node(cmd.CommandPath())
+		if err != nil {
+			return err
+		}
+		return work(cmd.Context(), node, args)
+	}
+	addData(cmd, &o.data)
+	addAdminSocket(cmd, &o.socket)
+	markSettings(cmd.Flags())
+	plainSwitch(cmd.Flags(), &o.json, "json", "answer as JSON")
+	return cmd
+}
+
+// addBy declares --by.
+func addBy(cmd *cobra.Command, o *adminOptions) {
+	cmd.Flags().Var(lineValue(&o.by, "NAME", byRunesMax), "by", "who does it, for the log; the user of this command is noted in any case")
+}
+
+// node is the one that the flags name.
+func (o *adminOptions) node(command string) (*adminNode, error) {
+	switch {
+	case o.socket != "":
+		return newAdminNode(o.socket, "tasard serve --admin-socket "+o.socket), nil
+	case o.data == "":
+		return nil, fail(exitUsage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
+	}
+	if err := needDirectory(o.data); err != nil {
+		return nil, err
+	}
+	return newAdminNode(filepath.Join(o.data, adminSocketName), "tasard serve --data "+o.data), nil
+}
+
+// print gives an answer as one line of JSON, or as table writes it.
+func (p *process) print(o *adminOptions, answer any, table func()) error {
+	if !o.json {
+		table()
+		return nil
+	}
+	if err := json.NewEncoder(p.stdout).Encode(answer); err != nil {
+		return fail(exitBroken, "write the answer: %w", err)
+	}
+	return nil
+}
+
+// list asks for a list and prints it as table writes it, or passes it on: one JSON object a line, as it comes.
+func list[T any](ctx context.Context, p *process, o *adminOptions, node *adminNode, path string, table func(io.Writer, []T) error) (err error) {
+	answered, err := node.ask(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, answered.Close()) }()
+	if o.json {
+		if _, err := io.Copy(p.stdout, answered); err != nil {
+			return fail(exitBroken, "pass the list on: %w", err)
+		}
+		return nil
+	}
+	var all []T
+	for decoder := json.NewDecoder(answered); ; {
+		var one T
+		switch err := decoder.Decode(&one); {
+		case errors.Is(err, io.EOF):
+			return table(p.stdout, all)
+		case err != nil:
+			return fail(exitBroken, "read the list: %w", err)
+		}
+		all = append(all, one)
+	}
+}
+
+func (p *process) newAdminRequired() *cobra.Command {
+	o, at := &adminOptions{}, time.Time{}
+	var withdraw, show bool
+	cmd := &cobra.Command{
+		Use:   "keys-required --at INSTANT | --withdraw | --show",
+		Short: "Announce the day on which keys become mandatory",
+		Long: `keys-required announces the end of anonymous access for an instant at least 14 days ahead. Until then every answer
+carries Deprecation, Sunset and Link; from that instant on a request without a valid key is answered 401, without a
+restart. Before its day the announcement can be withdrawn, or made again for another instant.`,
+		Example: `  tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00
+  tasard admin keys-required --data ./data --show
+  tasard admin keys-required --data ./data --withdraw --by ana`,
+		Args: noArguments,
+	}
+	p.adminCommand(cmd, o, func(ctx context.Context, node *adminNode, _ []string) error {
+		var answer shownTransition
+		var err error
+		switch {
+		case !oneOf(!at.IsZero(), withdraw, show):
+			return fail(exitUsage, "%s: want one of --at INSTANT, --withdraw and --show", cmd.CommandPath())
+		case show:
+			answer, err = get[shownTransition](ctx, node, "GET", requiredPath, nil)
+		case withdraw:
+			answer, err = get[shownTransition](ctx, node, "DELETE", requiredPath, byRequest{o.by})
+		default:
+			answer, err = get[shownTransition](ctx, node, "POST", requiredPath, announceRequest{at, o.by})
+		}
+		if err != nil {
+			return err
+		}
+		return p.print(o, answer, func() { printTransition(p.stdout, answer, p.clock()) })
+	})
+	cmd.Flags().Var(instantValue(&at), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
+	plainSwitch(cmd.Flags(), &withdraw, "withdraw", "take the announcement back, before its day")
+	plainSwitch(cmd.Flags(), &show, "show", "tell what is announced")
+	addBy(cmd, o)
+	return cmd
+}
+
+func oneOf(choices ...bool) bool {
+	count := 0
+	for _, chosen := range choices {
+		if chosen {
+			count++
+		}
+	}
+	return count == 1
+}
+
+// oneAccount wants the account that a command is about.
+func oneAccount(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fail(exitUsage, "%s: want one account, by its number or its e-mail address, found %d arguments", cmd.CommandPath(), len(args))
+}
