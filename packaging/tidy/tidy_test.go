@@ -68,7 +68,7 @@ func goroutineFiles() map[string]string {
 		"cmd/demo_end.go":              "demoEnd.release, at the end of the demo",
 		"httpapi/apitest/hall.go":      "hall.close: waits for the accept loop and for every connection",
 		"cmd/input.go":                 "the context of the command: only one that reads stdin may outlive it",
-		"main.go":                      "none runs on: it gives the second signal its usual effect, then ends",
+		"cmd/run.go":                   "none runs on: it gives the second signal its usual effect, then ends",
 		"cmd/management.go":            "management.stop: the server's accept loop",
 		"cmd/management_backup.go":     "none runs on: management.backup stops the timer",
 		"cmd/mcp.go":                   "mcpOverHTTP: waits for the server's accept loop",
