@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,26 +14,21 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the root of the repository.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../.."); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+// root is the repository. Its files are opened by names that begin here, in the tests themselves: the test cache does not learn of a change
+// of the working directory in TestMain, and would look for the files elsewhere.
+const root = "../../"
 
 // files are all files of the repository but those that .gitignore names: it says them once more here, by the names of folders and the ends
 // of files. They are found by reading folders: the test cache notices a new file then.
 var files = sync.OnceValue(func() (names []string) {
 	folders := []string{".git", ".tools", "dist", "bench-report", "data", ".demo", "testdata/rapid"}
 	ignored := []string{"tasard", "bench/bench", "cover.html"}
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
-		name = filepath.ToSlash(name)
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && (slices.Contains(folders, name) || strings.HasSuffix(name, "/testdata/rapid")):
-			return filepath.SkipDir
+			return fs.SkipDir
 		case !entry.IsDir() && name != ".git" && !slices.Contains(ignored, name) && !slices.Contains([]string{".test", ".out", ".prof"}, path.Ext(name)):
 			names = append(names, name)
 		}
@@ -48,7 +42,7 @@ var files = sync.OnceValue(func() (names []string) {
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(root + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +108,11 @@ var sources = sync.OnceValue(func() (all []source) {
 		if path.Ext(name) != ".go" || strings.Contains(name, "testdata/") {
 			continue
 		}
-		s, err := parse(name, nil)
+		text, err := os.ReadFile(root + name)
+		if err != nil {
+			panic(err)
+		}
+		s, err := parse(name, text)
 		if err != nil {
 			panic(err)
 		}
@@ -123,8 +121,7 @@ var sources = sync.OnceValue(func() (all []source) {
 	return all
 })
 
-// parse reads a file, or takes a text in its place.
-func parse(name string, text any) (source, error) {
+func parse(name string, text []byte) (source, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	return source{path: name, set: set, file: file}, err
@@ -133,7 +130,7 @@ func parse(name string, text any) (source, error) {
 // mustParse is a file that exists only here.
 func mustParse(t *testing.T, path, text string) source {
 	t.Helper()
-	s, err := parse(path, text)
+	s, err := parse(path, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
