@@ -32,7 +32,6 @@ func goroutineFiles() map[string]string {
 		"actors/sweeper.go":            "sweeper.end, in System.Close",
 		"actors/system.go":             "System.Close: waits for the replay",
 		"actors/writer.go":             "writer.stop, in System.Close",
-		".ci/mutants/run.go":           "each: waits for every mutant",
 		"cmd/backup.go":                "none runs on: nodeCopy.close stops the timer",
 		"bench/bare.go":                "serveUntil: waits for the server's accept loop",
 		"bench/process.go":             "child.stop or kill: waits for the end of the process",
