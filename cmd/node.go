@@ -345,7 +345,7 @@ func inFlags(err error) error {
 		node.Invalid: exitUsage, node.BadFile: exitBadData, node.Busy: exitBusy, node.Unwritable: exitCannotWrite,
 		node.Failed: exitFailStop, node.Interrupted: exitInterrupted,
 	}[of.Kind]
-	if known, ok := err.(*failure); ok {
+	if known := (*failure)(nil); errors.As(err, &known) {
 		return &failure{known.code, inFlags(known.err)}
 	}
 	told := of.Err

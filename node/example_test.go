@@ -16,7 +16,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "rates-")
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	n, err := node.Open(ctx, node.Config{Dir: dir})
 	if err != nil {
 		fmt.Println(err)
@@ -27,10 +27,17 @@ func Example() {
 		{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"},
 	}}})
 	fmt.Println(n.Rates(), err)
-	res, _ := http.Get(n.URL() + "/v1/rates/best?currency=USD&operation=buy")
-	var best struct{ Items []struct{ InstitutionID, Buy, Sell string } }
+	res, err := http.Get(n.URL() + "/v1/rates/best?currency=USD&operation=buy")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer res.Body.Close()
+	var best struct {
+		Data []struct{ InstitutionID, Buy, Sell string }
+	}
 	_ = json.NewDecoder(res.Body).Decode(&best)
-	fmt.Println(res.StatusCode, best.Items, n.Close(ctx))
+	fmt.Println(res.StatusCode, best.Data, n.Close(ctx))
 	// Output:
 	// 1 <nil>
 	// 200 [{popular 58.10 59.30}] <nil>
