@@ -7,16 +7,11 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/tasard/tasard/cmd"
 )
 
 func main() {
-	ctx, giveBack := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, giveBack) // the second signal kills, in case the orderly stop hangs
-	os.Exit(cmd.Run(ctx))
+	os.Exit(cmd.Run(cmd.UntilSignal()))
 }

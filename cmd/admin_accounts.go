@@ -3,10 +3,10 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 func (p *process) newAdminAccounts() *cobra.Command {
@@ -33,8 +33,8 @@ however many there are.`,
 		Example: `  tasard admin accounts list --data ./data
   tasard admin accounts list --data ./data --json | jq 'select(.suspended)'`,
 		Args: noArguments,
-	}, o, func(ctx context.Context, node *adminNode, _ []string) error {
-		return list(ctx, p, o, node, accountsPath, printAccounts)
+	}, o, func(ctx context.Context, node *remote, _ []string) error {
+		return list(ctx, p, o, node, admin.ListAccounts, nil, printAccounts)
 	})
 }
 
@@ -47,8 +47,8 @@ func (p *process) newAccountsShow() *cobra.Command {
 		Example: `  tasard admin accounts show 7 --data ./data
   tasard admin accounts show ana@example.com --data ./data --json`,
 		Args: oneAccount,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
-		account, err := get[shownAccount](ctx, node, "GET", pathOf(accountPath, args[0]), nil)
+	}, o, func(ctx context.Context, node *remote, args []string) error {
+		account, err := ask(ctx, node, admin.ShowAccount, admin.None{}, args[0])
 		if err != nil {
 			return err
 		}
@@ -65,13 +65,14 @@ func (p *process) newAccountsSuspend() *cobra.Command {
 requests count as those of a caller without a key.`,
 		Example: "  tasard admin accounts suspend 7 --data ./data --reason 'resells access' --by ana",
 		Args:    oneAccount,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
+	}, o, func(ctx context.Context, node *remote, args []string) error {
 		if reason == "" {
 			return fail(exitUsage, "tasard admin accounts suspend: no reason; give one for the log with --reason TEXT")
 		}
-		return p.changeAccount(ctx, o, node, pathOf(suspendPath, args[0]), suspendRequest{reason, o.by}, "is suspended")
+		account, err := ask(ctx, node, admin.SuspendAccount, admin.Suspension{Reason: reason, By: o.by}, args[0])
+		return p.changed(o, &account, err, "is suspended")
 	})
-	cmd.Flags().Var(lineValue(&reason, "TEXT", reasonRunesMax), "reason", "why, for the log")
+	cmd.Flags().Var(lineValue(&reason, "TEXT", admin.ReasonMax), "reason", "why, for the log")
 	addBy(cmd, o)
 	return cmd
 }
@@ -84,8 +85,9 @@ func (p *process) newAccountsRestore() *cobra.Command {
 		Long:    "restore takes the keys of a suspended account again, from the next request on. Revoked keys stay revoked.",
 		Example: "  tasard admin accounts restore 7 --data ./data --by ana",
 		Args:    oneAccount,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
-		return p.changeAccount(ctx, o, node, pathOf(restorePath, args[0]), byRequest{o.by}, "is in good standing")
+	}, o, func(ctx context.Context, node *remote, args []string) error {
+		account, err := ask(ctx, node, admin.RestoreAccount, admin.By{By: o.by}, args[0])
+		return p.changed(o, &account, err, "is in good standing")
 	})
 	addBy(cmd, o)
 	return cmd
@@ -102,8 +104,8 @@ to the node's. It is in force for the next request.`,
 		Example: `  tasard admin accounts limit 7 --data ./data --day 20000
   tasard admin accounts limit 7 --data ./data --day 0 --minute 0`,
 		Args: oneAccount,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
-		body := limitRequest{By: o.by}
+	}, o, func(ctx context.Context, node *remote, args []string) error {
+		body := admin.LimitChange{By: o.by}
 		if day >= 0 {
 			body.Day = &day
 		}
@@ -113,29 +115,24 @@ to the node's. It is in force for the next request.`,
 		if body.Day == nil && body.Minute == nil {
 			return fail(exitUsage, "tasard admin accounts limit: no limit; give --day N, --minute N or both")
 		}
-		return p.changeAccount(ctx, o, node, pathOf(limitPath, args[0]), body, "has these limits now")
+		account, err := ask(ctx, node, admin.LimitAccount, body, args[0])
+		return p.changed(o, &account, err, "has these limits now")
 	})
-	cmd.Flags().Var(optionalCount(&day, quotaDayMax), "day", "requests a day; 0 is the node's number")
-	cmd.Flags().Var(optionalCount(&minute, quotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
+	cmd.Flags().Var(optionalCount(&day, admin.QuotaDayMax), "day", "requests a day; 0 is the node's number")
+	cmd.Flags().Var(optionalCount(&minute, admin.QuotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
 	addBy(cmd, o)
 	return cmd
 }
 
-// changeAccount changes an account and prints what it is now.
-func (p *process) changeAccount(ctx context.Context, o *adminOptions, node *adminNode, path string, body any, outcome string) error {
-	account, err := get[shownAccount](ctx, node, "POST", path, body)
+// changed prints what an account is after a change.
+func (p *process) changed(o *adminOptions, account *admin.Account, err error, outcome string) error {
 	if err != nil {
 		return err
 	}
 	return p.print(o, account, func() {
 		say(p.stdout, "Account %d %s.\n\n", account.ID, outcome)
-		printAccount(p.stdout, &account)
+		printAccount(p.stdout, account)
 	})
-}
-
-// pathOf is the path of an operation on an account.
-func pathOf(pattern, account string) string {
-	return strings.Replace(pattern, "{account}", url.PathEscape(account), 1)
 }
 
 // optionalCount is a number that may be left out: then it stays negative.

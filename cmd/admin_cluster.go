@@ -4,63 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasard/tasard/actors/cluster"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
-
-// standing is what the management listener asks of a cluster.
-type standing interface{ Status() cluster.Status }
-
-// shownCluster is a cluster as one of its nodes sees it.
-type shownCluster struct {
-	Cluster  string      `json:"cluster"`
-	Majority bool        `json:"majority"` // writes can be made durable
-	Since    time.Time   `json:"since"`    // of majority
-	Leader   string      `json:"leader,omitempty"`
-	Nodes    []shownNode `json:"nodes"`
-}
-
-// shownNode is one node of it.
-type shownNode struct {
-	Name      string    `json:"name"`
-	Address   string    `json:"address"`
-	Version   string    `json:"version,omitempty"`
-	Self      bool      `json:"self"`
-	Member    bool      `json:"member"` // keeps the log
-	Reachable bool      `json:"reachable"`
-	SeenAt    time.Time `json:"seenAt,omitzero"`
-	Leader    bool      `json:"leader"`  // writes go through it
-	Current   bool      `json:"current"` // a member's part of the log is whole and up to date
-	Record    uint64    `json:"record"`  // the newest that it has
-	Lag       uint64    `json:"lag"`     // records that it lacks
-	Snapshot  uint64    `json:"snapshot"`
-}
-
-func (m *management) showCluster(*http.Request) (any, error) {
-	if m.cluster == nil {
-		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "this node is alone: it was started without --cluster"}
-	}
-	status := m.cluster.Status()
-	shown := shownCluster{
-		Cluster: status.Cluster, Majority: status.Standing.Majority, Since: status.Standing.Since.UTC(), Leader: status.Standing.Leader,
-		Nodes: []shownNode{},
-	}
-	for i := range status.Nodes {
-		n := &status.Nodes[i]
-		shown.Nodes = append(shown.Nodes, shownNode{
-			Name: n.Name, Address: n.Address, Version: n.Version, Self: n.Self, Member: n.Member, Reachable: n.Reachable, SeenAt: n.Seen,
-			Leader: n.Leader, Current: n.Current, Record: n.Last, Lag: n.Lag, Snapshot: n.Snapshot,
-		})
-	}
-	return shown, nil
-}
 
 func (p *process) newAdminCluster() *cobra.Command {
 	cmd := &cobra.Command{
@@ -87,8 +37,8 @@ nodes at once. Ask another node as well when two of them do not see each other: 
 		Example: `  tasard admin cluster status --data ./data
   tasard admin cluster status --data ./data --json`,
 		Args: noArguments,
-	}, o, func(ctx context.Context, node *adminNode, _ []string) error {
-		found, err := get[shownCluster](ctx, node, http.MethodGet, clusterPath, nil)
+	}, o, func(ctx context.Context, node *remote, _ []string) error {
+		found, err := ask(ctx, node, admin.ShowCluster, admin.None{})
 		if err != nil {
 			return err
 		}
@@ -97,7 +47,7 @@ nodes at once. Ask another node as well when two of them do not see each other: 
 }
 
 // printCluster writes what stands, then a table of the nodes.
-func printCluster(out io.Writer, c *shownCluster) {
+func printCluster(out io.Writer, c *admin.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
 		state = "no majority: reads and leased requests go on, changes are refused"
@@ -107,13 +57,13 @@ func printCluster(out io.Writer, c *shownCluster) {
 	say(table, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		say(table, "%s\t%s\t%s\t%d\t%d\t%s\n", printable(n.Name), printable(n.Address), n.state(), n.Record, n.Lag, printable(n.Version))
+		say(table, "%s\t%s\t%s\t%d\t%d\t%s\n", printable(n.Name), printable(n.Address), stateOf(n), n.Record, n.Lag, printable(n.Version))
 	}
 	_ = table.Flush() // as say
 }
 
-// state is a node in words.
-func (n *shownNode) state() string {
+// stateOf is a node in words.
+func stateOf(n *admin.ClusterNode) string {
 	words := []string{"unreachable"}
 	switch {
 	case n.Reachable:

@@ -7,10 +7,12 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // printAccounts writes a table of accounts.
-func printAccounts(out io.Writer, accounts []listedAccount) error {
+func printAccounts(out io.Writer, accounts []admin.ListedAccount) error {
 	if len(accounts) == 0 {
 		say(out, "There are no accounts yet.\n")
 		return nil
@@ -36,7 +38,7 @@ func printAccounts(out io.Writer, accounts []listedAccount) error {
 }
 
 // printAccount writes all that is known of an account.
-func printAccount(out io.Writer, a *shownAccount) {
+func printAccount(out io.Writer, a *admin.Account) {
 	say(out, "account    %d\n", a.ID)
 	say(out, "e-mail     %s\n", printable(a.Email))
 	say(out, "since      %s\n", instant(a.CreatedAt))
@@ -71,18 +73,18 @@ func printAccount(out io.Writer, a *shownAccount) {
 }
 
 // printTransition says where the node stands on the way to required keys.
-func printTransition(out io.Writer, t shownTransition, now time.Time) {
+func printTransition(out io.Writer, t admin.Transition, now time.Time) {
 	switch t.State {
-	case keysRequired:
+	case admin.KeysRequired:
 		say(out, "Keys are required since %s (announced %s by %s).\n", instant(t.RequiredAt), instant(t.AnnouncedAt), printable(t.By))
-	case keysAnnounced:
+	case admin.KeysAnnounced:
 		say(out, "Keys are required from %s on, in %s (announced %s by %s).\n",
 			instant(t.RequiredAt), inDays(t.RequiredAt.Sub(now)), instant(t.AnnouncedAt), printable(t.By))
 		say(out, "Until then every answer carries Deprecation, Sunset and Link.\n")
 	default:
 		say(out, "Keys are optional; nothing is announced.\n")
 	}
-	if t.State != keysOptional && t.Mail == mailOff {
+	if t.State != admin.KeysOptional && t.Mail == admin.MailOff {
 		say(out, "Note: nobody can get a key, because the node sends no letters; start it with --smtp-addr.\n")
 	}
 }

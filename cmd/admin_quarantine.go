@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // digestShown is how many digits of a document's digest tell it from the others in a table.
@@ -38,21 +40,21 @@ the document that it was read from. With --json it prints one JSON object a line
 		Example: `  tasard admin quarantine list --data ./data --currency USD
   tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
 		Args: noArguments,
-	}, o, func(ctx context.Context, node *adminNode, _ []string) error {
+	}, o, func(ctx context.Context, node *remote, _ []string) error {
 		query := url.Values{}
 		for name, text := range map[string]string{"currency": currency, "source": source} {
 			if text != "" {
 				query.Set(name, text)
 			}
 		}
-		return list(ctx, p, o, node, quarantinePath+"?"+query.Encode(), printHeld)
+		return list(ctx, p, o, node, admin.ListHeld, query, printHeld)
 	})
 	cmd.Flags().Var(currencyValue(&currency), "currency", "only values of this currency")
-	cmd.Flags().Var(lineValue(&source, "ID", idRunesMax), "source", "only values of this source")
+	cmd.Flags().Var(lineValue(&source, "ID", admin.IDMax), "source", "only values of this source")
 	return cmd
 }
 
-func printHeld(out io.Writer, held []shownHeld) error {
+func printHeld(out io.Writer, held []admin.Held) error {
 	if len(held) == 0 {
 		say(out, "Nothing is held back.\n")
 		return nil
@@ -81,8 +83,8 @@ unreadable, zero or missing side or a buy above the sell, can't be released. A v
 has said since goes into history only.`,
 		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
 		Args:    someNumbers,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
-		return p.judgeHeld(ctx, o, node, args, releasePath, "is released")
+	}, o, func(ctx context.Context, node *remote, args []string) error {
+		return p.judgeHeld(ctx, o, node, args, admin.ReleaseHeld, "is released")
 	})
 	addBy(cmd, o)
 	return cmd
@@ -96,18 +98,18 @@ func (p *process) newQuarantineReject() *cobra.Command {
 		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
 		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
 		Args:    someNumbers,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
-		return p.judgeHeld(ctx, o, node, args, rejectPath, "is rejected")
+	}, o, func(ctx context.Context, node *remote, args []string) error {
+		return p.judgeHeld(ctx, o, node, args, admin.RejectHeld, "is rejected")
 	})
 	addBy(cmd, o)
 	return cmd
 }
 
 // judgeHeld decides about one value after the other; the first that can't be decided ends it.
-func (p *process) judgeHeld(ctx context.Context, o *adminOptions, node *adminNode, numbers []string, pattern, outcome string) error {
+func (p *process) judgeHeld(ctx context.Context, o *adminOptions, node *remote, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
 	for _, number := range numbers {
-		path := heldPattern().ReplaceAllString(number, regexp.MustCompile(`\{currency}/\{number}`).ReplaceAllString(pattern, "$$1/$$2"))
-		verdict, err := get[shownVerdict](ctx, node, "POST", path, byRequest{o.by})
+		named := heldPattern().FindStringSubmatch(number)
+		verdict, err := ask(ctx, node, of, admin.By{By: o.by}, named[1], named[2])
 		if err != nil {
 			return err
 		}
@@ -118,7 +120,7 @@ func (p *process) judgeHeld(ctx context.Context, o *adminOptions, node *adminNod
 	return nil
 }
 
-func printVerdict(out io.Writer, v *shownVerdict, outcome string) {
+func printVerdict(out io.Writer, v *admin.Verdict, outcome string) {
 	h := &v.Held
 	say(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", h.Number, outcome, printable(v.By),
 		printable(h.InstitutionID), h.Currency, h.Channel, h.Kind, printable(h.Buy), printable(h.Sell), printable(h.SourceID))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 func (p *process) newAdminRates() *cobra.Command {
@@ -27,7 +28,7 @@ until it expires or is withdrawn; then the collected one is published again.`,
 }
 
 func (p *process) newRatesSet() *cobra.Command {
-	o, body, span := &adminOptions{}, setRequest{}, time.Duration(0)
+	o, body, span := &adminOptions{}, admin.ManualRate{}, time.Duration(0)
 	cmd := p.adminCommand(&cobra.Command{
 		Use:   "set INSTITUTION CURRENCY --buy RATE --sell RATE",
 		Short: "Publish a rate by hand",
@@ -38,7 +39,7 @@ and tasard admin quarantine release publishes it. Then the exit code is 65.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates set popular EUR --sell 70.25 --for 6h --data ./data`,
 		Args: oneQuote,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
+	}, o, func(ctx context.Context, node *remote, args []string) error {
 		if body.Buy == "" && body.Sell == "" {
 			return fail(exitUsage, "tasard admin rates set: no side; give --buy RATE, --sell RATE or both")
 		}
@@ -52,18 +53,18 @@ and tasard admin quarantine release publishes it. Then the exit code is 65.`,
 		return p.setRate(ctx, o, node, &body)
 	})
 	flags := cmd.Flags()
-	addQuote(cmd, &body.quoteRequest)
+	addQuote(cmd, &body.Quote)
 	flags.Var(sideValue(&body.Buy), "buy", "what the institution pays for one unit")
 	flags.Var(sideValue(&body.Sell), "sell", "what it asks for one unit")
 	flags.Var(dateValue(&body.EffectiveDate), "effective-date", "the day that the rate is of; by default unknown")
 	flags.Var(instantValue(&body.ExpiresAt), "expires", "the `INSTANT` at which it expires, RFC 3339")
-	flags.Var(optionalSpan(&span, time.Minute, manualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
+	flags.Var(optionalSpan(&span, time.Minute, admin.ManualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
 	addBy(cmd, o)
 	return cmd
 }
 
-func (p *process) setRate(ctx context.Context, o *adminOptions, node *adminNode, body *setRequest) error {
-	answer, err := get[shownRate](ctx, node, "POST", ratesPath, body)
+func (p *process) setRate(ctx context.Context, o *adminOptions, node *remote, body *admin.ManualRate) error {
+	answer, err := ask(ctx, node, admin.SetRate, *body)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (p *process) setRate(ctx context.Context, o *adminOptions, node *adminNode,
 }
 
 func (p *process) newRatesWithdraw() *cobra.Command {
-	o, body := &adminOptions{}, withdrawRequest{Source: manualSource}
+	o, body := &adminOptions{}, admin.Withdrawal{Source: admin.ManualSource}
 	cmd := p.adminCommand(&cobra.Command{
 		Use:   "withdraw INSTITUTION CURRENCY",
 		Short: "Take a rate back",
@@ -90,9 +91,9 @@ with no other one the rate is gone. A source that is collected says it again wit
 		Example: `  tasard admin rates withdraw vega-real USD --data ./data --by ana
   tasard admin rates withdraw popular USD --source infodolar --data ./data`,
 		Args: oneQuote,
-	}, o, func(ctx context.Context, node *adminNode, args []string) error {
+	}, o, func(ctx context.Context, node *remote, args []string) error {
 		body.Institution, body.Currency, body.By = args[0], args[1], o.by
-		answer, err := get[shownRate](ctx, node, "DELETE", ratesPath, body)
+		answer, err := ask(ctx, node, admin.WithdrawRate, body)
 		if err != nil {
 			return err
 		}
@@ -101,14 +102,14 @@ with no other one the rate is gone. A source that is collected says it again wit
 			printOffering(p.stdout, answer.Published)
 		})
 	})
-	addQuote(cmd, &body.quoteRequest)
-	cmd.Flags().Var(lineValue(&body.Source, "ID", idRunesMax), "source", "whose word is taken back")
+	addQuote(cmd, &body.Quote)
+	cmd.Flags().Var(lineValue(&body.Source, "ID", admin.IDMax), "source", "whose word is taken back")
 	addBy(cmd, o)
 	return cmd
 }
 
 // addQuote declares the flags that tell the quotes of one institution and currency apart.
-func addQuote(cmd *cobra.Command, q *quoteRequest) {
+func addQuote(cmd *cobra.Command, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
 	var channels, kinds []string
 	for _, channel := range engine.Channels() {
@@ -130,7 +131,7 @@ func oneQuote(cmd *cobra.Command, args []string) error {
 }
 
 // printOffering says what is published.
-func printOffering(out io.Writer, o *shownOffering) {
+func printOffering(out io.Writer, o *admin.Offer) {
 	if o == nil {
 		say(out, "Nothing is published for it now.\n")
 		return

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // osUser is who runs the tests, as the operating system knows it.
@@ -23,8 +26,8 @@ func osUser(t *testing.T) string {
 	return current.Username
 }
 
-// admin is an admin command that must end well; the arguments come before those that name the node.
-func admin(t *testing.T, data string, args ...string) string {
+// operate is an admin command that must end well; the arguments come before those that name the node.
+func operate(t *testing.T, data string, args ...string) string {
 	t.Helper()
 	return mustRun(t, append(append([]string{"admin"}, args...), "--data", data)...)
 }
@@ -45,41 +48,41 @@ func TestAdmin_Accounts(t *testing.T) {
 	data, box := t.TempDir(), newMailbox(t)
 	args := limitedArgs(data, box)
 	anyone := startLimited(t, args)
-	if got := admin(t, data, "accounts", "list"); got != "There are no accounts yet.\n" {
+	if got := operate(t, data, "accounts", "list"); got != "There are no accounts yet.\n" {
 		t.Errorf("the empty list is %q", got)
 	}
 	key, keyID := anyone.signIn(box, "ana@example.com").newKey("server one")
 	anyone.signIn(box, "luis@example.org")
 	key.must("GET", countedPath, "", http.StatusOK, "")
 
-	table := admin(t, data, "accounts", "list")
+	table := operate(t, data, "accounts", "list")
 	for _, part := range []string{"ACCOUNT  E-MAIL", "1        a…@….com", "1 of 1,000", "2        l…@….org", "good"} {
 		if !strings.Contains(table, part) {
 			t.Errorf("no %q in\n%s", part, table)
 		}
 	}
-	var first listedAccount
-	for line := range strings.Lines(admin(t, data, "accounts", "list", "--json")) {
-		if listed := asJSON[listedAccount](t, line); listed.ID == 1 {
+	var first admin.ListedAccount
+	for line := range strings.Lines(operate(t, data, "accounts", "list", "--json")) {
+		if listed := asJSON[admin.ListedAccount](t, line); listed.ID == 1 {
 			first = listed
 		}
 	}
-	if first.ActiveKeys != 1 || first.SpentToday != 1 || first.Limits != (shownLimits{1000, 60, false}) || first.Suspended {
+	if first.ActiveKeys != 1 || first.SpentToday != 1 || first.Limits != (admin.Limits{Day: 1000, Minute: 60, Own: false}) || first.Suspended {
 		t.Errorf("listed as %+v", first)
 	}
-	shown := admin(t, data, "accounts", "show", "ana@example.com")
+	shown := operate(t, data, "accounts", "show", "ana@example.com")
 	for _, part := range []string{"account    1\n", "e-mail     a…@….com\n", "state      good\n", "day        999 left", keyID, "server one", "active"} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("no %q in\n%s", part, shown)
 		}
 	}
 
-	admin(t, data, "accounts", "suspend", "1", "--reason", "resells access", "--by", "Ana Gil")
+	operate(t, data, "accounts", "suspend", "1", "--reason", "resells access", "--by", "Ana Gil")
 	key.must("GET", usagePath, "", http.StatusUnauthorized, "account_suspended")
-	admin(t, data, "accounts", "restore", "ana@example.com")
-	admin(t, data, "accounts", "limit", "1", "--day", "5", "--by", "Ana Gil")
-	limited := asJSON[shownAccount](t, admin(t, data, "accounts", "limit", "1", "--minute", "7", "--json"))
-	if limited.Limits != (shownLimits{5, 7, true}) || limited.Day.Remaining != 4 {
+	operate(t, data, "accounts", "restore", "ana@example.com")
+	operate(t, data, "accounts", "limit", "1", "--day", "5", "--by", "Ana Gil")
+	limited := asJSON[admin.Account](t, operate(t, data, "accounts", "limit", "1", "--minute", "7", "--json"))
+	if limited.Limits != (admin.Limits{Day: 5, Minute: 7, Own: true}) || limited.Day.Remaining != 4 {
 		t.Errorf("limited to %+v", limited)
 	}
 	if got := key.must("GET", countedPath, "", http.StatusOK, ""); got.left(t, "day") != 3 || got.header.Get("X-RateLimit-Limit") != "5" {
@@ -87,11 +90,11 @@ func TestAdmin_Accounts(t *testing.T) {
 	}
 	key.node.signal(os.Kill)
 	key.node = startLimited(t, args).node
-	if got := asJSON[shownAccount](t, admin(t, data, "accounts", "show", "1", "--json")); got.Limits != limited.Limits || !got.SuspendedAt.IsZero() {
+	if got := asJSON[admin.Account](t, operate(t, data, "accounts", "show", "1", "--json")); got.Limits != limited.Limits || !got.SuspendedAt.IsZero() {
 		t.Errorf("after a kill %+v", got)
 	}
-	admin(t, data, "accounts", "limit", "1", "--day", "0", "--minute", "0")
-	if got := asJSON[shownAccount](t, admin(t, data, "accounts", "show", "1", "--json")); got.Limits != (shownLimits{1000, 60, false}) {
+	operate(t, data, "accounts", "limit", "1", "--day", "0", "--minute", "0")
+	if got := asJSON[admin.Account](t, operate(t, data, "accounts", "show", "1", "--json")); got.Limits != (admin.Limits{Day: 1000, Minute: 60, Own: false}) {
 		t.Errorf("back at the node's limits: %+v", got)
 	}
 	key.node.signal(syscall.SIGTERM)
@@ -139,7 +142,7 @@ func TestAdmin_Refusals(t *testing.T) {
 		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
 		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,
 		"quarantine list --currency ABC":                                           `there is no currency "ABC"`,
-		"rates set poplar USD --buy 58":                                            `no institution "poplar" (did you mean popular?)`,
+		"rates set poplar USD --buy 58":                                            `no institution "poplar"; GET /v1/institutions lists them`,
 		"rates set popular ABC --buy 58":                                           `no currency "ABC"`,
 		"rates set popular USD --buy 60 --sell 59":                                 "is above sell",
 		"rates set popular USD --buy 60 --expires 2026-06-30T14:00:00Z":            "want an instant within",
@@ -198,5 +201,33 @@ func TestAdmin_BadSockets(t *testing.T) {
 	}
 	if readFile(t, file) != "" {
 		t.Error("the file was changed")
+	}
+}
+
+// TestAdmin_Tables wants names that others chose to steer no terminal, and nothing to be cut off.
+func TestAdmin_Tables(t *testing.T) {
+	at := clockFrom(realNow)()
+	var out bytes.Buffer
+	printAccount(&out, &admin.Account{
+		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: admin.Limits{Day: 20000, Minute: 60, Own: true},
+		Day: admin.Window{Limit: 20000, Remaining: 19990, ResetAt: at}, Minute: admin.Window{Limit: 60, Remaining: 50, ResetAt: at},
+		Keys: []admin.Key{
+			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsedAt: at},
+		},
+	})
+	want := `account    7
+e-mail     ana@example.com
+since      2026-06-30T15:00:00Z
+state      suspended since 2026-06-30T15:00:00Z: a?[2Jb
+limits     20,000 a day, 60 in 60 seconds (its own)
+day        19,990 left, until 2026-06-30T15:00:00Z
+minute     50 left
+
+KEY    NAME      ENDS IN  CREATED               LAST USED             STATE
+key_1  ?gnp.exe  abcd     2026-06-30T15:00:00Z  -                     active
+key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 2026-06-30T15:00:00Z
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

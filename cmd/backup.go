@@ -1,30 +1,24 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/http/httptrace"
 	"os"
 	"path/filepath"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/wal"
 )
 
 const (
-	backupStdio   = "-"
-	backupSuffix  = ".tar.zst"
-	backupSilence = time.Minute // how long a command waits for the next piece of a copy
+	backupStdio  = "-"
+	backupSuffix = ".tar.zst"
 )
 
 // backupOptions say what is copied, and where to.
@@ -216,13 +210,13 @@ const (
 
 // copyOut takes the backup from the running node, or from the directory when no node answers.
 func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
-	node := newAdminNode(cmp.Or(o.socket, filepath.Join(o.data, adminSocketName)), "tasard serve")
+	running := &remote{admin.NewClient(socketOf(o.socket, o.data)), "tasard serve"}
 	patience := time.NewTimer(lockPatience)
 	defer patience.Stop()
 	look := time.NewTicker(lockLook)
 	defer look.Stop()
 	for {
-		err := p.copyNode(ctx, node, out, taken)
+		err := p.copyNode(ctx, running, out, taken)
 		if errors.Is(err, errNoNode) && o.data != "" {
 			err = p.copyDirectory(ctx, o, out, taken)
 		}
@@ -234,7 +228,7 @@ func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, 
 		case <-ctx.Done():
 			return errNoBackup
 		case <-patience.C:
-			return fail(exitBusy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket", o.data, node.socket)
+			return fail(exitBusy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket", o.data, running.Socket)
 		}
 	}
 }
@@ -242,15 +236,15 @@ func (p *process) copyOut(ctx context.Context, o *backupOptions, out io.Writer, 
 // errNoBackup is the end of a backup that was interrupted.
 var errNoBackup = fail(exitInterrupted, "interrupted; no backup was made")
 
-func (p *process) copyNode(ctx context.Context, node *adminNode, out io.Writer, taken *takenBackup) (err error) {
-	copied, err := node.copy(ctx)
+func (p *process) copyNode(ctx context.Context, n *remote, out io.Writer, taken *takenBackup) (err error) {
+	copied, err := n.Backup(ctx)
 	if err != nil {
-		return err
+		return n.notCopied(err)
 	}
-	defer func() { err = errors.Join(err, copied.close()) }()
+	defer func() { err = errors.Join(err, copied.Close()) }()
 	taken.from = "of the running node"
 	taken.info, err = wal.PackBackup(copied, out, taken.survey.Visitor())
-	return copied.explain(err)
+	return explain(ctx, copied, err)
 }
 
 func (p *process) copyDirectory(ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
@@ -277,89 +271,39 @@ func (p *process) copyDirectory(ctx context.Context, o *backupOptions, out io.Wr
 	return file.Close()
 }
 
+// notCopied gives an error of asking for a copy its exit code. Without a node (errNoNode) the directory itself is copied.
+func (n *remote) notCopied(err error) error {
+	var refusal *admin.Refusal
+	switch {
+	case noNode(err):
+		return fail(exitUnavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.Socket)
+	case errors.Is(err, admin.ErrSilent):
+		return fail(exitUnavailable, "the node behind %s did not answer within %s", n.Socket, admin.BackupSilence)
+	case errors.As(err, &refusal) && refusal.Code == admin.CodeLeaving:
+		return fail(exitBusy, "%w: %s; ask again", errNodeLeaves, refusal.Message)
+	}
+	return n.told(err)
+}
+
 // errNoNode says that there is no socket, or that nobody listens there.
 var errNoNode = errors.New("no node is running")
 
-// nodeCopy is a backup on its way from a running node.
-type nodeCopy struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	silent *time.Timer
-	res    *http.Response
-	failed error // how reading ended
-}
-
-// copy asks the node for a copy of itself. The body takes as long as it takes; only silence ends it.
-func (n *adminNode) copy(ctx context.Context) (*nodeCopy, error) {
-	n.http.Timeout = 0
-	asking, cancel := context.WithCancel(ctx)
-	c := &nodeCopy{ctx: ctx, cancel: cancel, silent: time.AfterFunc(backupSilence, cancel)}
-	var reached, answered atomic.Bool
-	traced := httptrace.WithClientTrace(asking, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { reached.Store(true) },
-		GotFirstResponseByte: func() { answered.Store(true) },
-	})
-	req, err := http.NewRequestWithContext(traced, http.MethodGet, "http://tasard"+backupPath, nil)
-	if err == nil {
-		c.res, err = n.http.Do(req) //nolint:bodyclose // nodeCopy.close does
-	}
-	if err != nil {
-		c.silent.Stop()
-		cancel()
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-			return nil, fail(exitUnavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.socket)
-		case ctx.Err() == nil && errors.Is(err, context.Canceled):
-			return nil, fail(exitUnavailable, "the node behind %s did not answer within %s", n.socket, backupSilence)
-		case ctx.Err() == nil && reached.Load() && !answered.Load():
-			return nil, fail(exitBusy, "%w: it ended before it answered at %s; ask again", errNodeLeaves, n.socket)
-		}
-		return nil, n.unreached(err)
-	}
-	if c.res.StatusCode != http.StatusOK {
-		return nil, errors.Join(refusalOf(c.res), c.close())
-	}
-	return c, nil
-}
-
-// Read is io.Reader.
-func (c *nodeCopy) Read(p []byte) (int, error) {
-	n, err := c.res.Body.Read(p)
-	if n > 0 {
-		c.silent.Reset(backupSilence)
-	}
-	if err != nil {
-		c.failed = err
-	}
-	return n, err
-}
-
 // explain tells why a copy broke off: the node's reason is behind it.
-func (c *nodeCopy) explain(err error) error {
+func explain(ctx context.Context, c *admin.BackupStream, err error) error {
 	var damage *wal.BackupError
 	switch {
 	case err == nil:
 		return nil
-	case c.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return fail(exitInterrupted, "interrupted; no backup was made")
-	case c.failed == nil && !errors.As(err, &damage): // of the place that it goes to, or of what reads it
+	case c.Failed == nil && !errors.As(err, &damage): // of the place that it goes to, or of what reads it
 		return err
 	}
-	_, _ = io.Copy(io.Discard, c) // the trailer comes with the end
-	if said := c.res.Trailer.Get(failureTrailer); said != "" {
+	if said := c.Reason(); said != "" {
 		return fail(exitBroken, "the copy broke off; the node says: %s; no backup was made", said)
 	}
 	if errors.As(err, &damage) || errors.Is(err, actors.ErrUnknownRecord) {
 		return fail(exitBroken, "what the node sent is not whole: %w; no backup was made", err)
 	}
 	return fail(exitBroken, "the copy broke off: %w; no backup was made", err)
-}
-
-func (c *nodeCopy) close() error {
-	c.silent.Stop()
-	c.cancel()
-	if err := c.res.Body.Close(); err != nil {
-		return fmt.Errorf("end the copy: %w", err)
-	}
-	return nil
 }

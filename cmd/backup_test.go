@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -214,32 +217,29 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 	}
 }
 
-// leavingNode is on its way down.
-type leavingNode struct{ stillNode }
-
-// Backup is managed's.
-func (*leavingNode) Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error) {
-	return wal.BackupInfo{}, fmt.Errorf("copy the node: %w", errLeaving)
-}
-
 // TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where none is named, the caller
 // is told to come again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
-	socket := filepath.Join(data, adminSocketName)
-	listener, err := listenAdmin(t.Context(), socket)
+	socket := filepath.Join(data, admin.SocketName)
+	listener, err := admin.Listen(t.Context(), socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := managementOf(&leavingNode{})
-	m.start(listener)
+	leaving := admin.New(admin.Config{
+		Logger: slog.New(slog.DiscardHandler), Metrics: http.NotFoundHandler(),
+		Backup: func(io.Writer, func(int) error) (admin.Copy, error) {
+			return admin.Copy{}, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeLeaving, Message: "the node is stopping"})
+		},
+	})
+	leaving.Start(listener)
 	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
 	if got.code != exitBusy || !strings.Contains(got.stderr, "the node is stopping; ask again") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 	stopped := make(chan error, 1)
-	time.AfterFunc(4*lockLook, func() { stopped <- m.stop(t.Context()) })
+	time.AfterFunc(4*lockLook, func() { stopped <- leaving.Stop(t.Context()) })
 	got = run(t, nil, nil, "backup", "--data", data, "--to", to)
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
-	socket := filepath.Join(data, adminSocketName)
+	socket := filepath.Join(data, admin.SocketName)
 	for _, c := range []struct {
 		reads int
 		args  []string
@@ -265,7 +265,7 @@ func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 		{16, []string{"--admin-socket", socket}, exitBusy, "the node is stopping: it ended before it answered"},
 		{0, []string{"--data", data}, exitDone, "of a directory without a node"},
 	} {
-		listener, err := listenAdmin(t.Context(), socket)
+		listener, err := admin.Listen(t.Context(), socket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,25 +286,5 @@ func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.want) {
 			t.Errorf("%v: code %d: %s%s", c.args, got.code, got.stdout, got.stderr)
 		}
-	}
-}
-
-// TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to end its copy.
-func TestBackup_OneAtATime(t *testing.T) {
-	m := managementOf(&stillNode{})
-	m.copies.taken.Store(true)
-	if got := askManagement(t, m, http.MethodGet, backupPath, ""); got.Code != http.StatusServiceUnavailable {
-		t.Errorf("the second is answered %d", got.Code)
-	}
-	m.copies.taken.Store(false)
-	for range 2 { // the first has let go
-		if got := askManagement(t, m, http.MethodGet, backupPath, ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
-			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)
-		}
-	}
-	p := &pacer{ctx: t.Context(), leaving: make(chan struct{}), wait: time.NewTimer(0), stalled: time.NewTimer(time.Hour)}
-	close(p.leaving)
-	if err := p.take(backupBytesASecond * 60); !errors.Is(err, errLeaving) {
-		t.Errorf("a node that stops: %v", err)
 	}
 }

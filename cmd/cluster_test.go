@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before anything is touched.
@@ -19,9 +20,9 @@ func TestCluster_Options(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no name":          {[]string{members, "--cluster-node=1"}, "--cluster does not name it"},
-		"no number":        {[]string{"--cluster=a", members}, "--cluster-node is missing"},
-		"no members":       {[]string{"--cluster=a", "--cluster-node=1"}, "--cluster-members is missing"},
+		"no name":          {[]string{members, "--cluster-node=1"}, "--cluster: missing"},
+		"no number":        {[]string{"--cluster=a", members}, "--cluster-node: missing"},
+		"no members":       {[]string{"--cluster=a", "--cluster-node=1"}, "--cluster-members: missing"},
 		"a guest, nowhere": {[]string{"--cluster=a", "--cluster-node=4", members}, "--cluster-listen"},
 		"two members":      {[]string{"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"}, "want 3 or 5"},
 		"no certificates":  {[]string{"--cluster=a", "--cluster-node=1", members}, "neither TLS nor insecure"},
@@ -83,7 +84,7 @@ func eventually(t *testing.T, what string, ask func() bool) {
 // has tells whether a node has so many records.
 func has(t *testing.T, data string, records uint64) bool {
 	t.Helper()
-	seen := asJSON[shownCluster](t, admin(t, data, "cluster", "status", "--json"))
+	seen := asJSON[admin.Cluster](t, operate(t, data, "cluster", "status", "--json"))
 	for _, n := range seen.Nodes {
 		if n.Self {
 			return n.Record >= records
@@ -98,7 +99,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	box := newMailbox(t)
 	nodes, directories := clusterNodes(t, box)
-	admin(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
+	operate(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
 
 	const email = "ana@example.com"
 	nodes[0].must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
@@ -118,10 +119,10 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	for i, one := range nodes {
 		eventually(t, fmt.Sprintf("node %d knows the key", i+1), func() bool { return one.with(key).send("GET", usagePath, "").status == http.StatusOK })
 		one.with(key).must("GET", countedPath, "", http.StatusOK, "")
-		if status := admin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
+		if status := operate(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
 		}
-		if told := askSocket(t, directories[i], metricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
+		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
 			t.Errorf("node %d does not tell when its certificate ends", i+1)
 		}
 	}
@@ -162,7 +163,7 @@ func alone(t *testing.T, nodes []caller, data string) {
 		t.Errorf("alone it answers %s", body)
 	}
 	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
-	if status := admin(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
+	if status := operate(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
 		t.Errorf("the operator reads\n%s", status)
 	}
 	nodes[0].node.stop(syscall.SIGTERM)
@@ -181,9 +182,12 @@ func TestCluster_Alone(t *testing.T) {
 
 // TestCluster_StatusInWords: what an operator reads of nodes that are there, gone, or were never heard.
 func TestCluster_StatusInWords(t *testing.T) {
-	m := watchedManagement()
-	shown := asJSON[shownCluster](t, askManagement(t, m, "GET", clusterPath, "").Body.String())
-	shown.Nodes[2].SeenAt, shown.Nodes[2].Member = shown.Since, false
+	since := time.Unix(61, 0)
+	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
+		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
+		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
+		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},
+	}}
 	var out strings.Builder
 	printCluster(&out, &shown)
 	const want = `rates: a majority of the nodes is there: changes are possible, since 1970-01-01T00:01:01Z

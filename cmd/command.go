@@ -56,7 +56,7 @@ func (p *process) run(ctx context.Context) int {
 		err = unknownCommand(root, p.args)
 	}
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		err = inFlags(root.ExecuteContext(ctx))
 	}
 	if failed := stdout.failure(); err == nil && failed != nil {
 		err = fail(exitBroken, "write to standard output: %w", failed)

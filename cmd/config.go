@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/BurntSushi/toml"
@@ -70,7 +68,7 @@ there is none.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		problems := []error{settle(cmd, p.environ), needData(cmd)}
-		if problem := errors.Join(append(problems, p.checkServe(cmd.Context(), o))...); problem != nil {
+		if problem := errors.Join(append(problems, p.checkServe(o))...); problem != nil {
 			return &failure{exitBadData, problem}
 		}
 		say(p.stdout, "The configuration is good: %s set, the others have their defaults.\n", counted(countSet(cmd.Flags()), "setting"))
@@ -81,26 +79,8 @@ there is none.`,
 }
 
 // checkServe finds what would keep a node from starting, but for the data directory.
-func (p *process) checkServe(ctx context.Context, o *serveOptions) error {
-	credentials := p.variable(credentialsVariable)
-	set, setErr := openSet(o.node.sources)
-	catalogue, catalogueErr := openCatalogue(o.node.catalogue)
-	problems := []error{setErr, catalogueErr, p.checkCluster(&o.cluster, o.node.data)}
-	if setErr == nil && catalogueErr == nil {
-		_, err := withSources(catalogue, set)
-		problems = append(problems, err)
-	}
-	_, err := openCertificate(o.front.tls, credentials)
-	problems = append(problems, err, p.checkImport(o.imported), checkListen(o.front.listen))
-	post, err := p.openPost(&o.accounts, silence())
-	if err == nil {
-		post.close(ctx)
-	}
-	problems = append(problems, err)
-	if o.node.data != "" {
-		problems = append(problems, checkSocketPath(o.accounts.socket(o.node.data)))
-	}
-	return errors.Join(problems...)
+func (p *process) checkServe(o *serveOptions) error {
+	return errors.Join(inFlags(p.settledNode(&o.nodeOptions, silence()).Check()), p.checkImport(o.imported))
 }
 
 // checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
@@ -113,18 +93,6 @@ func (p *process) checkImport(name string) error {
 		return err
 	}
 	return file.Close()
-}
-
-// checkListen wants an address of this machine. One that is taken is good: the node that is to be started anew may hold it.
-func checkListen(address string) error {
-	listener, err := listen(address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return listener.Close()
 }
 
 // A shown setting is one of serve as it is in force.

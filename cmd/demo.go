@@ -20,11 +20,12 @@ import (
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 const (
-	demoSource      = "demo-" // what ids of the demo market's sources begin with
-	demoDaysMax     = 365     // of history
+	demoDaysMax     = 365 // of history
 	demoStepDefault = 5 * time.Second
 	demoStepMin     = time.Second
 	demoStepMax     = time.Hour
@@ -34,13 +35,13 @@ const (
 
 // demoOptions are the settings of the demo command.
 type demoOptions struct {
-	serviceOptions // data "" = a directory that is removed at the end
-	log            logOptions
-	seed           uint64
-	step           time.Duration
-	days           int // of history
-	faults         []wishedFault
-	market         *simulated.Market
+	nodeOptions // Dir "" = a directory that is removed at the end
+	log         logOptions
+	seed        uint64
+	step        time.Duration
+	days        int // of history
+	faults      []wishedFault
+	market      *simulated.Market
 }
 
 // wishedFault is a fault that the user wants to watch.
@@ -51,9 +52,11 @@ type wishedFault struct {
 
 func (p *process) newDemo() *cobra.Command {
 	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
-	o.front = frontOptions{listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, demo: true}
-	o.accounts = defaultAccounts()
-	o.accounts.limits, o.accounts.mail, o.accounts.keyPrefix = false, mailLog, engine.KeyPrefixTest
+	o.nodeOptions = defaultNode()
+	o.limits = false
+	c := &o.config
+	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
+	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, engine.KeyPrefixTest
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
@@ -72,18 +75,18 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error {
 		return p.demo(ctx, &o, cmd.Flags().Changed("listen"))
 	})
-	addListen(cmd, &o.front)
+	addListen(cmd, &c.HTTP.Listen)
 	flags := cmd.Flags()
 	addLog(cmd, &o.log)
-	addWatch(cmd, &o.front)
-	addLimits(cmd, &o.accounts)
+	addWatch(cmd, &o.nodeOptions)
+	addLimits(cmd, &o.nodeOptions)
 	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
 	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
 	flags.Var(countValue(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
 	markSettings(flags)
 	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
 	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
-	flags.Var(pathValue(&o.node.data, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+	flags.Var(pathValue(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
 	return cmd
 }
 
@@ -92,53 +95,56 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 	log := p.logger(o.log)
 	ctx, end := p.untilDemoEnds(ctx)
 	defer end.release()
-	known, err := demoKnown()
+	reference, err := demoReference()
 	if err != nil {
 		return err
 	}
 	o.market = simulated.NewMarket(o.seed)
-	o.collect = collectOptions{schedule: collectors.Every(o.step), pause: -1}
+	o.config.Collect = node.Collect{Later: true, Schedule: collectors.Every(o.step), Pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	listener, note, err := demoListener(o.front.listen, chosen)
+	listener, note, err := demoListener(o.config.HTTP.Listen, chosen)
 	if err != nil {
 		return err
 	}
-	if o.node.data == "" {
-		if o.node.data, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
+	if o.config.Dir == "" {
+		if o.config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(fail(exitCannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
-		end.removes(o.node.data)
-		defer func() { err = errors.Join(err, os.RemoveAll(o.node.data)) }()
+		end.removes(o.config.Dir)
+		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
 	}
-	s, err := p.startService(ctx, &o.serviceOptions, known, listener, log)
+	config := p.settledNode(&o.nodeOptions, log)
+	config.Reference, config.HTTP.Listener = &reference, listener
+	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
 	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
-		demoSource, demoSources(known.set), note, s.front.url)
-	err = p.runDemo(ctx, s, o, log)
-	return errors.Join(s.node.failure(err), s.stop(ctx))
+		node.DemoPrefix, demoSources(reference.Sources), note, n.URL())
+	err = p.runDemo(ctx, n, o, log)
+	if stopped := node.Stopped(n.System()); stopped != nil {
+		err = stopped
+	}
+	return errors.Join(err, n.Close(ctx))
 }
 
 // demoListener listens on the address, or on any free port when the address is the default one and is taken.
 func demoListener(address string, chosen bool) (net.Listener, string, error) {
-	listener, err := listen(address)
+	listener, err := node.Listen(address, "HTTP.Listen")
 	if !chosen && errors.Is(err, syscall.EADDRINUSE) {
-		listener, err = listen("127.0.0.1:0")
+		listener, err = node.Listen("127.0.0.1:0", "HTTP.Listen")
 		return listener, fmt.Sprintf("%s is taken by another program; this demo takes a free port\n", address), err
 	}
 	return listener, "", err
 }
 
-// demoKnown is the sources of the program as simulated ones, so that every rate says what it is.
-func demoKnown() (known, error) {
-	set := simulated.Definitions(source.DefaultSet())
-	catalogue, err := withSources(engine.DefaultCatalogue(), set)
-	return known{catalogue, set}, err
+// demoReference is the sources of the program as simulated ones, so that every rate says what it is.
+func demoReference() (node.Reference, error) {
+	return node.NewReference(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
 // startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
@@ -158,11 +164,11 @@ func (p *process) startSite(o *demoOptions) (*simulated.Site, error) {
 }
 
 // runDemo fills the node with the past, says what there is to see, and then publishes until the end.
-func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *slog.Logger) error {
-	if ready, err := s.ready(ctx); !ready {
+func (p *process) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
-	last, err := lastDemoDay(ctx, s.node, o.node.data)
+	last, err := lastDemoDay(ctx, n, o.config.Dir)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -172,33 +178,33 @@ func (p *process) runDemo(ctx context.Context, s *service, o *demoOptions, log *
 	began := p.clock()
 	today := engine.DateOf(began)
 	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
-	taken, err := publish(s.node, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
+	taken, err := publish(n, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
 	if err != nil {
 		return err
 	}
 	o.market.Step(began)
-	s.collection.start(ctx)
-	if heard, err := p.awaitHeard(ctx, s); !heard {
+	n.Collect()
+	if heard, err := p.awaitHeard(ctx, n); !heard {
 		return err
 	}
 	say(p.stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		grouped(s.node.rates()), o.days, grouped(taken+s.collection.accepted()), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
-	if err := printBest(p.stdout, s.node); err != nil {
+		grouped(n.Rates()), o.days, grouped(taken+accepted(n.SourceHealth())), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+	if err := printBest(p.stdout, n); err != nil {
 		return err
 	}
-	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.called(), s.front.url, o.accounts.socket(o.node.data)))
-	return p.keepMoving(ctx, s, o, log)
+	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.called(), n.URL(), n.Socket()))
+	return p.keepMoving(ctx, n, o, log)
 }
 
 // awaitHeard waits until every source was asked, or long enough: a fault may hang.
-func (p *process) awaitHeard(ctx context.Context, s *service) (bool, error) {
+func (p *process) awaitHeard(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoLook)
 	defer ticker.Stop()
 	for range demoLooksMax {
-		if ticked, err := await(ctx, s, ticker.C); !ticked {
+		if ticked, err := await(ctx, n, ticker.C); !ticked {
 			return false, err
 		}
-		if s.collection.heardAll() {
+		if heardAll(n.SourceHealth()) {
 			break
 		}
 	}
@@ -206,27 +212,27 @@ func (p *process) awaitHeard(ctx context.Context, s *service) (bool, error) {
 }
 
 // heardAll reports that every source was asked, by this process or the one before.
-func (c *collection) heardAll() bool {
-	return !slices.ContainsFunc(c.health(), func(h collectors.Health) bool {
+func heardAll(sources []collectors.Health) bool {
+	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
 }
 
 // accepted is how many observations of their newest slots were taken in.
-func (c *collection) accepted() int {
+func accepted(sources []collectors.Health) int {
 	sum := 0
-	for _, h := range c.health() {
-		sum += h.Accepted
+	for i := range sources {
+		sum += sources[i].Accepted
 	}
 	return sum
 }
 
 // keepMoving moves the market; the collector sees it at its next slot.
-func (p *process) keepMoving(ctx context.Context, s *service, o *demoOptions, log *slog.Logger) error {
+func (p *process) keepMoving(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
 	for {
-		if ticked, err := await(ctx, s, ticker.C); !ticked {
+		if ticked, err := await(ctx, n, ticker.C); !ticked {
 			return err
 		}
 		o.market.Step(p.clock())
@@ -234,8 +240,8 @@ func (p *process) keepMoving(ctx context.Context, s *service, o *demoOptions, lo
 	}
 }
 
-func publish(n *node, refreshes []engine.Refresh) (int, error) {
-	receipt, err := n.system.Observe(refreshes)
+func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
+	receipt, err := n.System().Observe(refreshes)
 	if err != nil {
 		return 0, fmt.Errorf("publish made-up rates: %w", err)
 	}
@@ -244,15 +250,15 @@ func publish(n *node, refreshes []engine.Refresh) (int, error) {
 
 // lastDemoDay is the newest day of history in the directory, no day when it is empty. A directory with rates that are not
 // made up is refused.
-func lastDemoDay(ctx context.Context, n *node, data string) (engine.Date, error) {
-	states, err := n.states(ctx)
+func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
+	states, err := statesOf(ctx, n.System())
 	if err != nil {
 		return 0, err
 	}
 	var last engine.Date
 	for _, book := range states {
 		for _, offer := range book.Offers {
-			if !strings.HasPrefix(offer.SourceID, demoSource) {
+			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
 				return 0, fail(exitBadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
 			}
 		}
@@ -263,29 +269,15 @@ func lastDemoDay(ctx context.Context, n *node, data string) (engine.Date, error)
 	return last, nil
 }
 
-// refuseDemo is the error of a node whose directory a demo has filled: nobody is to take made-up rates for real ones.
-func (n *node) refuseDemo() error {
-	page, err := n.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: n.rates()}})
-	if err != nil {
-		return nil //nolint:nilerr // nothing was ever published
-	}
-	for _, rate := range page.Items {
-		if strings.HasPrefix(rate.SourceID, demoSource) && !n.catalogue.HasSource(rate.SourceID) {
-			return fail(exitBadData, "the data directory holds made-up rates, of %s: a demo has used it; give the node a directory of its own", rate.SourceID)
-		}
-	}
-	return nil
-}
-
 // demoSources says what is fetched.
 func demoSources(set *source.Set) string {
-	count, shapes := 0, map[source.Method]bool{}
-	for _, d := range set.Definitions() {
+	count, shapes := 0, map[string]bool{}
+	for _, d := range node.DescribeSources(set).Sources {
 		if d.Disabled != "" {
 			continue
 		}
 		count++
-		for _, method := range methodsOf(d) {
+		for _, method := range d.Methods {
 			shapes[method] = true
 		}
 	}
@@ -312,13 +304,13 @@ func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
 }
 
 // printBest shows the best rates of the moment.
-func printBest(out io.Writer, n *node) error {
+func printBest(out io.Writer, n *node.Node) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(table, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
 		say(table, "  %s", currency)
 		for _, operation := range engine.Operations() {
-			page, err := n.system.Ranking(engine.RankingQuery{
+			page, err := n.System().Ranking(engine.RankingQuery{
 				Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}, Operation: operation,
 			})
 			if err != nil {

@@ -100,7 +100,7 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	p.await("the market has moved")
 	eventually(t, "the rates change", func() bool { return withoutMoment(p.mustGet("/v1/rates?limit=200")) != before })
 	p.await("source=demo-bhd-site state=failing")
-	if failure := listedSources(t, directories[0])["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != source.Blocked {
+	if failure := listedSources(t, directories[0])["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
 		t.Errorf("a challenge page is %+v", failure)
 	}
 	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.Buy == "0" || rate.SourceID != "demo-bhd-site" {
@@ -205,7 +205,7 @@ func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 // TestDemo_SaysSoEverywhere wants every source of the market to be called a demo.
 func TestDemo_SaysSoEverywhere(t *testing.T) {
 	t.Parallel()
-	known, err := demoKnown()
+	reference, err := demoReference()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestDemo_SaysSoEverywhere(t *testing.T) {
 	market := simulated.NewMarket(1)
 	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)
 	for _, refresh := range refreshes {
-		if source := known.catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {
+		if source := reference.Catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {
 			t.Fatalf("%s is called %q", refresh.SourceID, source.Name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // How bad a finding is.
@@ -44,8 +45,8 @@ type doctor struct {
 	*process
 	o      *doctorOptions
 	began  time.Time
-	node   *shownTransition // what a running node says; nil: none runs
-	views  []clientView     // of the rehearsal
+	node   *admin.Transition // what a running node says; nil: none runs
+	views  []clientView      // of the rehearsal
 	report []finding
 }
 
@@ -163,8 +164,8 @@ func (p *process) printDoctor(d *doctor) error {
 }
 
 // settings holds the settings against what serve checks.
-func (d *doctor) settings(ctx context.Context) {
-	if err := d.checkServe(ctx, d.o.serveOptions); err != nil {
+func (d *doctor) settings(context.Context) {
+	if err := d.checkServe(d.o.serveOptions); err != nil {
 		d.noteAll(findingFail, "settings", "", err)
 		return
 	}
@@ -173,8 +174,7 @@ func (d *doctor) settings(ctx context.Context) {
 
 // running asks whether a node runs: some checks mean something else then.
 func (d *doctor) running(ctx context.Context) {
-	socket := d.o.accounts.socket(d.o.node.data)
-	answer, err := get[shownTransition](ctx, newAdminNode(socket, "tasard serve"), "GET", requiredPath, nil)
+	answer, err := ask(ctx, &remote{admin.NewClient(d.o.socket()), "tasard serve"}, admin.ShowTransition, admin.None{})
 	var refused *failure
 	switch {
 	case err == nil:

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tasard/tasard/node"
 )
 
 // memberPatience is how long another node may take to greet.
@@ -18,15 +20,15 @@ const memberPatience = 5 * time.Second
 
 // cluster looks at what a node needs that is one of several: its certificate, its address, the others.
 func (d *doctor) cluster(ctx context.Context) {
-	o := &d.o.cluster
-	if d.checkCluster(o, d.o.node.data) != nil {
+	o := &d.o.config.Cluster
+	if o.Check(d.config()) != nil {
 		return // said already
 	}
-	if o.name == "" {
+	if o.Name == "" {
 		d.note(findingOK, "cluster", "", "none: this node is alone (--cluster)")
 		return
 	}
-	security, err := o.tls.Load()
+	security, err := o.TLS.Load()
 	if err != nil {
 		return // it was there a moment ago
 	}
@@ -34,24 +36,24 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.clusterCertificate(o, security)
 	}
 	d.clusterAddress(o)
-	for _, m := range o.members {
-		if m.node != o.node && ctx.Err() == nil {
+	for _, m := range o.Members {
+		if m.Node != o.Node && ctx.Err() == nil {
 			d.member(ctx, m, security)
 		}
 	}
 }
 
 // clusterCertificate holds this node's certificate against what the others will want of it.
-func (d *doctor) clusterCertificate(o *clusterOptions, security *tls.Config) {
+func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	const renew = "make it anew and restart this node; packaging/cluster/README.md has how"
 	leaf, now := security.Certificates[0].Leaf, d.clock()
-	host, _, _ := net.SplitHostPort(o.address())
+	host, _, _ := net.SplitHostPort(o.Address())
 	unsigned := believed(&security.Certificates[0], security.RootCAs, now)
-	switch problem := untimely(leaf, now); {
+	switch problem := node.Untimely(leaf, now); {
 	case problem != "":
 		d.note(findingFail, "cluster", renew, "%s", problem)
 	case unsigned != nil:
-		d.note(findingFail, "cluster", renew, "the other nodes will not believe %s: %v", o.tls.Certificate, unsigned)
+		d.note(findingFail, "cluster", renew, "the other nodes will not believe %s: %v", o.TLS.Certificate, unsigned)
 	case leaf.VerifyHostname(host) != nil:
 		d.note(findingFail, "cluster", renew, "others reach this node at %s, and the certificate is for %s", host, strings.Join(namesOf(&security.Certificates[0]), ", "))
 	case leaf.NotAfter.Sub(now) < certificateDays:
@@ -81,29 +83,29 @@ func believed(pair *tls.Certificate, authority *x509.CertPool, now time.Time) er
 }
 
 // clusterAddress tells whether the others can come in.
-func (d *doctor) clusterAddress(o *clusterOptions) {
-	listener, err := listenFor(o.address(), "--cluster-listen")
+func (d *doctor) clusterAddress(o *node.Cluster) {
+	listener, err := node.Listen(o.Address(), "Cluster.Listen")
 	switch {
 	case err == nil:
 		_ = listener.Close() // nobody came
-		d.note(findingOK, "cluster", "", "%s is free", o.address())
+		d.note(findingOK, "cluster", "", "%s is free", o.Address())
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.note(findingOK, "cluster", "", "%s is taken while the node runs", o.address())
+		d.note(findingOK, "cluster", "", "%s is taken while the node runs", o.Address())
 	default:
-		d.note(findingFail, "cluster", "", "%v", err)
+		d.note(findingFail, "cluster", "", "%v", inFlags(err))
 	}
 }
 
 // member goes as far as another node's greeting, as this node does when it starts, and leaves.
-func (d *doctor) member(ctx context.Context, m clusterMember, security *tls.Config) {
+func (d *doctor) member(ctx context.Context, m node.Member, security *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberPatience)
 	defer cancel()
-	if err := d.greeted(ctx, m.address, security); err != nil {
+	if err := d.greeted(ctx, m.Address, security); err != nil {
 		d.note(findingWarn, "cluster", "look whether it runs, and at what lies between the machines; changes need more than half of the members",
-			"%s at %s is not reached: %v", nameOfNode(m.node), m.address, err)
+			"%s at %s is not reached: %v", node.NodeName(m.Node), m.Address, err)
 		return
 	}
-	d.note(findingOK, "cluster", "", "%s at %s is reached", nameOfNode(m.node), m.address)
+	d.note(findingOK, "cluster", "", "%s at %s is reached", node.NodeName(m.Node), m.Address)
 }
 
 // greeted connects to a node's address for other nodes and waits for the first line that it says there.

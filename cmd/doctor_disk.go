@@ -36,7 +36,7 @@ type place struct {
 
 // directory looks at the data directory, or at where serve would make it.
 func (d *doctor) directory(context.Context) {
-	path := d.o.node.data
+	path := d.o.config.Dir
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -86,17 +86,17 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 
 // journal checks every byte of the log, which a running node holds.
 func (d *doctor) journal(context.Context) {
-	found, err := wal.Exists(d.o.node.data)
+	found, err := wal.Exists(d.o.config.Dir)
 	if err != nil || !found {
 		d.note(findingOK, "log", "", "there is none yet")
 		return
 	}
-	report, err := wal.Verify(d.o.node.data)
+	report, err := wal.Verify(d.o.config.Dir)
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		d.note(findingOK, "log", "", "a running node holds it, and has checked it at its start")
 	case err != nil:
-		d.noteAll(findingFail, "log", "", logError(d.o.node.data, err))
+		d.noteAll(findingFail, "log", "", logError(d.o.config.Dir, err))
 	default:
 		d.note(findingOK, "log", "", "%s records, %s bytes, whole", grouped(report.Records), grouped(report.LogBytes))
 	}
@@ -104,7 +104,7 @@ func (d *doctor) journal(context.Context) {
 
 // disk looks at the file system of the data directory: room, kind, and how long a sync takes.
 func (d *doctor) disk(context.Context) {
-	path := d.o.node.data
+	path := d.o.config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return // said already
 	}

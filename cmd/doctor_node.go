@@ -14,6 +14,8 @@ import (
 
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 const (
@@ -23,46 +25,51 @@ const (
 	certificateDays = 14 * 24 * time.Hour
 )
 
+// config is what serve would open.
+func (d *doctor) config() node.Config { return d.settledNode(&d.o.nodeOptions, silence()) }
+
 // descriptors holds the limit of open files against the connections that are wanted.
 func (d *doctor) descriptors(context.Context) {
-	wanted, most := cmp.Or(d.o.front.conns, connsDefault)+descriptorsKept, descriptorsMax()
+	conns := d.o.config.HTTP.Conns
+	wanted, most := node.Descriptors(conns)
 	if most < wanted {
 		d.note(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
-			"%s may be open here, %s connections need %s", grouped(most), grouped(wanted-descriptorsKept), grouped(wanted))
+			"%s may be open here, %s connections need %s", grouped(most), grouped(conns), grouped(wanted))
 		return
 	}
-	d.note(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", grouped(most), grouped(wanted-descriptorsKept))
+	d.note(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", grouped(most), grouped(conns))
 }
 
 // address tells whether the address is free, or held by the node that runs.
 func (d *doctor) address(context.Context) {
-	listener, err := listen(d.o.front.listen)
+	address := d.o.config.HTTP.Listen
+	listener, err := node.Listen(address, "HTTP.Listen")
 	switch {
 	case err == nil:
 		_ = listener.Close() // nobody came
-		d.note(findingOK, "address", "", "%s is free", d.o.front.listen)
+		d.note(findingOK, "address", "", "%s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.note(findingOK, "address", "", "%s is taken while the node runs", d.o.front.listen)
+		d.note(findingOK, "address", "", "%s is taken while the node runs", address)
 	default:
-		d.note(findingFail, "address", "", "%v", err)
+		d.note(findingFail, "address", "", "%v", inFlags(err))
 	}
 }
 
 // certificate looks at the days of the certificate; settings has read it.
 func (d *doctor) certificate(context.Context) {
-	c, err := openCertificate(d.o.front.tls, d.variable(credentialsVariable))
+	c, err := d.config().LoadTLS()
 	switch {
 	case err != nil: // said already
 	case c == nil:
 		d.note(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
 	default:
-		d.certificateDays(c.pair.Load())
+		d.certificateDays(c)
 	}
 }
 
 func (d *doctor) certificateDays(pair *tls.Certificate) {
 	now := d.clock()
-	switch problem := untimely(pair.Leaf, now); {
+	switch problem := node.Untimely(pair.Leaf, now); {
 	case problem != "":
 		d.note(findingFail, "certificate", "renew it and send SIGHUP to the node", "%s", problem)
 	case pair.Leaf.NotAfter.Sub(now) < certificateDays:
@@ -83,18 +90,16 @@ func namesOf(pair *tls.Certificate) []string {
 
 // mail goes as far as a letter would, and sends none.
 func (d *doctor) mail(ctx context.Context) {
-	switch d.o.accounts.way() {
-	case mailOff:
+	wanted := d.config()
+	switch wanted.MailWay() {
+	case admin.MailOff:
 		d.note(findingWarn, "mail", "name it with --smtp-addr and --mail-from, before keys are required", "%s", noMailNote)
 		return
-	case mailLog:
+	case admin.MailLog:
 		d.note(findingWarn, "mail", "name a mail server with --smtp-addr", "login codes are printed (--mail=log), which is for development")
 		return
 	}
-	if d.o.accounts.check() != nil {
-		return // said already
-	}
-	config, err := d.mailConfig(&d.o.accounts, silence())
+	config, err := wanted.MailClient()
 	if err != nil {
 		return // said already
 	}
@@ -113,21 +118,21 @@ func (d *doctor) mail(ctx context.Context) {
 
 // sources tells who would be asked, and with --network whether they can be reached.
 func (d *doctor) sources(ctx context.Context) {
-	known, err := openKnown(d.o.node)
+	reference, err := node.LoadReference(d.o.config.Catalogue, d.o.config.Definitions)
 	if err != nil {
 		return // said already
 	}
-	hosts, disabled := hostsOf(known.set)
+	hosts, disabled := hostsOf(reference.Sources)
 	switch {
-	case d.o.collect.off:
+	case d.o.noCollect:
 		d.note(findingOK, "sources", "", "nothing is collected (--no-collect)")
 		return
 	case !d.o.network:
-		d.note(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", counted(len(known.set.Definitions())-disabled, "source"),
+		d.note(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", counted(len(reference.Sources.Definitions())-disabled, "source"),
 			counted(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
 		return
 	}
-	if d.o.collect.contact == "" {
+	if d.o.config.Collect.Contact == "" {
 		d.note(findingWarn, "sources", "name one with --collect-contact", "whoever runs a site that is asked finds no address to write to")
 	}
 	for _, host := range hosts {

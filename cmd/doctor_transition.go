@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/node"
 )
 
 const (
@@ -77,25 +79,19 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	var now atomic.Pointer[time.Time]
 	now.Store(new(announced.Round(0)))
-	stage := *d.process
-	stage.clock = func() time.Time { return *now.Load() }
-	node, err := stage.startNodeWith(actors.Config{
-		Dir: directory, Catalogue: engine.DefaultCatalogue(), Logger: silence(), Terms: d.o.accounts.terms(), LimitsOff: !d.o.accounts.limits,
-		Steady: func() time.Duration { return now.Load().Sub(announced) }, // no step: time has passed
-	})
+	stage := d.config()
+	stage.Dir, stage.Clock = directory, func() time.Time { return *now.Load() }
+	stage.Reference = &node.Reference{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
+	stage.Steady = func() time.Duration { return now.Load().Sub(announced) } // no step: time has passed
+	system, _, err := node.OpenSystem(ctx, stage)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, node.close()) }()
-	if err := awaitRehearsal(ctx, node); err != nil {
+	defer func() { err = errors.Join(err, system.Close()) }()
+	if _, err := system.Announce(required, "doctor"); err != nil {
 		return nil, err
 	}
-	if _, err := node.system.Announce(required, "doctor"); err != nil {
-		return nil, err
-	}
-	front := d.o.front
-	front.proxies, front.accountURL = d.o.accounts.proxies, d.o.accounts.accountURL
-	config := stage.answering(node, &front, silence())
+	config := stage.Answering(system, stage.Reference.Catalogue)
 	config.Harness = &httpapi.Harness{} // its clock tells the Date
 	server := httpapi.New(config)
 	for _, scene := range []struct {
@@ -103,10 +99,10 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 		at   time.Time
 	}{{"Day -14", later(announced, required.Add(-engine.NoticeMin))}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
 		now.Store(new(scene.at.Round(0)))
-		if err := publishFor(node, scene.at); err != nil {
+		if err := publishFor(system, scene.at); err != nil {
 			return nil, err
 		}
-		view, err := ask(server, scene.name, scene.at)
+		view, err := askServer(server, scene.name, scene.at)
 		if err != nil {
 			return nil, err
 		}
@@ -122,28 +118,17 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func awaitRehearsal(ctx context.Context, n *node) error {
-	select {
-	case <-n.system.Ready():
-		return nil
-	case <-n.system.Done():
-		return n.failure(errors.New("the node of the rehearsal ended"))
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // publishFor gives the client something to ask for: without any rate the answer would be that there is none.
-func publishFor(n *node, at time.Time) error {
-	_, err := n.system.Observe([]engine.Refresh{{
+func publishFor(system *actors.System, at time.Time) error {
+	_, err := system.Observe([]engine.Refresh{{
 		SourceID: "doctor", ObservedAt: at,
 		Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "59.00", Sell: "60.00"}},
 	}})
 	return err
 }
 
-// ask asks the server over a connection in memory, and notes what came, as it came.
-func ask(server *httpapi.Server, name string, at time.Time) (clientView, error) {
+// askServer asks the server over a connection in memory, and notes what came, as it came.
+func askServer(server *httpapi.Server, name string, at time.Time) (clientView, error) {
 	near, far := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- server.ServeConn(far) }()

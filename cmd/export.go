@@ -13,11 +13,12 @@ import (
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node"
 )
 
 // exportOptions are the settings and flags of the export command.
 type exportOptions struct {
-	node   nodeOptions
+	node   node.Config
 	log    logOptions
 	format string // "" = by the name of the output, else csv
 	what   string
@@ -53,7 +54,7 @@ tasard backup, which needs no stop.`,
 		Args: noArguments,
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.export(ctx, &o) })
-	addNode(cmd, &o.node)
+	addDirectory(cmd, &o.node)
 	addLog(cmd, &o.log)
 	markSettings(cmd.Flags())
 	cmd.Flags().Var(wordValue(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
@@ -64,17 +65,17 @@ tasard backup, which needs no stop.`,
 
 func (p *process) export(ctx context.Context, o *exportOptions) (err error) {
 	// A file in the place of the directory is told by the start, as other commands tell it.
-	if info, err := os.Stat(o.node.data); err != nil || info.IsDir() {
-		if err := needLog(o.node.data); err != nil {
+	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
+		if err := needLog(o.node.Dir); err != nil {
 			return err
 		}
 	}
-	node, err := p.openNode(ctx, o.node, p.logger(o.log))
+	opened, err := p.openDirectory(ctx, o.node, p.logger(o.log))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, node.close()) }()
-	states, err := node.states(ctx)
+	defer func() { err = errors.Join(err, opened.close()) }()
+	states, err := statesOf(ctx, opened.system)
 	if err != nil {
 		return err
 	}

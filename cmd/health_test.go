@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // TestS15_BothListeners wants the same conditions at both listeners, in the metrics and from tasard ping: without a node, before the first
@@ -35,13 +37,13 @@ func TestS15_BothListeners(t *testing.T) {
 	}
 	ping(exitUnavailable, "unavailable, data: empty\n")
 	ping(exitDone, "unavailable, data: empty\n", "--live")
-	text := askSocket(t, data, metricsPath)
+	text := askSocket(t, data, admin.MetricsPath)
 	for _, line := range []string{`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("metrics lack %s", line)
 		}
 	}
-	admin(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30")
+	operate(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30")
 	var public struct {
 		Status     engine.Readiness
 		Conditions []struct{ Name, State string }
@@ -49,11 +51,11 @@ func TestS15_BothListeners(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.mustGet("/readyz")), &public); err != nil || public.Status != engine.Ready {
 		t.Errorf("with a rate: %+v, %v", public, err)
 	}
-	shown := asJSON[shownReadiness](t, askSocket(t, data, readyzPath))
+	shown := asJSON[admin.Readiness](t, askSocket(t, data, admin.ReadyzPath))
 	if shown.Status != engine.Ready || len(shown.Conditions) != len(public.Conditions) || shown.Version == "" {
 		t.Errorf("at the management socket: %+v", shown)
 	}
-	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, adminSocketName)}, nil, "ping"); got.code != exitDone || got.stdout != "ready\n" {
+	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exitDone || got.stdout != "ready\n" {
 		t.Errorf("with a rate: %+v", got)
 	}
 	ping(exitDone, `{"status":"ready","conditions":[{`, "--json")
@@ -80,12 +82,16 @@ func TestPing_NotANode(t *testing.T) {
 // askSocket is what the management listener of a node answers.
 func askSocket(t *testing.T, data, path string) string {
 	t.Helper()
-	answer, err := newAdminNode(filepath.Join(data, adminSocketName), "").ask(t.Context(), http.MethodGet, path, nil)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(data, admin.SocketName))
+	}
+	asker := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	answer, err := asker.Get("http://tasard" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Close()
-	text, err := io.ReadAll(answer)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // importOptions are the settings and flags of the import command.
 type importOptions struct {
-	node    nodeOptions
+	node    node.Config
 	log     logOptions
 	format  string    // "" = by name or first byte
 	refused string    // file for the lines that were not taken in, "" = stderr
@@ -63,12 +65,12 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
 		}
 		return p.importFiles(ctx, o, files)
 	})
-	addNode(cmd, &o.node)
+	addDirectory(cmd, &o.node)
 	addLog(cmd, &o.log)
 	markSettings(cmd.Flags())
 	cmd.Flags().Var(wordValue(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
-	cmd.Flags().Var(lineValue(&o.source, "ID", idRunesMax), "source", "the files are documents of this source")
-	cmd.Flags().Var(lineValue(&o.page, "NAME", idRunesMax), "page", "which page of the source the documents are, when it has several")
+	cmd.Flags().Var(lineValue(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
+	cmd.Flags().Var(lineValue(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
 	cmd.Flags().Var(instantValue(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
 	cmd.Flags().Var(pathValue(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
 	return cmd
@@ -96,35 +98,35 @@ func (p *process) importFiles(ctx context.Context, o importOptions, names []stri
 		}
 		files = append(files, file)
 	}
-	return p.onNode(ctx, o, func(node *node, report *report) error {
-		return p.importAll(ctx, node, files, collectors.Format(o.format), report)
+	return p.onNode(ctx, o, func(to *directory, report *report) error {
+		return p.importAll(ctx, to, files, collectors.Format(o.format), report)
 	})
 }
 
 // onNode opens the report and the data directory for a work, and closes them.
-func (p *process) onNode(ctx context.Context, o importOptions, work func(*node, *report) error) (err error) {
+func (p *process) onNode(ctx context.Context, o importOptions, work func(*directory, *report) error) (err error) {
 	report, err := p.openReport(o.refused)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
-	node, err := p.openNode(ctx, o.node, p.logger(o.log))
+	opened, err := p.openDirectory(ctx, o.node, p.logger(o.log))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, node.close()) }()
-	return work(node, report)
+	defer func() { err = errors.Join(err, opened.close()) }()
+	return work(opened, report)
 }
 
-func (p *process) importAll(ctx context.Context, node *node, files []*input, format collectors.Format, report *report) error {
+func (p *process) importAll(ctx context.Context, to *directory, files []*input, format collectors.Format, report *report) error {
 	var total tally
 	for _, file := range files {
-		intake := &intake{to: node.system, clock: p.clock, report: report, sources: node.catalogue}
+		intake := &intake{to: to.system, clock: p.clock, report: report, sources: to.catalogue}
 		err := intake.take(ctx, file, format)
 		total.add(&intake.tally)
 		report.summary(p.stdout, file.name, &intake.tally)
 		if err != nil {
-			return node.failure(err)
+			return to.failure(err)
 		}
 	}
 	return total.lost()

@@ -9,6 +9,7 @@ import (
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node"
 )
 
 // savedYearMin is the year of the oldest observations that a file, such as an export, can have.
@@ -16,7 +17,7 @@ const savedYearMin = 1900
 
 // documents takes documents of one source into a node: workbooks, pages, JSON, as somebody saved them.
 type documents struct {
-	node       *node
+	to         *directory
 	definition *source.Definition
 	page       int
 	saved      time.Time // when somebody saved them, zero = not told: then every rate in them has a date
@@ -26,11 +27,11 @@ type documents struct {
 
 // importDocuments is importFiles for documents of a source. All of them are read before anything is changed.
 func (p *process) importDocuments(ctx context.Context, o importOptions, names []string) error {
-	known, err := openKnown(o.node)
+	known, err := node.LoadReference(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
 		return err
 	}
-	definition, err := knownSource(known.set, o.source)
+	definition, err := knownSource(known.Sources, o.source)
 	if err != nil {
 		return err
 	}
@@ -57,15 +58,15 @@ func (p *process) importDocuments(ctx context.Context, o importOptions, names []
 		}
 		answers = append(answers, answer)
 	}
-	return p.onNode(ctx, o, func(node *node, report *report) error {
-		d := &documents{node, definition, page, o.saved, report, p.clock}
+	return p.onNode(ctx, o, func(to *directory, report *report) error {
+		d := &documents{to, definition, page, o.saved, report, p.clock}
 		var total tally
 		for i := range answers {
 			taken, err := d.take(ctx, names[i], &answers[i])
 			total.add(&taken)
 			report.summary(p.stdout, names[i], &taken)
 			if err != nil {
-				return node.failure(err)
+				return to.failure(err)
 			}
 		}
 		return total.lost()
@@ -144,7 +145,7 @@ func (d *documents) refreshes(answer *source.Answer, at time.Time) []engine.Refr
 }
 
 func (d *documents) hand(name string, refreshes []engine.Refresh, taken *tally) error {
-	receipt, err := d.node.system.Observe(refreshes)
+	receipt, err := d.to.system.Observe(refreshes)
 	if err != nil {
 		return fmt.Errorf("take in %s: %w", name, err)
 	}

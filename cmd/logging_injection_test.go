@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 	"unicode"
-
-	"github.com/tasard/tasard/httpapi"
 )
 
 // injections are what somebody who writes into a field of a log would like to see obeyed.
@@ -110,29 +108,4 @@ func FuzzLogInjection(f *testing.F) {
 			t.Fatal(problem)
 		}
 	})
-}
-
-// TestS14_AccessLog: whatever stands in whichever text of an answer that is told of, its line is one line of JSON, and says that text.
-func TestS14_AccessLog(t *testing.T) {
-	for _, text := range injections() {
-		var out bytes.Buffer
-		tell, from := accessLog(&out, accessAll)
-		tell(httpapi.Access{RequestID: "i" + text, At: time.Unix(0, 0), Route: "r" + text, Method: "m" + text, Status: 500, Network: "n" + text})
-		line, last := strings.CutSuffix(out.String(), "\n")
-		if !last || from != 0 || strings.ContainsFunc(line, func(r rune) bool { return r == '\u2028' || r == '\u2029' || r < ' ' }) {
-			t.Errorf("more or less than one plain line: %q", out.String())
-		}
-		var fields map[string]any
-		if err := json.Unmarshal([]byte(line), &fields); err != nil {
-			t.Errorf("%v: %q", err, line)
-		}
-		for name, want := range map[string]string{"requestId": "i", "route": "r", "method": "m", "network": "n"} {
-			if got, _ := fields[name].(string); validText(text) && got != want+text || !strings.HasPrefix(got, want) {
-				t.Errorf("%s is %q, want %q", name, got, want+text)
-			}
-		}
-		if fields["level"] != "INFO" || fields["msg"] != "access" || len(fields) != 11 {
-			t.Errorf("the line says something else: %q", line)
-		}
-	}
 }

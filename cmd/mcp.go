@@ -20,6 +20,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/client"
 	"github.com/tasard/tasard/httpapi/mcp"
+	"github.com/tasard/tasard/node"
 )
 
 const (
@@ -126,8 +127,8 @@ func (p *process) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, erro
 	var key engine.Secret
 	if o.keyFile != "" {
 		var err error
-		if key, err = readSecret(o.keyFile, p.variable(credentialsVariable)); err != nil {
-			return nil, err
+		if key, err = node.ReadSecret(o.keyFile, p.variable(credentialsVariable)); err != nil {
+			return nil, fail(exitBadData, "--key-file: %w", err)
 		}
 	}
 	asker, err := client.New(client.Config{
@@ -141,7 +142,7 @@ func (p *process) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, erro
 
 // mcpOverHTTP answers until ctx ends.
 func (p *process) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
-	listener, err := listen(o.listen)
+	listener, err := node.Listen(o.listen, "")
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (p *process) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOpt
 		return fail(exitFailStop, "answer on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
 	defer cancel()
 	err = front.Shutdown(stop)
 	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {

@@ -13,17 +13,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/httpapi/apitest"
+	"github.com/tasard/tasard/node"
 )
 
 const (
 	mockSeedDefault    = "standard"
 	mockControlDefault = "127.0.0.1:8081"
 	mockHeaderTimeout  = 5 * time.Second
+	mockStopMax        = 15 * time.Second // for calls under way at the end
 )
 
 // mockOptions are the settings of the mock command.
 type mockOptions struct {
-	front        frontOptions
+	listen       string
 	control      string
 	seed         string
 	at           time.Time // zero = the seed's
@@ -34,7 +36,7 @@ type mockOptions struct {
 }
 
 func (p *process) newMock() *cobra.Command {
-	o := mockOptions{front: frontOptions{listen: listenDefault}, control: mockControlDefault, seed: mockSeedDefault}
+	o := mockOptions{listen: listenDefault, control: mockControlDefault, seed: mockSeedDefault}
 	cmd := &cobra.Command{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with time and failure as buttons",
@@ -51,7 +53,7 @@ quota, requests, restart, crash, reset. README.md has them all. Nobody but the t
 		Args: noArguments,
 	}
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) })
-	addListen(cmd, &o.front)
+	addListen(cmd, &o.listen)
 	flags := cmd.Flags()
 	flags.Var(addressValue(&o.control), "control", "the address of the buttons; port 0 takes a free one")
 	flags.Var(pathValue(&o.seed, "NAME"), "seed", "the data set: standard, or a version of it for ever, standard/v1")
@@ -84,22 +86,22 @@ func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 
 // mock runs until ctx ends.
 func (p *process) mock(ctx context.Context, o *mockOptions) (err error) {
-	node, err := p.openMock(o)
+	mock, err := p.openMock(o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, node.Close()) }()
+	defer func() { err = errors.Join(err, mock.Close()) }()
 	for _, fault := range o.faults {
-		if err := node.Fault(fault); err != nil {
+		if err := mock.Fault(fault); err != nil {
 			return fail(exitUsage, "--fail: %w", err)
 		}
 	}
-	control, err := startMockControl(node, o.control)
+	control, err := startMockControl(mock, o.control)
 	if err != nil {
 		return err
 	}
 	say(p.stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on %s/_mock/\n",
-		o.seed, instant(node.Clock.Now()), node.URL, control.url)
+		o.seed, instant(mock.Clock.Now()), mock.URL, control.url)
 	select {
 	case <-ctx.Done():
 	case <-control.ended:
@@ -109,7 +111,7 @@ func (p *process) mock(ctx context.Context, o *mockOptions) (err error) {
 
 // openMock starts the node; its errors are told in the names of the flags.
 func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
-	listener, err := listen(o.front.listen)
+	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +127,12 @@ func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
 			options = append(options, wish.of)
 		}
 	}
-	node, err := apitest.Open(options...)
+	mock, err := apitest.Open(options...)
 	if err != nil {
 		_ = listener.Close() // it may be closed
 		return nil, fail(exitUsage, "%w", err)
 	}
-	return node, nil
+	return mock, nil
 }
 
 // mockControl is the listener of the buttons.
@@ -141,8 +143,8 @@ type mockControl struct {
 	err    error // why it ended, to be read then
 }
 
-func startMockControl(node *apitest.Node, address string) (*mockControl, error) {
-	handler, err := node.Control()
+func startMockControl(mock *apitest.Node, address string) (*mockControl, error) {
+	handler, err := mock.Control()
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +167,7 @@ func startMockControl(node *apitest.Node, address string) (*mockControl, error) 
 
 // stop lets calls under way finish and waits for the server's end.
 func (c *mockControl) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
 	defer cancel()
 	err := c.server.Shutdown(ctx)
 	<-c.ended

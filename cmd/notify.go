@@ -9,6 +9,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // keeps a watchdog, that the node lives. A node lives whose actors answer; a disk that is slow or sources that fail are nothing that a
 // restart would cure. Nil says nothing.
 type notifier struct {
-	node  *node
+	node  *node.Node
 	clock func() time.Time
 	log   *slog.Logger
 
@@ -36,7 +37,7 @@ type notifier struct {
 }
 
 // newNotifier begins with signs of life where somebody listens for them; nil where there is no service manager.
-func (p *process) newNotifier(n *node, log *slog.Logger) *notifier {
+func (p *process) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	if p.variable(notifyVariable) == "" {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (t *notifier) live() {
 func (t *notifier) sign() {
 	var lines []string
 	select {
-	case <-t.node.system.Ready():
+	case <-t.node.Ready():
 		if !t.answers() {
 			t.log.Error("the node does not answer itself: no sign of life for the service manager")
 			return
@@ -106,8 +107,8 @@ func (t *notifier) sign() {
 // answers asks the actors. An error is an answer, unless it took as long as a question may.
 func (t *notifier) answers() bool {
 	asked := t.clock()
-	_, _ = t.node.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}) // what it says does not matter, but when
-	return t.node.system.Err() == nil && t.clock().Sub(asked) < answerMax
+	_, _ = t.node.System().Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}) // what it says does not matter, but when
+	return t.node.System().Err() == nil && t.clock().Sub(asked) < answerMax
 }
 
 // end ends the signs of life.

@@ -2,24 +2,17 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // pingPatience is how long a node may take to say how it is; a busy one has taken 0.4 s.
 const pingPatience = 5 * time.Second
-
-// readinessBytesMax is room for every condition and every source with its reason.
-const readinessBytesMax = 1 << 20
 
 func (p *process) newPing() *cobra.Command {
 	var o adminOptions
@@ -35,47 +28,30 @@ containers, which have no other program inside; elsewhere GET /readyz of the nod
   TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
 		Args: noArguments,
 	}
-	p.adminCommand(cmd, &o, func(ctx context.Context, node *adminNode, _ []string) error { return p.ping(ctx, node, &o, live) })
+	p.adminCommand(cmd, &o, func(ctx context.Context, node *remote, _ []string) error { return p.ping(ctx, node, &o, live) })
 	plainSwitch(cmd.Flags(), &live, "live", "ask only whether the node answers at all")
 	return cmd
 }
 
 // ping asks and prints; live makes every answer a good one.
-func (p *process) ping(ctx context.Context, node *adminNode, o *adminOptions, live bool) error {
+func (p *process) ping(ctx context.Context, node *remote, o *adminOptions, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
-	shown, err := node.readiness(ctx)
+	shown, err := node.Readiness(ctx)
 	if err != nil {
-		return err
+		return node.told(err)
 	}
-	if err := p.print(o, shown, func() { say(p.stdout, "%s\n", shown.summary()) }); err != nil {
+	if err := p.print(o, shown, func() { say(p.stdout, "%s\n", summary(&shown)) }); err != nil {
 		return err
 	}
 	if shown.Status == engine.Unavailable && !live {
-		return fail(exitUnavailable, "the node behind %s answers no data requests now", node.socket)
+		return fail(exitUnavailable, "the node behind %s answers no data requests now", node.Socket)
 	}
 	return nil
 }
 
-// readiness asks how the node is. Unlike other answers, the one of a node that can't serve has something to read too.
-func (n *adminNode) readiness(ctx context.Context) (shown shownReadiness, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tasard"+readyzPath, nil)
-	if err != nil {
-		return shown, fmt.Errorf("write the request: %w", err)
-	}
-	res, err := n.http.Do(req)
-	if err != nil {
-		return shown, n.unreached(err)
-	}
-	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&shown); err != nil || shown.Status == "" {
-		return shown, fail(exitBroken, "the node answered %s; do node and command have the same version?", res.Status)
-	}
-	return shown, nil
-}
-
 // summary is the status, and each condition that is not well.
-func (s *shownReadiness) summary() string {
+func summary(s *admin.Readiness) string {
 	words := []string{string(s.Status)}
 	for _, c := range s.Conditions {
 		if c.State != engine.ConditionOK {

@@ -71,9 +71,7 @@ func TestMain(m *testing.M) {
 	if wish, given := os.LookupEnv(withSite); given {
 		p.simulate(wish)
 	}
-	ctx, giveBack := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, giveBack)
-	os.Exit(p.run(ctx))
+	os.Exit(p.run(UntilSignal()))
 }
 
 // simulate leads the program to simulated institutions; they end with it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // rateOf is the published rate of a quote, nil when there is none.
@@ -61,20 +62,20 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
-	table := admin(t, data, "quarantine", "list")
+	table := operate(t, data, "quarantine", "list")
 	for _, part := range []string{"NUMBER  WHEN", "USD/1   2026-06-30T14:02:00Z  popular-site  popular      unspecified  commercial  65   66", "jump", "USD/2", "zero"} {
 		if !strings.Contains(table, part) {
 			t.Errorf("no %q in\n%s", part, table)
 		}
 	}
-	if got := admin(t, data, "quarantine", "list", "--currency", "EUR"); got != "Nothing is held back.\n" {
+	if got := operate(t, data, "quarantine", "list", "--currency", "EUR"); got != "Nothing is held back.\n" {
 		t.Errorf("of EUR: %q", got)
 	}
-	if got := admin(t, data, "quarantine", "list", "--source", "infodolar"); got != "Nothing is held back.\n" {
+	if got := operate(t, data, "quarantine", "list", "--source", "infodolar"); got != "Nothing is held back.\n" {
 		t.Errorf("of another source: %q", got)
 	}
-	whole := strings.Split(admin(t, data, "quarantine", "list", "--json", "--source", "popular-site"), "\n")
-	if one := asJSON[shownHeld](t, whole[0]); one.Number != "USD/1" || one.Reason != engine.Jump || one.Buy != "65" || one.Channel != engine.Unspecified {
+	whole := strings.Split(operate(t, data, "quarantine", "list", "--json", "--source", "popular-site"), "\n")
+	if one := asJSON[admin.Held](t, whole[0]); one.Number != "USD/1" || one.Reason != engine.Jump || one.Buy != "65" || one.Channel != engine.Unspecified {
 		t.Errorf("as JSON %+v", one)
 	}
 
@@ -82,19 +83,19 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
-	released := admin(t, data, "quarantine", "release", "USD/1", "--by", "Ana Gil")
+	released := operate(t, data, "quarantine", "release", "USD/1", "--by", "Ana Gil")
 	if !strings.HasPrefix(released, "USD/1 is released by Ana Gil ("+osUser(t)+"): popular:USD:unspecified:commercial, 65 / 66, of popular-site.\nPublished now: 65 / 66") {
 		t.Errorf("released: %q", released)
 	}
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "65" {
 		t.Errorf("after the release %+v", rate)
 	}
-	if rejected := asJSON[shownVerdict](t, admin(t, data, "quarantine", "reject", "USD/2", "--json")); rejected.Held.Number != "USD/2" || rejected.By != osUser(t) {
+	if rejected := asJSON[admin.Verdict](t, operate(t, data, "quarantine", "reject", "USD/2", "--json")); rejected.Held.Number != "USD/2" || rejected.By != osUser(t) {
 		t.Errorf("rejected %+v", rejected)
 	}
 	p.signal(os.Kill)
 	p = startNode(t, data)
-	if got := admin(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
+	if got := operate(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
 		t.Errorf("after a restart: %q", got)
 	}
 	p.signal(syscall.SIGTERM)
@@ -111,27 +112,27 @@ func TestS11_ManualRates(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
-	set := admin(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30", "--for", "6h", "--by", "ana")
+	set := operate(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30", "--for", "6h", "--by", "ana")
 	if !strings.HasPrefix(set, "popular:USD:unspecified:commercial is set by ana ("+osUser(t)+").\nPublished now: 58.10 / 59.30 of manual, until 2026-06-30T21:") {
 		t.Errorf("set: %q", set)
 	}
-	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "58.10" || !rate.Manual || rate.SourceID != manualSource {
+	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "58.10" || !rate.Manual || rate.SourceID != admin.ManualSource {
 		t.Errorf("published %+v", rate)
 	}
-	admin(t, data, "rates", "set", "vega-real", "USD", "--sell", "60.00")
+	operate(t, data, "rates", "set", "vega-real", "USD", "--sell", "60.00")
 	if rate := rateOf(t, p, "USD", "vega-real"); rate == nil || rate.Buy != "" || rate.Sell != "60.00" || !strings.HasPrefix(rate.ExpiresAt, "2026-07-01T15:") {
 		t.Errorf("one side for 24 hours: %+v", rate)
 	}
 	p.signal(os.Kill)
 	p = startNode(t, data)
-	if rate := rateOf(t, p, "USD", "popular"); rate.SourceID != manualSource {
+	if rate := rateOf(t, p, "USD", "popular"); rate.SourceID != admin.ManualSource {
 		t.Errorf("after a kill %+v", rate)
 	}
-	withdrawn := asJSON[shownRate](t, admin(t, data, "rates", "withdraw", "popular", "USD", "--json", "--by", "ana"))
+	withdrawn := asJSON[admin.RateChange](t, operate(t, data, "rates", "withdraw", "popular", "USD", "--json", "--by", "ana"))
 	if withdrawn.Published == nil || withdrawn.Published.SourceID != "popular-site" || withdrawn.Published.Buy != "59" {
 		t.Errorf("withdrawn: %+v", withdrawn)
 	}
-	if got := admin(t, data, "rates", "withdraw", "vega-real", "USD"); !strings.HasSuffix(got, "Nothing is published for it now.\n") {
+	if got := operate(t, data, "rates", "withdraw", "vega-real", "USD"); !strings.HasSuffix(got, "Nothing is published for it now.\n") {
 		t.Errorf("withdrawn: %q", got)
 	}
 	p.signal(syscall.SIGTERM)
@@ -153,7 +154,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	}
 	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is held back as USD/3: out_of_band: ",
 		"tasard admin quarantine release USD/3 --data "+data)
-	admin(t, data, "quarantine", "release", "USD/3")
+	operate(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
 	}
@@ -162,7 +163,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 // TestAdmin_HeldTable wants what sources say to steer no terminal.
 func TestAdmin_HeldTable(t *testing.T) {
 	var out bytes.Buffer
-	err := printHeld(&out, []shownHeld{{
+	err := printHeld(&out, []admin.Held{{
 		Number: "USD/17", ObservedAt: clockFrom(realNow)(), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
 		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
 	}})

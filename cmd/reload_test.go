@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // pairFiles is a certificate for 127.0.0.1 and its key, in files, and who signed it.
@@ -95,7 +96,7 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Unix(1<<32, 0) })
 	p.hangUp("reloaded: the certificate, valid until ")
-	if told := askSocket(t, data, metricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
+	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
 		t.Error("the metrics do not tell when the new certificate ends")
 	}
 	second := files.roots
@@ -145,7 +146,7 @@ func TestReload_Definitions(t *testing.T) {
 	p.hangUp("reloaded: nothing has changed")
 	define("bhd.json", `{"id": "bhd-site", "disabled": "asks for a password"}`)
 	p.hangUp("reloaded: definitions of bhd-site")
-	if state := listedSources(t, data)["bhd-site"].State; state != collectors.Disabled {
+	if state := listedSources(t, data)["bhd-site"].State; state != string(collectors.Disabled) {
 		t.Errorf("the source is %s", state)
 	}
 	first := files.roots

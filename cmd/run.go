@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.uber.org/automaxprocs/maxprocs"
@@ -26,6 +28,20 @@ func Run(ctx context.Context) int {
 	}
 	settleProcessors()
 	return p.run(ctx)
+}
+
+// UntilSignal is a context that ends with the first SIGINT or SIGTERM. When it has ended, the next signal kills, in case the orderly stop
+// hangs.
+func UntilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // settleProcessors has the runtime use one processor where a control group allows no more than that. By itself it takes two at least: then

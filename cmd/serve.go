@@ -7,26 +7,24 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
+	"os/signal"
+	"strings"
+	"syscall"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
-)
-
-const (
-	listenDefault = "127.0.0.1:8080"
-	feeNoticeMax  = 300 // characters
-	drainDelayMax = 10 * time.Minute
-	noMailNote    = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
 // serveOptions are the settings of the serve command.
 type serveOptions struct {
-	serviceOptions
+	nodeOptions
 	log      logOptions
 	imported string // file to take in at start, "" = none
 }
@@ -71,39 +69,15 @@ WatchdogSec).`,
 
 // defaultServe is what serve does where nobody says otherwise.
 func defaultServe() *serveOptions {
-	o := &serveOptions{log: logOptions{format: "auto", level: "info"}}
-	o.front = frontOptions{
-		listen: listenDefault, strict: true, feeNotice: engine.FeeNotice, conns: connsDefault, connsPerAddress: connsPerAddressDefault,
-	}
-	o.accounts = defaultAccounts()
-	o.collect.spread = spreadDefault
-	return o
+	return &serveOptions{nodeOptions: defaultNode(), log: logOptions{format: "auto", level: "info"}}
 }
 
 // addServe declares the settings of serve, for itself and for the commands that look at them.
 func addServe(cmd *cobra.Command, o *serveOptions) {
-	addListen(cmd, &o.front)
-	addTLS(cmd, &o.front.tls)
-	addConnections(cmd, &o.front)
-	cmd.Flags().Var(spanValue(&o.front.drainDelay, 0, drainDelayMax), "drain-delay",
-		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
-	addNode(cmd, &o.node)
-	addCluster(cmd, &o.cluster)
+	addNode(cmd, &o.nodeOptions)
 	addLog(cmd, &o.log)
-	addWatch(cmd, &o.front)
-	addAccounts(cmd, &o.accounts)
-	flags := cmd.Flags()
-	flags.Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
-	addCollect(cmd, &o.collect)
-	flags.Var(switchValue(&o.front.strict), "strict", "refuse unknown query parameters")
-	flags.Var(switchValue(&o.front.corsAuthorization), "cors-authorization", "let browsers send the Authorization header")
-	flags.Var(sentenceValue(&o.front.feeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
-	flags.Var(originValue(&o.front.publicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
-	markSettings(flags)
-}
-
-func addListen(cmd *cobra.Command, o *frontOptions) {
-	cmd.Flags().Var(addressValue(&o.listen), "listen", "the address to answer on; port 0 takes a free one")
+	cmd.Flags().Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+	markSettings(cmd.Flags())
 }
 
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
@@ -112,13 +86,6 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	wanted, release := hangUps()
 	defer release()
 	log := p.logger(o.log)
-	if err := p.checkCluster(&o.cluster, o.node.data); err != nil {
-		return err
-	}
-	known, err := openKnown(o.node)
-	if err != nil {
-		return err
-	}
 	var file *input
 	if o.imported != "" {
 		if file, err = p.openImport(o); err != nil {
@@ -126,79 +93,93 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	listener, err := listen(o.front.listen)
+	config := p.settledNode(&o.nodeOptions, log)
+	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	s, err := p.startService(ctx, &o.serviceOptions, known, listener, log)
-	if err != nil {
-		return err
-	}
-	log.Info("tasard is starting", "data", o.node.data)
-	log.Info("listening on " + s.front.url)
-	if o.accounts.way() == mailOff {
+	log.Info("tasard is starting", "data", config.Dir)
+	log.Info("listening on " + n.URL())
+	if config.MailWay() == admin.MailOff {
 		log.Info(noMailNote)
 	}
-	err = p.runNode(ctx, s, &runOptions{o, file, wanted}, log)
+	told := p.newNotifier(n, log)
+	err = p.runNode(ctx, n, &running{config.Collect.On, file, wanted, told, log})
 	log.Info("stopping")
-	if err = errors.Join(err, s.stop(ctx)); err == nil {
+	told.tell(daemon.SdNotifyStopping)
+	err = errors.Join(err, n.Close(ctx))
+	told.end()
+	if err == nil {
 		log.Info("stopped")
 	}
 	return err
 }
 
-// runOptions are what a node does once it is ready.
-type runOptions struct {
-	*serveOptions
-	file   *input           // to take in, nil = none
-	wanted <-chan os.Signal // to read the files again
+// running is what a node does once it is ready.
+type running struct {
+	collects bool
+	file     *input           // to take in, nil = none
+	wanted   <-chan os.Signal // to read the files again
+	told     *notifier
+	log      *slog.Logger
 }
 
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
-func (p *process) runNode(ctx context.Context, s *service, o *runOptions, log *slog.Logger) error {
-	if ready, err := s.ready(ctx); !ready {
+func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
+	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
-	if err := s.node.refuseDemo(); err != nil {
-		return err
-	}
-	found := s.node.system.Recovery()
-	log.Info(fmt.Sprintf("recovered %s rates", grouped(s.node.rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	found := n.System().Recovery()
+	r.log.Info(fmt.Sprintf("recovered %s rates", grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
-		log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
+		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
 	}
 	if found.AmbiguousTail {
-		log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
+		r.log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
-	defer s.beginToCollect(ctx, log)()
-	s.notifier.ready(s.status())
-	if o.file != nil {
-		if err := p.takeInBeside(ctx, s, o.file, log); err != nil {
+	if !r.collects {
+		r.log.Info("nothing is collected (--no-collect)")
+	}
+	r.told.ready(statusOf(n))
+	if r.file != nil {
+		if err := p.takeInBeside(ctx, n, r.file, r.log); err != nil {
 			return err
 		}
 	}
-	again := reload{o.serveOptions, p.variable(credentialsVariable), s, s.notifier, log}
-	return again.serve(ctx, o.wanted)
+	for {
+		if again, err := await(ctx, n, r.wanted); !again {
+			return err
+		}
+		r.told.reloading()
+		reload(n, r.log)
+		r.told.ready(statusOf(n))
+	}
 }
 
-// beginToCollect starts collecting: always, or in turn with the other nodes. end waits until the turn is given up.
-func (s *service) beginToCollect(ctx context.Context, log *slog.Logger) (end func()) {
-	if s.cluster == nil {
-		s.collection.start(ctx)
-		return func() {}
+// statusOf is one line about the node for the service manager.
+func statusOf(n *node.Node) string { return fmt.Sprintf("%s rates, %s", grouped(n.Rates()), n.URL()) }
+
+// hangUps are the SIGHUPs of the process until release: serve reads its files again.
+func hangUps() (wanted <-chan os.Signal, release func()) {
+	signals := make(chan os.Signal, 1) // one that comes while files are read makes it read them once more
+	signal.Notify(signals, syscall.SIGHUP)
+	return signals, func() { signal.Stop(signals) }
+}
+
+// reload reads the files again. What is wrong with them goes to the log, and all stays as it was.
+func reload(n *node.Node, log *slog.Logger) {
+	changes, err := n.Reload()
+	if err != nil {
+		for problem := range strings.SplitSeq(inFlags(err).Error(), "\n") {
+			log.Error("reload: " + problem)
+		}
+		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
+		return
 	}
-	s.collection.turn(false)
-	s.collection.start(ctx)
-	turns, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.collectInTurn(turns, log)
-	}()
-	return func() {
-		cancel()
-		<-ended
+	if len(changes) == 0 {
+		changes = []string{"nothing has changed"}
 	}
+	log.Info("reloaded: " + strings.Join(changes, "; "))
 }
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
@@ -207,23 +188,23 @@ func (p *process) openImport(o *serveOptions) (*input, error) {
 	if err == nil {
 		return file, nil
 	}
-	if found, _ := wal.Exists(o.node.data); !found { // the start tells what is wrong with a directory
+	if found, _ := wal.Exists(o.config.Dir); !found { // the start tells what is wrong with a directory
 		return nil, err
 	}
 	return &input{ReadCloser: io.NopCloser(unreadable{err}), name: o.imported}, nil
 }
 
 // takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
-func (p *process) takeInBeside(ctx context.Context, s *service, file *input, log *slog.Logger) error {
+func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
 	taking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = p.takeIn(taking, s.node, file, log)
+		failed = p.takeIn(taking, n, file, log)
 	}()
-	_, err := await(ctx, s, ended)
+	_, err := await(ctx, n, ended)
 	cancel()
 	<-ended
 	if err != nil {
@@ -234,25 +215,27 @@ func (p *process) takeInBeside(ctx context.Context, s *service, file *input, log
 
 // takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
-func (p *process) takeIn(ctx context.Context, n *node, file *input, log *slog.Logger) error {
+func (p *process) takeIn(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
 	var breath actors.Breath
 	defer breath.End()
 	intake := &intake{
-		to: n.system, clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.catalogue,
+		to: n.System(), clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.Catalogue(),
 		pause: breath.Take,
 	}
 	err := intake.take(ctx, file, collectors.AnyFormat)
 	if err == nil || intake.tally.lines > 0 {
 		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
 	}
-	err = n.failure(err)
+	if stopped := node.Stopped(n.System()); stopped != nil {
+		return stopped
+	}
 	switch code := exitCode(err); {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil || readOnly(err):
 		log.Warn(err.Error())
 		return nil
-	case (code == exitNoInput || code == exitBroken) && (n.system.Recovery().Last > 0 || intake.tally.lines > 0):
+	case (code == exitNoInput || code == exitBroken) && (n.System().Recovery().Last > 0 || intake.tally.lines > 0):
 		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
 		return nil
 	}

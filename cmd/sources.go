@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // reasonRunesShown is how much of a reason a table shows; --json has the rest.
@@ -47,8 +48,8 @@ type sourcesOptions struct {
 }
 
 // open is the definitions that the options name, held against the catalogue.
-func (o *sourcesOptions) open() (known, error) {
-	return openKnown(nodeOptions{sources: o.directory, catalogue: o.catalogue})
+func (o *sourcesOptions) open() (node.Reference, error) {
+	return node.LoadReference(o.catalogue, o.directory)
 }
 
 // add declares the flags of sourcesOptions.
@@ -92,18 +93,18 @@ resting (failing for long: tried once a day), never (not since the start), disab
 
 func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminOptions) error {
 	at.json = o.json
-	if node := at.running(ctx); node != nil {
-		shown, err := get[shownSources](ctx, node, "GET", sourcesPath, nil)
+	if running := at.running(ctx); running != nil {
+		shown, err := ask(ctx, running, admin.ListSources, admin.None{})
 		if err != nil {
 			return err
 		}
 		return p.print(at, shown, func() { printSources(p.stdout, &shown, "") })
 	}
-	known, err := o.open()
+	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	shown := describeSources(known.set)
+	shown := node.DescribeSources(reference.Sources)
 	place := ""
 	if at.data != "" && needDirectory(at.data) != nil {
 		place = " (" + at.data + " is no data directory)"
@@ -114,10 +115,10 @@ func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminO
 }
 
 // running is the node that the options name, nil when they name none, or a data directory on which none runs.
-func (o *adminOptions) running(ctx context.Context) *adminNode {
+func (o *adminOptions) running(ctx context.Context) *remote {
 	socket := o.socket
 	if socket == "" && o.data != "" {
-		socket = filepath.Join(o.data, adminSocketName)
+		socket = socketOf("", o.data)
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil
@@ -129,10 +130,10 @@ func (o *adminOptions) running(ctx context.Context) *adminNode {
 	if socket == "" {
 		return nil
 	}
-	return newAdminNode(socket, "tasard serve"+o.place())
+	return &remote{admin.NewClient(socket), "tasard serve" + o.place()}
 }
 
-func printSources(out io.Writer, shown *shownSources, before string) {
+func printSources(out io.Writer, shown *admin.Sources, before string) {
 	say(out, "%s", before)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(table, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
@@ -142,14 +143,14 @@ func printSources(out io.Writer, shown *shownSources, before string) {
 		if h := s.Health; h != nil && h.Runs > 0 {
 			success, rates, held = instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
 		}
-		say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, printable(s.Institution), s.Priority, joined(s.Methods), s.Host,
-			s.State, success, rates, held, printable(shortened(s.why(), reasonRunesShown)))
+		say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, printable(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
+			s.State, success, rates, held, printable(shortened(whyOf(s), reasonRunesShown)))
 	}
 	_ = table.Flush() // out remembers a failure
 }
 
-// why says why a source is as it is, "" when there is nothing to say.
-func (s *shownSource) why() string {
+// whyOf says why a source is as it is, "" when there is nothing to say.
+func whyOf(s *admin.Source) string {
 	h := s.Health
 	switch {
 	case h == nil || s.Disabled != "":
@@ -158,7 +159,7 @@ func (s *shownSource) why() string {
 		return "is being asked since " + instant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
 		return "heard before the start, for the slot of " + instant(h.LastSlot)
-	case s.State != collectors.OK && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
 	case h.Held > 0:
 		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Held, h.Read, s.ID)
@@ -166,14 +167,6 @@ func (s *shownSource) why() string {
 		return "says the same since " + instant(h.UnchangedSince)
 	}
 	return ""
-}
-
-func joined(methods []source.Method) string {
-	var words []string
-	for _, method := range methods {
-		words = append(words, string(method))
-	}
-	return strings.Join(words, ", ")
 }
 
 // shortened cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -12,10 +13,11 @@ import (
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/node"
 )
 
 func (p *process) newSourcesCheck() *cobra.Command {
-	o, collect := &sourcesOptions{}, &collectOptions{}
+	o, collect := &sourcesOptions{}, &node.Collect{}
 	cmd := &cobra.Command{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once, from here",
@@ -54,18 +56,20 @@ func chosen(set *source.Set, ids []string) ([]*source.Definition, error) {
 	return all, nil
 }
 
-func (p *process) checkSources(ctx context.Context, o *sourcesOptions, collect *collectOptions, ids []string) error {
-	known, err := o.open()
+func (p *process) checkSources(ctx context.Context, o *sourcesOptions, collect *node.Collect, ids []string) error {
+	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	definitions, err := chosen(known.set, ids)
+	definitions, err := chosen(reference.Sources, ids)
 	if err != nil {
 		return err
 	}
-	client := p.newClient(collect, o.directory)
+	config := p.within(node.Config{Definitions: o.directory, Collect: *collect}, nil)
+	config.Collect.Dial, config.Collect.Roots = p.dial, p.roots
+	client := config.NewClient()
 	defer client.Close()
-	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.clock, Random: p.newRandom()})
+	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.clock, Random: rand.New(rand.NewPCG(p.seed(), p.seed()))})
 	readings, err := p.checkAll(ctx, collector, definitions)
 	if err != nil {
 		return err
@@ -112,7 +116,7 @@ func (p *process) checkAll(ctx context.Context, collector *collectors.Collector,
 // inShort is what came of a source, for the line of progress.
 func inShort(s *shownReading) string {
 	if s.Failure != nil {
-		return string(s.Failure.Kind)
+		return s.Failure.Kind
 	}
 	return counted(len(s.Observations), "rate")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // documentBytesMax is more than any source publishes; a larger file is none of its documents.
@@ -18,14 +19,14 @@ const documentBytesMax = 16 << 20
 // What tasard sources check and parse say of a document.
 type (
 	shownReading struct {
-		Source       string             `json:"source"`
-		Failure      *shownFailure      `json:"failure,omitempty"`
-		Millis       int64              `json:"millis,omitempty"`
-		Digests      []string           `json:"digests,omitempty"`
-		Observations []shownObservation `json:"observations"`
-		HistoryDays  int                `json:"historyDays"`
-		History      []shownObservation `json:"history,omitempty"`
-		Notes        []string           `json:"notes,omitempty"`
+		Source       string               `json:"source"`
+		Failure      *admin.SourceFailure `json:"failure,omitempty"`
+		Millis       int64                `json:"millis,omitempty"`
+		Digests      []string             `json:"digests,omitempty"`
+		Observations []shownObservation   `json:"observations"`
+		HistoryDays  int                  `json:"historyDays"`
+		History      []shownObservation   `json:"history,omitempty"`
+		Notes        []string             `json:"notes,omitempty"`
 	}
 	shownObservation struct {
 		InstitutionID string         `json:"institutionId"`
@@ -59,16 +60,16 @@ be read ends it with code 66 and says why.`,
 	}
 	p.settledAlone(cmd, func(ctx context.Context, args []string) error { return p.parseDocument(ctx, o, args[0], args[1], page) })
 	o.add(cmd)
-	cmd.Flags().Var(lineValue(&page, "NAME", idRunesMax), "page", "which page of the source the file is, when it has several")
+	cmd.Flags().Var(lineValue(&page, "NAME", admin.IDMax), "page", "which page of the source the file is, when it has several")
 	return cmd
 }
 
 func (p *process) parseDocument(ctx context.Context, o *sourcesOptions, id, file, pageName string) error {
-	known, err := o.open()
+	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	d, err := knownSource(known.set, id)
+	d, err := knownSource(reference.Sources, id)
 	if err != nil {
 		return err
 	}
@@ -147,12 +148,12 @@ func describeObservations(observations []engine.Observation) []shownObservation 
 }
 
 // describeFailure is why a document gave nothing.
-func describeFailure(err error) *shownFailure {
+func describeFailure(err error) *admin.SourceFailure {
 	var failure *source.Failure
 	if errors.As(err, &failure) {
-		return &shownFailure{Kind: failure.Kind, Page: failure.Page, Detail: failure.Detail}
+		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail}
 	}
-	return &shownFailure{Kind: source.Internal, Detail: err.Error()}
+	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
 // printReading writes what was read of a source as a table.

@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +14,8 @@ import (
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // collectArgs are the arguments of a node that collects at once.
@@ -25,10 +25,10 @@ func collectArgs(data string, more ...string) []string {
 }
 
 // listedSources is what tasard sources list says of a running node, by id.
-func listedSources(t *testing.T, data string) map[string]shownSource {
+func listedSources(t *testing.T, data string) map[string]admin.Source {
 	t.Helper()
-	shown := asJSON[shownSources](t, mustRun(t, "sources", "list", "--json", "--data", data))
-	by := map[string]shownSource{}
+	shown := asJSON[admin.Sources](t, mustRun(t, "sources", "list", "--json", "--data", data))
+	by := map[string]admin.Source{}
 	for _, one := range shown.Sources {
 		by[one.ID] = one
 	}
@@ -36,7 +36,7 @@ func listedSources(t *testing.T, data string) map[string]shownSource {
 }
 
 // collected waits until every source that is collected was asked, or was heard by the node before.
-func collected(t *testing.T, p *program, data string) map[string]shownSource {
+func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 	t.Helper()
 	looks := time.NewTicker(100 * time.Millisecond) // each look costs the node something
 	defer looks.Stop()
@@ -44,7 +44,7 @@ func collected(t *testing.T, p *program, data string) map[string]shownSource {
 	for end := clock().Add(patience); clock().Before(end) && !p.over(); <-looks.C {
 		by, waiting := listedSources(t, data), 0
 		for _, one := range by {
-			if one.Health == nil || one.State == collectors.Never && one.Health.LastSlot.IsZero() {
+			if one.Health == nil || one.State == string(collectors.Never) && one.Health.LastSlot.IsZero() {
 				waiting++
 			}
 		}
@@ -68,11 +68,11 @@ func TestServe_Collects(t *testing.T) {
 		"bhd-site": collectors.OK, "bcrd-usd": collectors.OK, "infodolar": collectors.OK, "banesco-site": collectors.Failing,
 		"vimenca-site": collectors.Failing, "jmmb-site": collectors.Disabled,
 	} {
-		if got := by[id]; got.State != want {
+		if got := by[id]; got.State != string(want) {
 			t.Errorf("%s is %s, want %s: %+v", id, got.State, want, got.Health.Failure)
 		}
 	}
-	if failure := by["banesco-site"].Health.Failure; failure == nil || failure.Kind != source.Blocked {
+	if failure := by["banesco-site"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
 		t.Errorf("a challenge page is %+v", failure)
 	}
 	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.SourceID != "bhd-site" {
@@ -101,7 +101,7 @@ func TestServe_Collects(t *testing.T) {
 // checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the runtime's.
 func checkMetrics(t *testing.T, data string) {
 	t.Helper()
-	all := askSocket(t, data, metricsPath)
+	all := askSocket(t, data, admin.MetricsPath)
 	for _, want := range []string{
 		`tasard_source_up{source="bhd-site"} 1`, `tasard_source_up{source="banesco-site"} 0`,
 		`tasard_source_failures_total{kind="blocked",source="banesco-site"} 1`,
@@ -231,23 +231,25 @@ func TestSources_CheckInterrupted(t *testing.T) {
 func TestSources_Why(t *testing.T) {
 	now := clockFrom(realNow)()
 	earlier := now.Add(-time.Hour)
-	network := func(at time.Time) *shownFailure { return &shownFailure{Kind: source.Network, Detail: "ask", At: at} }
+	network := func(at time.Time) *admin.SourceFailure {
+		return &admin.SourceFailure{Kind: string(source.Network), Detail: "ask", At: at}
+	}
 	for name, test := range map[string]struct {
 		state  collectors.State
-		health *shownHealth
+		health *admin.SourceHealth
 		want   string
 	}{
-		"no node":      {stateOff, nil, ""},
-		"well":         {collectors.OK, &shownHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
-		"fails":        {collectors.Failing, &shownHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
-		"tried again":  {collectors.Failing, &shownHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
-		"partly held":  {collectors.Partial, &shownHealth{Runs: 2, LastTry: now, Read: 5, Held: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
-		"frozen":       {collectors.OK, &shownHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
-		"first try":    {collectors.Never, &shownHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
-		"heard before": {collectors.Never, &shownHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
-		"never":        {collectors.Never, &shownHealth{}, ""},
+		"no node":      {node.SourceOff, nil, ""},
+		"well":         {collectors.OK, &admin.SourceHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
+		"fails":        {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
+		"tried again":  {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
+		"partly held":  {collectors.Partial, &admin.SourceHealth{Runs: 2, LastTry: now, Read: 5, Held: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
+		"frozen":       {collectors.OK, &admin.SourceHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
+		"first try":    {collectors.Never, &admin.SourceHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
+		"heard before": {collectors.Never, &admin.SourceHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
+		"never":        {collectors.Never, &admin.SourceHealth{}, ""},
 	} {
-		if got := (&shownSource{ID: "x-site", State: test.state, Health: test.health}).why(); got != test.want {
+		if got := whyOf(&admin.Source{ID: "x-site", State: string(test.state), Health: test.health}); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -300,50 +302,7 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "There is no running node to ask ("+data+"/typo is no data directory)") {
 		t.Errorf("a directory that is none:\n%s", table)
 	}
-	if by["bhd-site"].State != collectors.Disabled || by["qik-site"].Priority != 42 || by["qik-site"].State != stateOff {
+	if by["bhd-site"].State != string(collectors.Disabled) || by["qik-site"].Priority != 42 || by["qik-site"].State != node.SourceOff {
 		t.Errorf("%+v\n%+v", by["bhd-site"], by["qik-site"])
-	}
-}
-
-// TestS11_CatalogueWinsOverDefinitions wants a catalogue file of the operator to say the last word on a source, but for the
-// bounds, which it can't say.
-func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
-	file := writeFile(t, "c.json", `{"sources": [{"id": "bcrd-usd", "name": "Ours", "priority": 7}]}`)
-	known, err := openKnown(nodeOptions{catalogue: file})
-	if err != nil {
-		t.Fatal(err)
-	}
-	described, _ := known.set.Find("bcrd-usd")
-	got := known.catalogue.Source("bcrd-usd")
-	if got.Priority != 7 || got.Name != "Ours" || fmt.Sprint(got.Bounds) != fmt.Sprint(described.Bounds) || len(got.Bounds) == 0 {
-		t.Errorf("bcrd-usd is %+v", got)
-	}
-	if other := known.catalogue.Source("infodolar"); other.Priority != 200 || other.UpstreamSource == "" {
-		t.Errorf("infodolar is %+v", other)
-	}
-}
-
-func TestCollect_UserAgent(t *testing.T) {
-	for _, test := range []struct{ version, contact, want string }{
-		{"v1.2.3", "", "tasard/1.2.3 (+https://github.com/tasard/tasard)"},
-		{"(devel)", "ana@example.com", "tasard/dev (+https://github.com/tasard/tasard; ana@example.com)"},
-		{"", "", "tasard/dev (+https://github.com/tasard/tasard)"},
-		{"v0.0.0-20261121-abc+dirty", "https://example.com/x", "tasard/0.0.0-20261121-abc+dirty (+https://github.com/tasard/tasard; https://example.com/x)"},
-	} {
-		if got := userAgent(test.version, test.contact); got != test.want {
-			t.Errorf("%q, %q: %s, want %s", test.version, test.contact, got, test.want)
-		}
-	}
-}
-
-// TestManagement_SourcesAreTyped wants the answer of a node that collects nothing to be whole JSON.
-func TestManagement_SourcesAreTyped(t *testing.T) {
-	got := askManagement(t, managementOf(&stillNode{}), "GET", sourcesPath, "")
-	var shown shownSources
-	if err := json.Unmarshal(got.Body.Bytes(), &shown); err != nil || shown.Collecting || len(shown.Sources) < 30 {
-		t.Errorf("%v: %s", err, got.Body)
-	}
-	if got := askManagement(t, managementOf(&stillNode{}), "GET", metricsPath, "").Body.String(); !strings.Contains(got, `tasard_quarantine_held{currency="USD"} 1`) {
-		t.Errorf("metrics:\n%s", got)
 	}
 }

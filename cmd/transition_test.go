@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // announced are the requests of every kind and the status of their answers before keys are required.
@@ -44,19 +46,19 @@ func TestK7_Announced(t *testing.T) {
 	p := start(t, realNow, args...).listening()
 	p.await("recovered")
 	anyone := caller{t: t, node: p}
-	if got := admin(t, data, "keys-required", "--show"); got != "Keys are optional; nothing is announced.\n" {
+	if got := operate(t, data, "keys-required", "--show"); got != "Keys are optional; nothing is announced.\n" {
 		t.Errorf("show says %q", got)
 	}
 	wantNotice(t, anyone, "", "", "")
 
-	got := admin(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
+	got := operate(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
 	for _, part := range []string{"Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana (" + osUser(t) + ")", "Note: nobody can get a key"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in %q", part, got)
 		}
 	}
-	shown := asJSON[shownTransition](t, admin(t, data, "keys-required", "--show", "--json"))
-	if shown.State != keysAnnounced || shown.AnnouncedAt.Sub(instantOf(t, realNow)) > time.Minute {
+	shown := asJSON[admin.Transition](t, operate(t, data, "keys-required", "--show", "--json"))
+	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(instantOf(t, realNow)) > time.Minute {
 		t.Errorf("shown as %+v", shown)
 	}
 	deprecation := "@" + strconv.FormatInt(shown.AnnouncedAt.Unix(), 10)
@@ -74,7 +76,7 @@ func TestK7_Announced(t *testing.T) {
 	}
 	anyone.node = start(t, realNow, args...).listening()
 	anyone.node.await("recovered")
-	admin(t, data, "keys-required", "--withdraw")
+	operate(t, data, "keys-required", "--withdraw")
 	wantNotice(t, anyone, "", "", "")
 }
 
@@ -116,7 +118,7 @@ func TestK6_TheDayComes(t *testing.T) {
 	anyone, data := startOnClock(t, box, h)
 	key, _ := anyone.signIn(box, "ana@example.com").newKey("key")
 	revoked := key.with(key.token[:len(key.token)-1] + "x")
-	admin(t, data, "keys-required", "--at", required.Format(time.RFC3339))
+	operate(t, data, "keys-required", "--at", required.Format(time.RFC3339))
 
 	h.set(required.Add(-1))
 	for _, who := range []caller{anyone, key, revoked} {
@@ -139,7 +141,7 @@ func TestK6_TheDayComes(t *testing.T) {
 		}
 	}
 	anyone.must("OPTIONS", countedPath, "", http.StatusNoContent, "")
-	if said := admin(t, data, "keys-required", "--show"); !strings.HasPrefix(said, "Keys are required since 2026-07-15T15:00:00Z") {
+	if said := operate(t, data, "keys-required", "--show"); !strings.HasPrefix(said, "Keys are required since 2026-07-15T15:00:00Z") {
 		t.Errorf("show says %q", said)
 	}
 	late := run(t, nil, nil, "admin", "keys-required", "--withdraw", "--data", data)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // value is what a flag, a variable or a line of the configuration file sets. All three go through Set, so that they take
@@ -238,7 +239,7 @@ func instantValue(into *time.Time) pflag.Value {
 // sideValue is a side of a rate: an exact decimal above zero, kept as it is written.
 func sideValue(into *string) pflag.Value {
 	return textValue(into, "RATE", func(text string) error {
-		_, err := parseSide(text)
+		_, err := admin.ParseSide(text)
 		return err
 	})
 }

@@ -25,13 +25,16 @@ type row struct {
 func layout() map[string]row {
 	return map[string]row{
 		".": {may: "cmd"},
-		"cmd": {may: "engine wal actors actors/cluster actors/mail httpapi collectors collectors/source collectors/fetch collectors/simulated " +
-			"httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs httpapi/client httpapi/mcp " +
-			"httpapi/apitest " + // for the mock command alone: it is the harness on a port
-			"prometheus/client_golang spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
-			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk", names: 581},
-		"engine": {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
-		"wal":    {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
+		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine wal actors actors/mail " +
+			"collectors collectors/source collectors/simulated " + // what a command works on directly
+			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
+			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
+		"node": {may: "node/metrics engine wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/contract " +
+			"httpapi/pages httpapi/pages/account httpapi/pages/docs collectors collectors/source collectors/fetch"},
+		"node/metrics":  {may: "engine wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+		"httpapi/admin": {may: "engine", exact: true},
+		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
+		"wal":           {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
 		"actors": {may: "engine wal asynkron/protoactor-go planetscale/vtprotobuf google.golang.org/protobuf klauspost/compress",
 			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 				"orcaman/concurrent-map", // a node starts faster in tests
@@ -150,7 +153,7 @@ func placeProblems(files []string) (problems []string) {
 }
 
 // topLevel is what may lie in the root, of Go files main.go alone.
-const topLevel = `cmd engine actors wal httpapi collectors bench packaging main.go
+const topLevel = `cmd node engine actors wal httpapi collectors bench packaging main.go
 go.mod go.sum Makefile README.md LICENSE CHANGELOG.md Dockerfile .golangci.yml .ci .github .gitignore .dockerignore`
 
 func TestLayout_Control(t *testing.T) {
