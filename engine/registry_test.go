@@ -29,7 +29,7 @@ func (d *desk) wait(span time.Duration) {
 // client is an address that nobody used before.
 func (d *desk) client() netip.Addr {
 	d.opened++
-	return netip.AddrFrom4([4]byte{10, byte(d.opened >> 16), byte(d.opened >> 8), byte(d.opened)})
+	return clientAddress(d.opened)
 }
 
 // request asks for a code; "" when no letter goes out.
