@@ -119,6 +119,7 @@ func (h *hall) close() error {
 	h.accepting.Wait()
 	show(conns, false)
 	h.serving.Wait()
+	h.server = nil // a closed node is garbage, whoever holds it
 	return err
 }
 

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"go.uber.org/goleak"
 )
@@ -182,4 +184,23 @@ func sweep(sample, whole int) int {
 		return whole
 	}
 	return sample
+}
+
+// TestClose_Garbage: whoever keeps a closed node keeps nothing of what it knew. Tests hold theirs until the last of them has ended.
+func TestClose_Garbage(t *testing.T) {
+	n, err := Open(Seed("standard"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := weak.Make(n.life.server)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for tries := 0; server.Value() != nil && tries < 10; tries++ {
+		runtime.GC()
+	}
+	if server.Value() != nil {
+		t.Error("the server of a closed node is still there")
+	}
+	runtime.KeepAlive(n)
 }

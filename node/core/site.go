@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -15,28 +16,38 @@ import (
 )
 
 // site is everything that is served beside the operations: the contract as documents, pages for people.
-type site struct{ mux *http.ServeMux }
+type site struct {
+	mux func() *http.ServeMux // it is put together when somebody first asks
+}
 
 // newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
 // paths match exactly (Q8), and the mux would send callers on.
 func newSite(c *Config, system *actors.System) *site {
-	s := &site{http.NewServeMux()}
+	s := &site{sync.OnceValue(func() *http.ServeMux { return newMux(c, system) })}
+	if c.Harness == nil {
+		s.mux() // no caller waits for it
+	}
+	return s
+}
+
+func newMux(c *Config, system *actors.System) *http.ServeMux {
+	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
 		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo, Seed: c.Seed(),
 	})
-	public.Register(s.mux)
-	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(s.mux)
+	public.Register(mux)
+	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)
 	secure := c.Certificate != nil
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
-	}).Register(s.mux)
+	}).Register(mux)
 	docs.New(docs.Config{
 		Frame: public.Frame(), PublicURL: c.PublicURL, Secure: secure,
 		Limits:       docs.Limits{On: system.Enforced(), Day: c.Actors.Terms.Allowance.Day, Minute: c.Actors.Terms.Allowance.Minute},
 		KeysRequired: func() time.Time { return system.Transition().RequiredAt },
-	}).Register(s.mux)
-	return s
+	}).Register(mux)
+	return mux
 }
 
 // lettersOf is the way of letters as the account's pages call it.
@@ -53,7 +64,7 @@ func lettersOf(mail string) account.Mail {
 // ServeHTTP is http.Handler. Every answer leads to the contract.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	contract.Announce(w.Header())
-	s.mux.ServeHTTP(w, r)
+	s.mux().ServeHTTP(w, r)
 }
 
 // Has is httpapi.Site.
@@ -63,7 +74,7 @@ func (s *site) Has(target string) bool {
 		return false
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: at}); pattern != "" {
+		if _, pattern := s.mux().Handler(&http.Request{Method: method, URL: at}); pattern != "" {
 			return true
 		}
 	}

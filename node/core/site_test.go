@@ -7,10 +7,11 @@ import (
 
 // TestSite_Q8: paths match exactly, and nothing is sent on to another path.
 func TestSite_Q8(t *testing.T) {
-	s := &site{http.NewServeMux()}
+	mux := http.NewServeMux()
+	s := &site{func() *http.ServeMux { return mux }}
 	page := func(http.ResponseWriter, *http.Request) {}
 	for _, pattern := range []string{"GET /{$}", "GET /institutions/{id}", "POST /account/codes", "GET /openapi.json"} {
-		s.mux.HandleFunc(pattern, page)
+		mux.HandleFunc(pattern, page)
 	}
 	for path, want := range map[string]bool{
 		"/": true, "/institutions/bhd": true, "/account/codes": true, "/openapi.json": true, "/institutions/b%20d": true,
