@@ -159,10 +159,7 @@ func TestReplayedStateIsLiveState_Control(t *testing.T) {
 }
 
 func TestUnknownRecordIsRefused(t *testing.T) {
-	known, err := encodeEvent(&engine.Rejected{Currency: "USD", HeldID: 1, At: noon, By: "ana"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := mustEncode(t, &engine.Rejected{Currency: "USD", HeldID: 1, At: noon, By: "ana"})
 	for name, record := range map[string][]byte{
 		"a newer format":      append([]byte{0x08, 0x02}, known...),
 		"an unknown kind":     {0xfa, 0x01, 0x00}, // field 31, empty

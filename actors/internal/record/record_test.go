@@ -1,0 +1,283 @@
+package record
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+var update = flag.Bool("update", false, "write golden records that do not exist yet; existing ones are never changed")
+
+// Golden records of every event, for ever: what an old node wrote must be read. A new event or version
+// adds files; a file that exists is never written again.
+func TestGoldenRecords(t *testing.T) {
+	for name, event := range samples(t) {
+		path := filepath.Join("testdata", "golden-records", "v1-"+name+".hex")
+		encoded := mustEncode(t, event)
+		if _, err := os.Stat(path); *update && os.IsNotExist(err) {
+			if err := os.WriteFile(path, []byte(hex.EncodeToString(encoded)+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := hex.DecodeString(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := NewDecoder().Event(old)
+		if err != nil || !reflect.DeepEqual(got, event) {
+			t.Errorf("%s reads as %+v, %v\nwant %+v", path, got, err, event)
+		}
+		if !bytes.Equal(encoded, old) {
+			t.Errorf("%s: the same event is written differently today:\n%x\n%x", name, encoded, old)
+		}
+	}
+}
+
+func mustEncode(t testing.TB, event any) []byte {
+	t.Helper()
+	record, err := Encode(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// parts puts pieces of a record together; each has its bytes in hex.
+func parts(t *testing.T, pieces ...any) []byte {
+	t.Helper()
+	var all []byte
+	for _, piece := range pieces {
+		switch p := piece.(type) {
+		case []byte:
+			all = append(all, p...)
+		case string:
+			data, err := hex.DecodeString(strings.ReplaceAll(p, " ", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, data...)
+		}
+	}
+	return all
+}
+
+// What protobuf lets a writer do, and what a newer program may, is read; what is no message is refused, with its place.
+func TestEvent_WireFormat(t *testing.T) {
+	rejected := &engine.Rejected{Currency: "USD", HeldID: 5}
+	for name, c := range map[string]struct {
+		record []byte
+		want   any    // nil: refused
+		says   string // of the error
+	}{
+		"as written":            {parts(t, "2a 07 0a 03 555344 10 05"), rejected, ""},
+		"in another order":      {parts(t, "2a 07 10 05 0a 03 555344"), rejected, ""},
+		"the last one wins":     {parts(t, "2a 09 10 09 0a 03 555344 10 05"), rejected, ""},
+		"in two pieces":         {parts(t, "2a 02 10 05 2a 05 0a 03 555344"), rejected, ""},
+		"two events":            {parts(t, "1a 00 2a 07 0a 03 555344 10 05"), rejected, ""},
+		"a longer number":       {parts(t, "2a 09 0a 03 555344 10 85 80 00"), rejected, ""},
+		"version 1":             {parts(t, "08 01 2a 07 0a 03 555344 10 05"), rejected, ""},
+		"an unknown number":     {parts(t, "2a 0a 0a 03 555344 f8 01 07 10 05"), rejected, ""},
+		"an unknown text":       {parts(t, "2a 0c 0a 03 555344 10 05 fa 01 02 6869"), rejected, ""},
+		"unknown fixed ones":    {parts(t, "2a 17 fd 01 00000000 f9 01 0000000000000000 0a 03 555344 10 05"), rejected, ""},
+		"an unknown group":      {parts(t, "2a 0d fb 01 0a 00 fc 01 0a 03 555344 10 05"), rejected, ""},
+		"nothing":               {nil, nil, "unknown kind (0 bytes)"},
+		"another kind":          {parts(t, "f2 07 00"), nil, "unknown kind"},
+		"a newer version":       {parts(t, "08 02 2a 02 10 05"), nil, "version 2"},
+		"a bundle":              {parts(t, "aa 01 00"), nil, "unknown kind"},
+		"a newer channel":       {parts(t, "1a 02 20 06"), nil, "channel 6"},
+		"cut in a number":       {parts(t, "2a 02 10 85"), nil, "field 2 at byte 4: unexpected EOF"},
+		"cut in a text":         {parts(t, "2a 04 0a 03 5553"), nil, "field 1 at byte 4: unexpected EOF"},
+		"cut in an event":       {parts(t, "2a 07 0a 03 5553"), nil, "field 5 at byte 2: unexpected EOF"},
+		"cut in a fixed one":    {parts(t, "2a 04 fd 01 0000"), nil, "unexpected EOF"},
+		"cut in a group":        {parts(t, "2a 03 fb 01 0a"), nil, "unexpected EOF"},
+		"eleven bytes":          {parts(t, "2a 0c 10 80808080808080808080 01"), nil, "64 bits"},
+		"a length without end":  {parts(t, "2a 0b 0a ffffffffffffffffff 01"), nil, "unexpected EOF"},
+		"a text as a number":    {parts(t, "2a 03 12 01 05"), nil, "wire type"},
+		"a number as a text":    {parts(t, "2a 02 08 05"), nil, "wire type"},
+		"field 0":               {parts(t, "2a 02 00 05"), nil, "no field"},
+		"the end of no group":   {parts(t, "2a 02 fc 01"), nil, "no field"},
+		"wire type 7":           {parts(t, "2a 02 ff 01"), nil, "no field"},
+		"a date of year 10,000": {parts(t, "4a 05 10 dc f3 de 01"), nil, "date 3652060"},
+		"a long second":         {parts(t, "2a 06 20 80 94 eb dc 03"), nil, "1000000000 nanoseconds"},
+		"no decimal":            {parts(t, "22 05 4a 03 22 01 78"), nil, "not a decimal"},
+	} {
+		got, err := NewDecoder().Event(c.record)
+		switch {
+		case c.want != nil && (err != nil || !reflect.DeepEqual(got, c.want)):
+			t.Errorf("%s reads as %+v, %v", name, got, err)
+		case c.want == nil && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s reads as %+v, %v, want %q", name, got, err, c.says)
+		}
+		if newer := strings.Contains(c.says, "unknown kind") || strings.Contains(c.says, "version") || strings.Contains(c.says, "channel"); newer != errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Encode(7); err == nil {
+		t.Error("a number is encoded")
+	}
+}
+
+func TestEvent_ValuesAreChecked(t *testing.T) {
+	email := emailOf(t, "ana.perez@example.com")
+	sealed := mustEncode(t, &engine.CodeIssued{Email: email, Sealed: engine.CodeSeal{1}})
+	for name, record := range map[string][]byte{
+		"no address":      parts(t, "32 02 08 01"),
+		"empty address":   parts(t, "32 04 08 01 12 00"),
+		"short digest":    parts(t, "92 01 07 0a 05 73686f7274"),
+		"no digest":       parts(t, "92 01 00"),
+		"no key":          parts(t, "3a 02 08 01"),
+		"negative count":  mustEncode(t, &engine.Leased{Account: 1, Count: -1}),
+		"negative steady": mustEncode(t, &engine.Leased{Account: 1, Steady: -1}),
+		"large allowance": mustEncode(t, &engine.AllowanceSet{Account: 1, Allowance: engine.Allowance{Day: 1 << 40}}),
+		"node":            parts(t, "4a 06 08 01 50 80 80 04"),
+		"returned by":     parts(t, "52 06 08 01 38 80 80 04"),
+		"recent":          mustEncode(t, &engine.Leased{Account: 1, Recent: -1}),
+		"seal":            append(sealed[:len(sealed)-34:len(sealed)-34], 0x32, 32-0x20+0x1f),
+	} {
+		if event, err := NewDecoder().Event(record); err == nil {
+			t.Errorf("%s reads as %+v", name, event)
+		}
+	}
+	account := sampleAccount(t)
+	for name, leases := range map[string][]engine.LeaseState{
+		"out of order":  {{Node: 2, Count: 1}, {Node: 1, Count: 1}},
+		"twice":         {{Node: 2, Count: 1}, {Node: 2, Count: 1}},
+		"alone, behind": {{Node: 2, Count: 1}, {Count: 1}},
+		"alone, recent": {{Recent: 1}},
+		"node, unspent": {{Node: 1, Unspent: 1}},
+		"negative":      {{Node: 1, Recent: -1}},
+	} {
+		account.Leases = leases
+		if read, err := NewDecoder().Account(AppendAccount(nil, &account)[2:]); err == nil {
+			t.Errorf("%s reads as %+v", name, read)
+		}
+	}
+}
+
+func TestBundles(t *testing.T) {
+	alone := mustEncode(t, samples(t)["rejected"])
+	bundle := Bundle{Node: 3, Token: 1 << 63, Records: [][]byte{alone, {}, alone}}
+	record := mustEncode(t, &bundle)
+	d := NewDecoder()
+	if got, err := d.Bundle(record); err != nil || !reflect.DeepEqual(got, bundle) || !IsBundle(record) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := d.Bundle(alone); err != nil || len(got.Records) != 1 || IsBundle(alone) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := d.Events(record, nil); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "part 1 of a bundle") {
+		t.Errorf("a bundle with nothing in it: %v", err)
+	}
+	whole := mustEncode(t, &Bundle{Records: [][]byte{alone, alone}})
+	if events, err := d.Events(whole, []any{1}); err != nil || len(events) != 3 {
+		t.Errorf("%v, %v", events, err)
+	}
+	for name, record := range map[string][]byte{
+		"a newer one": parts(t, record, "08 02"), "another event": parts(t, record, alone), "a node": parts(t, "aa 01 04 08 80 80 04"), "cut": record[:20],
+	} {
+		if got, err := d.Bundle(record); err == nil {
+			t.Errorf("%s reads as %+v", name, got)
+		}
+	}
+}
+
+// Every instant, also those that 64 bits of nanoseconds do not reach, is read as it was written.
+func TestInstants(t *testing.T) {
+	for _, at := range []time.Time{
+		{}, time.Unix(0, 0).UTC(), time.Unix(0, 1).UTC(), time.Time{}.Add(1), time.Time{}.Add(-1), noon,
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 5, time.UTC),
+	} {
+		event := &engine.Rejected{At: at}
+		if got, err := NewDecoder().Event(mustEncode(t, event)); err != nil || !reflect.DeepEqual(got, event) {
+			t.Errorf("%s reads as %+v, %v", at, got, err)
+		}
+	}
+}
+
+// Events stand side by side in one memory until it is emptied, whatever was in it before, and live longer than the bytes that they were read
+// from: the log writes the next record over them.
+func TestEventsOfOneMemory(t *testing.T) {
+	all := samples(t)
+	names := slices.Sorted(maps.Keys(all))
+	for _, memory := range []*Memory{nil, {}} {
+		d := NewDecoder()
+		d.Use(memory)
+		for round := range 3 {
+			if memory != nil {
+				memory.Empty()
+			}
+			var decoded []any
+			for range memoryMin {
+				for _, name := range names {
+					record := mustEncode(t, all[name])
+					events, err := d.Events(record, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					decoded = append(decoded, events...)
+					clear(record)
+				}
+			}
+			for i, got := range decoded {
+				if name := names[i%len(names)]; !reflect.DeepEqual(got, all[name]) {
+					t.Fatalf("round %d, %s: %+v, want %+v", round, name, got, all[name])
+				}
+			}
+		}
+	}
+}
+
+// Texts are found again, also beyond those that were found a moment ago, and more than are kept are copied.
+func TestKnownTexts(t *testing.T) {
+	known := newTexts()
+	words := map[string]*knownText{}
+	for i := range 2 * recentTexts {
+		word := string([]byte{'a' + byte(i%26), 'a' + byte(i/26%26), 'a' + byte(i/676)})
+		words[word] = known.find([]byte(word))
+	}
+	for word, first := range words {
+		if found := known.find([]byte(word)); found.text != word || found != first {
+			t.Fatalf("%q is found as %q", word, found.text)
+		}
+	}
+	for i := range textsMax + 100 {
+		word := []byte{byte(i), byte(i >> 8), byte(i >> 16), '#'}
+		if got := known.text(word); got != string(word) {
+			t.Fatalf("%q is found as %q", word, got)
+		}
+	}
+	if len(known.all) != textsMax {
+		t.Errorf("%d texts are kept", len(known.all))
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	for _, event := range samples(f) {
+		f.Add(mustEncode(f, event))
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		event, err := NewDecoder().Event(record)
+		if err != nil {
+			return
+		}
+		back, err := NewDecoder().Event(mustEncode(t, event))
+		if err != nil || !reflect.DeepEqual(back, event) {
+			t.Fatalf("%+v, %v\nwas %+v", back, err, event)
+		}
+	})
+}
