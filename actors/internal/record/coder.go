@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 )
 
 // field is the number of a field; 0 is none.
@@ -23,7 +24,8 @@ var (
 	errOverflow = errors.New("a number of more than 64 bits")
 	errTag      = errors.New("no field begins like this")
 	errWire     = errors.New("another wire type than this field has")
-	errTwice    = errors.New("a field that is there twice")
+	errTwice    = errors.New("it is there twice")
+	errMissing  = errors.New("it is missing")
 )
 
 // coder writes messages, or reads them. A message is told by one function, which names its fields in the order of their numbers; each call
@@ -126,7 +128,8 @@ func readTo[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 		}
 	}
 	if missing := c.needed &^ c.seen; missing != 0 && c.err == nil {
-		c.fail(fmt.Errorf("fields are missing: %b of %b", missing, c.needed))
+		c.next = field(bits.TrailingZeros64(missing))
+		c.fail(errMissing)
 	}
 }
 
@@ -280,12 +283,4 @@ func (c *coder) put(n field, v uint64) {
 func (c *coder) putBytes(n field, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
-}
-
-// putText writes a text, unless it is empty.
-func (c *coder) putText(n field, v string) {
-	if v != "" {
-		c.putTag(n, wireBytes)
-		c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
-	}
 }

@@ -40,6 +40,8 @@ func (c *coder) sessionOpened(e *engine.SessionOpened) {
 
 func (c *coder) sessionClosed(e *engine.SessionClosed) { c.digest(1, &e.Token) }
 
+func (c *coder) announced(e *engine.Announced) { c.transition(&e.Transition) }
+
 func (c *coder) transition(t *engine.Transition) {
 	c.instant(1, &t.AnnouncedAt)
 	c.instant(3, &t.RequiredAt)

@@ -19,18 +19,12 @@ func (m *Memory) Empty() {
 }
 
 func (m *Memory) newRefreshed() *engine.Refreshed {
-	if m == nil {
-		return &engine.Refreshed{}
-	}
 	e := &take(&m.refreshed, 1)[0]
 	*e = engine.Refreshed{}
 	return e
 }
 
 func (m *Memory) newLeased() *engine.Leased {
-	if m == nil {
-		return &engine.Leased{}
-	}
 	e := &take(&m.leased, 1)[0]
 	*e = engine.Leased{}
 	return e

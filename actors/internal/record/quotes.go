@@ -17,7 +17,7 @@ func (c *coder) refreshed(e *engine.Refreshed) {
 	repeated(c, 8, &e.Quotes, (*coder).quoted)
 	repeated(c, 9, &e.Held, (*coder).held)
 	c.instant(10, &e.Slot)
-	c.count32(12, &e.Currencies)
+	c.count(12, &e.Currencies)
 	c.text(13, &e.By)
 }
 
@@ -113,7 +113,7 @@ func (c *coder) suspect(s *engine.Suspect) {
 func (c *coder) slot(s *engine.HeardSlot) {
 	c.text(1, &s.SourceID)
 	c.instant(2, &s.Slot)
-	c.count32(4, &s.Currencies)
+	c.count(4, &s.Currencies)
 }
 
 // row is without its currency, which is that of its book.

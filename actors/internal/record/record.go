@@ -31,8 +31,8 @@ type Bundle struct {
 
 // one is one record: one event.
 type one struct {
-	requires uint32 // the oldest version of the format that a reader must know; 0 reads as 1
-	kind     field  // of the event
+	requires uint64
+	kind     field // of the event
 	event    any
 }
 
@@ -48,7 +48,7 @@ func Encode(event any) ([]byte, error) {
 }
 
 // recordBytes is enough for most records.
-const recordBytes = 128
+const recordBytes = 96
 
 // Decoder reads records and snapshots. What it returns shares no memory with the bytes that it was read from, unless its method says so.
 // One goroutine at a time uses it. The zero Decoder is for a few values: it copies each text.
@@ -134,109 +134,87 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 }
 
 func (c *coder) one(r *one) {
-	c.uint32(1, &r.requires)
-	if r.requires > newest {
-		c.fail(fmt.Errorf("format version %d, known up to %d: %w", r.requires, newest, ErrUnknown))
+	c.version(&r.requires, newest)
+	if c.writing {
+		for n := firstKind; n < len(kinds) && !kinds[n].code(c, field(n), r.event); n++ {
+		}
+		return
 	}
-	if !c.writing && c.next != r.kind {
+	if c.next != r.kind {
 		if event := c.newEvent(); event != nil {
 			r.kind, r.event = c.next, event
 		}
 	}
-	c.event(r.event)
+	if c.next == r.kind && c.next != 0 {
+		kinds[r.kind].code(c, r.kind, r.event)
+	}
 }
+
+// version is the oldest version of the format that a reader must know; 0 reads as 1. A writer raises it only for what an older reader must
+// not pass over.
+func (c *coder) version(v *uint64, known uint64) {
+	c.uint64(1, v)
+	if *v > known {
+		c.fail(fmt.Errorf("format version %d, known up to %d: %w", *v, known, ErrUnknown))
+	}
+}
+
+// kind is a kind of event.
+type kind struct {
+	empty func() any
+	code  func(c *coder, n field, event any) bool // false for an event of another kind
+}
+
+func of[T any](fields func(*coder, *T)) kind {
+	return kind{
+		empty: func() any { return new(T) },
+		code: func(c *coder, n field, event any) bool {
+			e, is := event.(*T)
+			if is {
+				message(c, n, e, fields)
+			}
+			return is
+		},
+	}
+}
+
+// kinds are the kinds of events, by the number of their field.
+var kinds = [...]kind{
+	2:  of((*coder).refreshed),
+	3:  of((*coder).withdrawn),
+	4:  of((*coder).released),
+	5:  of((*coder).rejected),
+	6:  of((*coder).accountCreated),
+	7:  of((*coder).keyCreated),
+	8:  of((*coder).keyRevoked),
+	9:  of((*coder).leased),
+	10: of((*coder).returned),
+	11: of((*coder).suspended),
+	12: of((*coder).restored),
+	13: of((*coder).allowanceSet),
+	14: of((*coder).codeIssued),
+	15: of((*coder).codeFailed),
+	16: of((*coder).codeRefused),
+	17: of((*coder).sessionOpened),
+	18: of((*coder).sessionClosed),
+	19: of((*coder).announced),
+	20: of((*coder).announcementWithdrawn),
+	21: of((*coder).bundle),
+}
+
+const firstKind = 2
 
 // newEvent is an empty event of the kind that is next, nil for one that this build does not know.
 func (c *coder) newEvent() any {
-	switch c.next {
-	case 2:
+	switch {
+	case c.next < firstKind || int(c.next) >= len(kinds):
+		return nil
+	case c.memory != nil && c.next == 2:
 		return c.memory.newRefreshed()
-	case 3:
-		return &engine.Withdrawn{}
-	case 4:
-		return &engine.Released{}
-	case 5:
-		return &engine.Rejected{}
-	case 6:
-		return &engine.AccountCreated{}
-	case 7:
-		return &engine.KeyCreated{}
-	case 8:
-		return &engine.KeyRevoked{}
-	case 9:
+	case c.memory != nil && c.next == 9:
 		return c.memory.newLeased()
-	case 10:
-		return &engine.Returned{}
-	case 11:
-		return &engine.Suspended{}
-	case 12:
-		return &engine.Restored{}
-	case 13:
-		return &engine.AllowanceSet{}
-	case 14:
-		return &engine.CodeIssued{}
-	case 15:
-		return &engine.CodeFailed{}
-	case 16:
-		return &CodeRefused{}
-	case 17:
-		return &engine.SessionOpened{}
-	case 18:
-		return &engine.SessionClosed{}
-	case 19:
-		return &engine.Announced{}
-	case 20:
-		return &engine.AnnouncementWithdrawn{}
-	case 21:
-		return &Bundle{}
 	}
-	return nil
-}
-
-// event is the field of an event, by its kind; nothing for what no record holds.
-func (c *coder) event(event any) {
-	switch e := event.(type) {
-	case *engine.Refreshed:
-		message(c, 2, e, (*coder).refreshed)
-	case *engine.Withdrawn:
-		message(c, 3, e, (*coder).withdrawn)
-	case *engine.Released:
-		message(c, 4, e, (*coder).released)
-	case *engine.Rejected:
-		message(c, 5, e, (*coder).rejected)
-	case *engine.AccountCreated:
-		message(c, 6, e, (*coder).accountCreated)
-	case *engine.KeyCreated:
-		message(c, 7, e, (*coder).keyCreated)
-	case *engine.KeyRevoked:
-		message(c, 8, e, (*coder).keyRevoked)
-	case *engine.Leased:
-		message(c, 9, e, (*coder).leased)
-	case *engine.Returned:
-		message(c, 10, e, (*coder).returned)
-	case *engine.Suspended:
-		message(c, 11, e, (*coder).suspended)
-	case *engine.Restored:
-		message(c, 12, e, (*coder).restored)
-	case *engine.AllowanceSet:
-		message(c, 13, e, (*coder).allowanceSet)
-	case *engine.CodeIssued:
-		message(c, 14, e, (*coder).codeIssued)
-	case *engine.CodeFailed:
-		message(c, 15, e, (*coder).codeFailed)
-	case *CodeRefused:
-		message(c, 16, e, (*coder).codeRefused)
-	case *engine.SessionOpened:
-		message(c, 17, e, (*coder).sessionOpened)
-	case *engine.SessionClosed:
-		message(c, 18, e, (*coder).sessionClosed)
-	case *engine.Announced:
-		message(c, 19, &e.Transition, (*coder).transition)
-	case *engine.AnnouncementWithdrawn:
-		message(c, 20, e, (*coder).announcementWithdrawn)
-	case *Bundle:
-		message(c, 21, e, (*coder).bundle)
-	}
+	return kinds[c.next].empty()
 }
 
 func (c *coder) bundle(b *Bundle) {

@@ -1,10 +1,6 @@
 package record
 
-import (
-	"fmt"
-
-	"github.com/tasard/tasard/engine"
-)
+import "github.com/tasard/tasard/engine"
 
 // newestSnapshot is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
 // rest for the whole.
@@ -18,7 +14,7 @@ const (
 // part is a piece of one book, of the accounts, or of the registry. A snapshot is parts, each behind its length as a varint; the parts of
 // one book follow each other, and the last part holds only their number.
 type part struct {
-	requires   uint32 // as in a record
+	requires   uint64
 	currency   string
 	lastHeldID uint64
 	book       *engine.BookState // has the lists; of a part that is read nil until the first one comes
@@ -34,10 +30,7 @@ type part struct {
 }
 
 func (c *coder) part(p *part) {
-	c.uint32(1, &p.requires)
-	if p.requires > newestSnapshot {
-		c.fail(fmt.Errorf("format version %d, known up to %d: %w", p.requires, newestSnapshot, ErrUnknown))
-	}
+	c.version(&p.requires, newestSnapshot)
 	c.text(2, &p.currency)
 	c.uint64(3, &p.lastHeldID)
 	if p.book == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {

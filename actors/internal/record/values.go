@@ -13,34 +13,38 @@ import (
 
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
-func (c *coder) uint64(n field, v *uint64) {
-	switch {
-	case c.writing:
-		c.put(n, *v)
-	case c.next == n:
-		*v = c.number()
-		c.advance()
-	}
-}
-
-func (c *coder) uint32(n field, v *uint32) {
+// integer is a number from low to high.
+func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n field, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v))
 	case c.next == n:
-		*v = uint32(c.number())
+		got := int64(c.number())
+		if got < low || got > high {
+			c.fail(fmt.Errorf("%s %d", what, got))
+		}
+		*v = T(got)
 		c.advance()
 	}
 }
 
-func (c *coder) int64(n field, v *int64) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		*v = int64(c.number())
-		c.advance()
-	}
+const dateMax = 3_652_059 // 9999-12-31
+
+func (c *coder) uint64(n field, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+func (c *coder) int64(n field, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+
+// count is a number of things.
+func (c *coder) count(n field, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
+
+// node is a node of a cluster, 0 the only one.
+func (c *coder) node(n field, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
+
+// date counts days from 1, which is 0001-01-01; 0 is no date.
+func (c *coder) date(n field, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
+
+// steady is a steady time, in nanoseconds.
+func (c *coder) steady(n field, v *time.Duration) {
+	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
 
 // sint64 is a number that is as often negative: zigzag.
@@ -61,80 +65,6 @@ func (c *coder) bool(n field, v *bool) {
 		c.put(n, 1)
 	case c.next == n:
 		*v = c.number() != 0
-		c.advance()
-	}
-}
-
-// count is a number of things, below 2^31.
-func (c *coder) count(n field, v *int) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		c.takeCount(int64(c.number()), v)
-	}
-}
-
-// count32 is a count whose field has 32 bits.
-func (c *coder) count32(n field, v *int) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		c.takeCount(int64(int32(c.number())), v)
-	}
-}
-
-func (c *coder) takeCount(got int64, v *int) {
-	if got < 0 || got > math.MaxInt32 {
-		c.fail(fmt.Errorf("a count of %d", got))
-		return
-	}
-	*v = int(got)
-	c.advance()
-}
-
-// node is a node of a cluster, 0 the only one.
-func (c *coder) node(n field, v *engine.NodeID) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		got := uint32(c.number())
-		if got > math.MaxUint16 {
-			c.fail(fmt.Errorf("a node %d", got))
-		}
-		*v = engine.NodeID(got)
-		c.advance()
-	}
-}
-
-// date counts days from 1, which is 0001-01-01; 0 is no date.
-func (c *coder) date(n field, v *engine.Date) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		date := engine.Date(int32(c.number()))
-		if date < 0 || date > date.AddDays(0) { // which keeps within the years 1 to 9999
-			c.fail(fmt.Errorf("date %d is outside the years 1 to 9999", date))
-		}
-		*v = date
-		c.advance()
-	}
-}
-
-// steady is a steady time, in nanoseconds.
-func (c *coder) steady(n field, v *time.Duration) {
-	switch {
-	case c.writing:
-		c.put(n, uint64(*v))
-	case c.next == n:
-		nanos := int64(c.number())
-		if nanos < 0 {
-			c.fail(fmt.Errorf("a steady time of %d ns", nanos))
-		}
-		*v = time.Duration(nanos)
 		c.advance()
 	}
 }
@@ -165,26 +95,19 @@ func (c *coder) instant(n field, v *time.Time) {
 }
 
 // text is one that occurs again and again.
-func (c *coder) text(n field, v *string) {
-	switch {
-	case c.writing:
-		c.putText(n, *v)
-	case c.next == n:
-		if text := c.value(); !c.skim {
-			*v = c.texts.text(text)
-		}
-		c.advance()
-	}
-}
+func (c *coder) text(n field, v *string) { c.string(n, v, c.texts) }
 
 // own is a text that hardly occurs twice.
-func (c *coder) own(n field, v *string) {
+func (c *coder) own(n field, v *string) { c.string(n, v, nil) }
+
+func (c *coder) string(n field, v *string, known *knownTexts) {
 	switch {
-	case c.writing:
-		c.putText(n, *v)
+	case c.writing && *v != "":
+		c.putTag(n, wireBytes)
+		c.bytes = append(appendVarint(c.bytes, uint64(len(*v))), *v...)
 	case c.next == n:
 		if text := c.value(); !c.skim {
-			*v = string(text)
+			*v = known.text(text)
 		}
 		c.advance()
 	}
@@ -194,7 +117,8 @@ func (c *coder) own(n field, v *string) {
 func (c *coder) decimal(n field, v *engine.Decimal) {
 	switch {
 	case c.writing:
-		c.putText(n, v.String())
+		text := v.String()
+		c.own(n, &text)
 	case c.next == n:
 		value, err := c.texts.decimal(c.value())
 		if err != nil {
