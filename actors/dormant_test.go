@@ -3,11 +3,9 @@ package actors
 import (
 	"bytes"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -129,46 +127,5 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 	}
 	if windows := restored.Windows(later, terms); windows.Day.Remaining != 1000-32 {
 		t.Errorf("after a restart %+v, want two leases spent", windows)
-	}
-}
-
-// A snapshot of accounts, registry and transition is restored as it was cut.
-func TestLedgerReadsAsWritten(t *testing.T) {
-	registry := engine.NewRegistry([32]byte{})
-	email := mustEmail(t, "ana@example.com").ID()
-	registry.Apply(&engine.CodeIssued{Email: email, At: noon, Steady: time.Minute, Mailed: true})
-	registry.Apply(&engine.SessionOpened{Account: 7, New: true, Email: email, Token: keyOf(7), Expires: noon.Add(time.Hour), At: noon, Steady: time.Minute})
-	c := &cut{whole: true, ledgers: make([][]dormant, 2), registry: registryCut{
-		registry: registry.Cut(), transition: engine.Transition{AnnouncedAt: noon, RequiredAt: noon.AddDate(0, 1, 0), By: "luis"}, steady: time.Hour,
-	}}
-	const many = 600
-	for id := uint64(0); id < many; id++ {
-		c.ledgers[0] = append(c.ledgers[0], freeze(citizen(t, 100+id)))
-	}
-	c.ledgers[1] = append(c.ledgers[1], freeze(clusterAccount(t)))
-	var buffer bytes.Buffer
-	if err := c.write(&buffer); err != nil {
-		t.Fatal(err)
-	}
-	l := &ledger{decoder: record.NewDecoder()}
-	found, err := l.decoder.Snapshot(&buffer, l.visitor())
-	if err != nil || len(found.Books) != 0 {
-		t.Fatal(found, err)
-	}
-	back := engine.RestoreRegistry(found.Registry, [32]byte{}, l.addresses...)
-	if !reflect.DeepEqual(back.State(), c.registry.registry.State()) || found.Transition != c.registry.transition || found.Steady != time.Hour {
-		t.Errorf("%+v\nwant %+v", found, c.registry)
-	}
-	accounts, claims := slices.Concat(l.accounts...), slices.Concat(l.claims...)
-	if len(accounts) != many+1 || accounts[many].id != 9 || !bytes.Equal(accounts[many].state, c.ledgers[1][0]) || claims[many] != claimOf(keyOf(9), 9) {
-		t.Errorf("%d accounts, the last %+v", len(accounts), accounts[len(accounts)-1])
-	}
-	for i := range accounts[:many] {
-		if id := uint64(100 + i); accounts[i].id != id || claims[i] != claimOf(keyOf(id), id) || !bytes.Equal(accounts[i].state, c.ledgers[0][i]) {
-			t.Fatalf("account %d is %+v, %+v", id, accounts[i], claims[i])
-		}
-	}
-	if err := l.keep([][]byte{{0xff}}); err == nil {
-		t.Error("garbage is kept")
 	}
 }

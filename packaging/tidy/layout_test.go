@@ -26,7 +26,8 @@ func layout() map[string]folder {
 			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
 		"engine":                     {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
 		"wal":                        {never: []string{"net", "net/http"}},
-		"actors":                     {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
+		"actors":                     {ours: []string{"engine", "wal", "actors/internal/record"}, never: []string{"net", "net/http"}},
+		"actors/internal/record":     {ours: []string{"engine"}, never: []string{"net", "net/http", "os", "unsafe"}},
 		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
@@ -62,8 +63,6 @@ func ownedLibraries() map[string][]string {
 		"github.com/HdrHistogram/hdrhistogram-go": {"bench"},
 		"github.com/jackc/pgx/v5":                 {"bench"}, // the yardstick with PostgreSQL
 		"github.com/asynkron/protoactor-go":       {"actors"},
-		"github.com/planetscale/vtprotobuf":       {"actors"},
-		"google.golang.org/protobuf":              {"actors"},
 		"github.com/valyala/fasthttp":             {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
 		"github.com/fasthttp/router":              {"httpapi"},
 		"github.com/klauspost/compress":           {"httpapi", "wal", "actors"},

@@ -10,8 +10,8 @@ func TestF8_DecodingAllocatesNothing(t *testing.T) {
 	d, memory := NewDecoder(), &Memory{}
 	d.Use(memory)
 	for name, most := range map[string]float64{"refreshed-typed": 0, "leased": 1} { // its key's text
-		event := samples(t)[name]
-		record := mustEncode(t, event)
+		event := samples()[name]
+		record := encoded(event)
 		got := testing.AllocsPerRun(200, func() {
 			memory.Empty()
 			if _, err := d.Event(record); err != nil {
@@ -21,7 +21,7 @@ func TestF8_DecodingAllocatesNothing(t *testing.T) {
 		if got > most {
 			t.Errorf("%s: %v allocations, at most %v", name, got, most)
 		}
-		if got := testing.AllocsPerRun(200, func() { mustEncode(t, event) }); got > 2 {
+		if got := testing.AllocsPerRun(200, func() { encoded(event) }); got > 2 {
 			t.Errorf("%s: %v allocations to write it, at most 2", name, got)
 		}
 	}
