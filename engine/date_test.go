@@ -274,29 +274,6 @@ func TestT2_DateOfIsTheLocalDate(t *testing.T) {
 	})
 }
 
-func TestDate_Allocations(t *testing.T) {
-	now, date, buffer := at("2026-06-17T16:00:00Z"), dayOf("2026-06-17"), make([]byte, 0, 10)
-	for name, run := range map[string]func(){
-		"ParseDate":    func() { _, _ = ParseDate("2026-06-17") },
-		"DateOf":       func() { _ = DateOf(now) },
-		"Append":       func() { buffer = date.Append(buffer[:0]) },
-		"Start":        func() { _ = date.Start() },
-		"NextRefresh":  func() { _ = NextRefresh(now) },
-		"NextMidnight": func() { _ = NextMidnight(now) },
-	} {
-		if got := testing.AllocsPerRun(100, run); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
-}
-
 func FuzzParseDate(f *testing.F) {
-	for _, text := range []string{"", "2025-02-29", "2024-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2025-1-1", "2025-01-01T00:00:00Z"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if fault := dateFault(text); fault != "" {
-			t.Error(fault)
-		}
-	})
+	fuzzTexts(f, dateFault, "", "2025-02-29", "2024-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2025-1-1", "2025-01-01T00:00:00Z")
 }

@@ -297,7 +297,7 @@ func TestCodesOfAllAreBounded(t *testing.T) {
 		if email == "0@b.do" {
 			d.wait(time.Minute)
 		}
-		if _, err := d.request(email); codeOf(t, err) != CodeRateLimited {
+		if _, err := d.request(email); codeOf(err) != CodeRateLimited {
 			t.Errorf("%s: %v", email, err)
 		}
 	}
@@ -344,7 +344,7 @@ func TestSessionsEnd(t *testing.T) {
 	event, err := d.registry.CloseSession(tokens[3], d.now)
 	must(t, err)
 	d.registry.Apply(event)
-	if _, err = d.registry.CloseSession(tokens[3], d.now); codeOf(t, err) != CodeInvalidSession {
+	if _, err = d.registry.CloseSession(tokens[3], d.now); codeOf(err) != CodeInvalidSession {
 		t.Error(err)
 	}
 	last := tokens[len(tokens)-1]
