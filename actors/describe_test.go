@@ -31,19 +31,17 @@ func goldenRecords(t *testing.T) map[string][]byte {
 
 // What operators are shown is one line, and names the account and no more of its address, of digests a beginning.
 func TestS5_DescriptionsAreMasked(t *testing.T) {
-	digest := keyOf(7)
+	digest, masked := keyOf(7), mustEmail(t, "ana.perez@example.com").ID().String()
 	for name, record := range goldenRecords(t) {
 		line, err := DescribeRecord(record)
 		word, _, _ := strings.Cut(name, "-")
 		if err != nil || !strings.Contains(line, `"event":"`+word+`"`) || strings.Contains(line, "\n") {
 			t.Errorf("%s: %s, %v", name, line, err)
 		}
-		for _, secret := range []string{"ana.perez", "ana.perez@example.com", hex.EncodeToString(digest[:]), hex.EncodeToString(digest[:8])} {
-			if strings.Contains(line, secret) {
-				t.Errorf("%s shows %q", line, secret)
-			}
+		if strings.Contains(line, "ana.perez") || strings.Contains(line, hex.EncodeToString(digest[:8])) {
+			t.Errorf("%s shows a secret", line)
 		}
-		if masked := mustEmail(t, "ana.perez@example.com").ID().String(); strings.Contains(line, `"email"`) && !strings.Contains(line, masked) {
+		if strings.Contains(line, `"email"`) && !strings.Contains(line, masked) {
 			t.Errorf("%s: %s does not show %s", name, line, masked)
 		}
 	}
