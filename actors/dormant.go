@@ -14,15 +14,16 @@ import (
 type dormant []byte
 
 // freeze is an account as the log knows it.
-func freeze(account *engine.Account) dormant {
-	state := account.State()
-	return bytes.Clone(record.AppendAccount(nil, &state))
+func freeze(account *engine.Account) dormant { return frozen(account.State()) }
+
+func frozen(state engine.AccountState) dormant {
+	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state))
 }
 
 // putAside is an idle account with what only this process knows.
 func putAside(account *engine.Account) dormant {
 	state, aside := account.State(), account.PutAside()
-	return bytes.Clone(record.AppendAside(record.AppendAccount(nil, &state), &aside))
+	return bytes.Clone(record.AppendAside(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state), &aside))
 }
 
 // appendDormant appends an account as a snapshot holds it.

@@ -146,9 +146,10 @@ func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
 	}
 	var claims []keyClaim
 	for id, account := range r.awake {
-		r.idle[r.shard(id)][id] = freeze(account)
-		for _, key := range account.State().Record.Keys {
-			claims = append(claims, claimOf(key.Digest, id))
+		state := account.State()
+		r.idle[r.shard(id)][id] = frozen(state)
+		for i := range state.Record.Keys {
+			claims = append(claims, claimOf(state.Record.Keys[i].Digest, id))
 		}
 	}
 	if id, whole := keys.fill(append(r.claims, claims)); !whole {
