@@ -91,7 +91,8 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	if _, err := system.Announce(required, "doctor"); err != nil {
 		return nil, err
 	}
-	config := stage.Answering(system, stage.Reference.Catalogue)
+	wanted := stage.Core(*stage.Reference)
+	config := wanted.Answering(system)
 	config.Harness = &httpapi.Harness{} // its clock tells the Date
 	server := httpapi.New(config)
 	for _, scene := range []struct {

@@ -320,7 +320,7 @@ func flagOf(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
 		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
-		"Mail.Way": "--mail", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
+		"Mail.Way": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
 		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",

@@ -40,17 +40,6 @@ func TestParseAmount_IsTheGrammarOfTheContract(t *testing.T) {
 	), amountFault)
 }
 
-func TestParseAmount_Limits(t *testing.T) {
-	for _, text := range []string{
-		"0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1", "+1",
-		"1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000),
-	} {
-		if fault := amountFault(text); fault != "" {
-			t.Error(fault)
-		}
-	}
-}
-
 // conversion is amount × side as an operation applies it.
 func conversion(t testing.TB, amount, side string) Conversion {
 	t.Helper()
@@ -195,5 +184,6 @@ func TestS8_Control(t *testing.T) {
 }
 
 func FuzzParseAmount(f *testing.F) {
-	fuzzTexts(f, amountFault, "", "0", "250.00", "999999999999.99", "1.", ".1", "1.234", "1234567890123", "-1", "1e2")
+	fuzzTexts(f, amountFault, "0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1",
+		"+1", "1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000))
 }

@@ -130,32 +130,6 @@ func TestDate_AddDays(t *testing.T) {
 	}
 }
 
-func TestT2_ZoneOfTheYear2000(t *testing.T) {
-	for _, c := range []struct {
-		at     string
-		local  string
-		offset int
-	}{
-		{"2000-10-29T05:59:59Z", "2000-10-29T01:59:59", -4},
-		{"2000-10-29T06:00:00Z", "2000-10-29T01:00:00", -5},
-		{"2000-12-03T05:59:59Z", "2000-12-03T00:59:59", -5},
-		{"2000-12-03T06:00:00Z", "2000-12-03T02:00:00", -4},
-		{"2000-11-15T04:59:59Z", "2000-11-14T23:59:59", -5},
-		{"2000-11-15T05:00:00Z", "2000-11-15T00:00:00", -5},
-		{"2026-06-17T03:59:59Z", "2026-06-16T23:59:59", -4},
-		{"2026-06-17T04:00:00Z", "2026-06-17T00:00:00", -4},
-		{"2026-01-17T04:00:00Z", "2026-01-17T00:00:00", -4},
-	} {
-		local := at(c.at).In(Location())
-		if _, offset := local.Zone(); offset != c.offset*3600 || local.Format("2006-01-02T15:04:05") != c.local {
-			t.Errorf("%s is %s in Santo Domingo, want %s at %d h", c.at, local, c.local, c.offset)
-		}
-		if got := DateOf(at(c.at)).String(); got != c.local[:10] {
-			t.Errorf("%s is on %s, want %s", c.at, got, c.local[:10])
-		}
-	}
-}
-
 func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
 	for date, want := range map[string][2]string{ // start, first refresh of the day
 		"2000-10-28": {"2000-10-28T04:00:00Z", "2000-10-28T12:00:00Z"},

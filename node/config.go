@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"github.com/tasard/tasard/node/core"
 	"io"
 	"log/slog"
 	"net"
@@ -165,10 +166,22 @@ func (c Config) Check() error {
 	return errors.Join(problems...)
 }
 
-// actors is how the system runs on the data directory.
-func (c *Config) actors(reference Reference, letters actors.Mailer) actors.Config {
-	return actors.Config{
-		Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger,
-		Terms: c.Accounts.Terms, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
+// core is what answers for such a node.
+func (c *Config) core(reference Reference, letters actors.Mailer) core.Config {
+	h := &c.HTTP
+	return core.Config{
+		Actors: actors.Config{
+			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger,
+			Terms: c.Accounts.Terms, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
+		},
+		Seed: c.seed, Version: c.Version, Mail: c.Mail.way(), AllowUnknown: h.AllowUnknown, AllowAuthorization: h.AllowAuthorization,
+		FeeNotice: h.FeeNotice, PublicURL: h.PublicURL, AccountURL: h.AccountURL, Proxies: h.Proxies, Demo: h.Demo,
+		AccessLog: h.AccessLog, AccessFrom: h.AccessFrom,
 	}
+}
+
+// Core is what the node that c describes answers, for whoever shows it without a listener. reference is what is known.
+func (c Config) Core(reference Reference) core.Config {
+	c = c.filled()
+	return c.core(reference, nil)
 }

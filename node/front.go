@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"syscall"
 	"time"
 
-	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
 )
 
@@ -74,28 +71,9 @@ func checkListen(address string) error {
 	return listener.Close()
 }
 
-// Answering says what a node answers, whoever listens.
-func (c Config) Answering(system *actors.System, catalogue *engine.Catalogue) httpapi.Config {
-	c = c.filled()
-	h := &c.HTTP
-	return httpapi.Config{
-		Service: system, Catalogue: catalogue, Clock: c.Clock, RequestID: httpapi.RequestIDs(c.seed()),
-		Gate: system, Accounts: system, Proxies: h.Proxies, DeprecationLink: h.AccountURL, SunsetLink: h.AccountURL,
-		FeeNotice: h.FeeNotice, AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, Logger: c.Logger,
-	}
-}
-
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
-func (n *Node) startFront(listener net.Listener, health engine.Health) {
-	c := &n.config
-	url := n.certificate.scheme() + listener.Addr().String()
-	if c.HTTP.Demo {
-		c.HTTP.PublicURL = url
-	}
-	config := c.Answering(n.system, n.reference.Catalogue)
-	config.Health, config.Site, config.Limits, config.Certificate = health, c.newSite(n.system, n.reference), c.HTTP.limits(c.Logger), n.certificate.certify()
-	config.Access, config.AccessFrom = accessLog(c.HTTP.AccessLog), c.HTTP.AccessFrom
-	n.front = &front{server: httpapi.New(config), url: url, ended: make(chan struct{})}
+func (n *Node) startFront(listener net.Listener) {
+	n.front = &front{server: n.core.Server, url: n.certificate.scheme() + listener.Addr().String(), ended: make(chan struct{})}
 	go func() {
 		defer close(n.front.ended)
 		n.front.err = n.front.server.Serve(listener)
@@ -111,29 +89,4 @@ func (f *front) stop(ctx context.Context) error {
 	}
 	<-f.ended
 	return nil
-}
-
-// accessLog writes a line of JSON for each answer, whatever the form of the other lines: such logs are for machines. nil for none. Danger:
-// the caller waits until the line is written, so the output must take it.
-func accessLog(out io.Writer) func(httpapi.Access) {
-	if out == nil {
-		return nil
-	}
-	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: inUTC})
-	return func(a httpapi.Access) {
-		record := slog.NewRecord(a.At, slog.LevelInfo, "access", 0)
-		record.AddAttrs(
-			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),
-			slog.Int64("micros", a.Duration.Microseconds()), slog.Int("bytes", a.Bytes), slog.Bool("keyed", a.Keyed), slog.String("network", a.Network),
-		)
-		_ = handler.Handle(context.Background(), record) // nobody is left to tell that the log can't be written
-	}
-}
-
-// inUTC gives instants in UTC.
-func inUTC(_ []string, attr slog.Attr) slog.Attr {
-	if attr.Value.Kind() == slog.KindTime {
-		return slog.Time(attr.Key, attr.Value.Time().UTC())
-	}
-	return attr
 }

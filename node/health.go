@@ -1,24 +1,14 @@
 package node
 
 import (
-	"slices"
-
 	"net/url"
+	"slices"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
-
-// conditions gathers what those know who own the state.
-type conditions struct{ node *Node }
-
-// Conditions is engine.Health.
-func (c conditions) Conditions() []engine.Condition {
-	n := c.node
-	return append(n.system.Conditions(), n.post.condition(), n.collection.condition())
-}
 
 // condition tells whether letters leave.
 func (p *post) condition() engine.Condition {
@@ -36,17 +26,8 @@ func (c *collection) condition() engine.Condition {
 	return engine.Well("sources")
 }
 
-// readiness is how the node is, for its operator.
-func (n *Node) readiness() admin.Readiness {
-	all := n.front.server.Conditions()
-	found := n.system.Recovery()
-	shown := admin.Readiness{
-		Status: engine.ReadinessOf(all), Conditions: admin.Conditions(all), Version: n.config.Version,
-		Log: admin.Log{LastRecord: found.Last, Snapshot: found.SnapshotSequence, TornBytes: found.TornBytes, AmbiguousTail: found.AmbiguousTail},
-	}
-	if err := n.system.Err(); err != nil {
-		shown.Log.Failure = err.Error()
-	}
+// complete adds to the readiness what the core does not know.
+func (n *Node) complete(shown *admin.Readiness) {
 	if n.post.smtp != nil {
 		letters := admin.Letters(n.post.smtp.Stats())
 		shown.Mail = &letters
@@ -57,7 +38,6 @@ func (n *Node) readiness() admin.Readiness {
 			shown.Failing = append(shown.Failing, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
 		}
 	}
-	return shown
 }
 
 // SourceOff is the state of sources that nobody collects: the node does not, or there is no node.

@@ -134,7 +134,7 @@ func openPost(c *Config) (*post, error) {
 	}
 	mailer, err := mail.Open(config)
 	if err != nil {
-		return nil, &Error{BadFile, "Mail", err}
+		return nil, &Error{BadFile, "Mail.CAFile", err} // nothing else of it is read
 	}
 	return &post{mailer, mailer, c.Logger, config.Password}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node/core"
 	"github.com/tasard/tasard/node/metrics"
 	"github.com/tasard/tasard/wal"
 )
@@ -24,14 +24,16 @@ type Node struct {
 	config    Config // with its defaults
 	reference Reference
 
-	system      *actors.System
+	core        *core.Core
+	system      *actors.System   // of the core
 	cluster     *cluster.Cluster // nil: the node is alone
 	post        *post
 	collection  *collection
 	certificate *certificate // nil: plain HTTP
+	metrics     http.Handler
 	front       *front
-	admin       *admin.Server // nil: Admin.Off
-	watch       *admin.Watch  // nil: no listener for Prometheus
+	managed     bool         // the operator's socket is open
+	watch       *admin.Watch // nil: no listener for Prometheus
 
 	living context.Context // until Close
 	cancel context.CancelFunc
@@ -100,17 +102,19 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		return err
 	}
 	opened.add(func() error { n.post.close(ctx); return nil })
-	if err := n.openSystem(ctx, opened); err != nil {
+	if err := n.openCore(ctx, opened, listener); err != nil {
 		return err
 	}
 	socket, err := n.openSocket(ctx)
 	if err != nil {
 		return err
 	}
-	n.collection = newCollection(c, n.system, n.reference.Sources)
-	n.startFront(listener, conditions{n})
-	if socket != nil || watched != nil {
-		n.startAdmin(socket, watched)
+	n.startFront(listener)
+	if n.managed = socket != nil; n.managed {
+		n.core.Admin.Start(socket)
+	}
+	if watched != nil {
+		n.watch = n.core.Admin.Watch(watched)
 	}
 	return nil
 }
@@ -123,17 +127,31 @@ func (c *Config) reference() (Reference, error) {
 	return LoadReference(c.Catalogue, c.Definitions)
 }
 
-// openSystem opens the data directory, as that of one node of several where there are others.
-func (n *Node) openSystem(ctx context.Context, opened *closers) (err error) {
-	c := n.config.actors(n.reference, n.post.letters)
-	if n.cluster, err = joinCluster(ctx, &n.config, &c); err != nil {
+// openCore opens the data directory, as that of one node of several where there are others, and makes what answers.
+func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
+	c := &n.config
+	told := c.core(n.reference, n.post.letters)
+	if n.cluster, err = joinCluster(ctx, c, &told.Actors); err != nil {
 		return err
 	}
 	opened.add(func() error { return leaveCluster(n.cluster) })
-	if n.system, err = actors.Open(c); err != nil {
+	if c.HTTP.Demo {
+		told.PublicURL = n.certificate.scheme() + listener.Addr().String()
+	}
+	told.Limits, told.Certificate = c.HTTP.limits(c.Logger), n.certificate.certify()
+	told.Conditions = func() []engine.Condition { return []engine.Condition{n.post.condition(), n.collection.condition()} }
+	told.Readiness, told.Sources = n.complete, func() admin.Sources { return n.collection.describe() }
+	if n.cluster != nil {
+		told.Cluster = n.describeCluster
+	}
+	told.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
+	if n.core, err = core.Open(told); err != nil {
 		return directoryError(err)
 	}
+	n.system = n.core.System
 	opened.add(func() error { return closeSystem(n.system) })
+	n.collection = newCollection(c, n.system, n.reference.Sources)
+	n.metrics = n.told()
 	return nil
 }
 
@@ -162,36 +180,10 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	return nil, fail(Unwritable, "Admin.Socket", "%w; choose another place", err)
 }
 
-// startAdmin lets the operator in, and those who watch. Each listener may be nil.
-func (n *Node) startAdmin(socket, watched net.Listener) {
-	c := &n.config
-	config := admin.Config{
-		Node: n.system, Catalogue: n.reference.Catalogue, Allowance: c.Accounts.Terms.Allowance, Mail: c.Mail.way(), Clock: c.Clock, Logger: c.Logger,
-		Readiness: n.readiness, Sources: n.collection.describe, Metrics: n.metrics(), Backup: n.backup,
-	}
-	if n.cluster != nil {
-		config.Cluster = n.describeCluster
-	}
-	server := admin.New(config)
-	if socket != nil {
-		n.admin = server
-		n.admin.Start(socket)
-	}
-	if watched != nil {
-		n.watch = server.Watch(watched)
-	}
-}
-
-// backup writes a copy of the node as it is now.
-func (n *Node) backup(out io.Writer, pace func(int) error) (admin.Copy, error) {
-	info, err := n.system.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Clock, Pace: pace})
-	return admin.Copy{Last: info.Last, Snapshot: info.Snapshot}, err
-}
-
-// metrics is what Prometheus reads.
-func (n *Node) metrics() http.Handler {
+// told is what Prometheus reads.
+func (n *Node) told() http.Handler {
 	told := metrics.Of{
-		Version: n.config.Version, System: n.system, Front: n.front.server, Health: n.front.server.Conditions, Sources: n.collection.health,
+		Version: n.config.Version, System: n.system, Front: n.core.Server, Health: n.core.Server.Conditions, Sources: n.collection.health,
 		Certificates: n.certificate.shown(),
 	}
 	if n.post.smtp != nil {
@@ -337,8 +329,8 @@ func (n *Node) Close(ctx context.Context) error {
 	n.collection.stop()
 	n.handOver(ctx)
 	problems := []error{n.front.stop(ctx)}
-	if n.admin != nil {
-		problems = append(problems, n.admin.Stop(ctx))
+	if n.managed {
+		problems = append(problems, n.core.Admin.Stop(ctx))
 	}
 	if n.watch != nil {
 		problems = append(problems, n.watch.Stop(ctx))
@@ -370,7 +362,7 @@ func OpenSystem(ctx context.Context, c Config) (*actors.System, Reference, error
 	if err != nil {
 		return nil, reference, err
 	}
-	system, err := actors.Open(c.actors(reference, nil))
+	system, err := actors.Open(c.core(reference, nil).Actors)
 	if err != nil {
 		return nil, reference, directoryError(err)
 	}

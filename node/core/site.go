@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"net/http"
@@ -19,21 +19,21 @@ type site struct{ mux *http.ServeMux }
 
 // newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
 // paths match exactly (Q8), and the mux would send callers on.
-func (c *Config) newSite(system *actors.System, reference Reference) *site {
+func newSite(c *Config, system *actors.System) *site {
 	s := &site{http.NewServeMux()}
 	public := pages.New(pages.Config{
-		Service: system, Catalogue: reference.Catalogue, Clock: c.Clock, PublicURL: c.HTTP.PublicURL, Logger: c.Logger, Demo: c.HTTP.Demo, Seed: c.seed(),
+		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo, Seed: c.Seed(),
 	})
 	public.Register(s.mux)
-	contract.New(contract.Config{PublicURL: c.HTTP.PublicURL}).Register(s.mux)
-	secure := c.HTTP.TLS.Certificate != ""
+	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(s.mux)
+	secure := c.Certificate != nil
 	account.New(account.Config{
-		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail.way()), Clock: c.Clock, Random: c.Random,
-		PublicURL: c.HTTP.PublicURL, Secure: secure, Logger: c.Logger,
+		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Actors.Random,
+		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
 	}).Register(s.mux)
 	docs.New(docs.Config{
-		Frame: public.Frame(), PublicURL: c.HTTP.PublicURL, Secure: secure,
-		Limits:       docs.Limits{On: system.Enforced(), Day: c.Accounts.Terms.Allowance.Day, Minute: c.Accounts.Terms.Allowance.Minute},
+		Frame: public.Frame(), PublicURL: c.PublicURL, Secure: secure,
+		Limits:       docs.Limits{On: system.Enforced(), Day: c.Actors.Terms.Allowance.Day, Minute: c.Actors.Terms.Allowance.Minute},
 		KeysRequired: func() time.Time { return system.Transition().RequiredAt },
 	}).Register(s.mux)
 	return s
