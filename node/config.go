@@ -102,9 +102,8 @@ type Admin struct {
 
 // Defaults of Config.
 const (
-	ConnsDefault = 16384
-	// AccountURLDefault explains keys.
-	AccountURLDefault = productURL + "#accounts-keys-quotas"
+	ConnsDefault      = 16384
+	AccountURLDefault = core.AccountURL
 )
 
 // filled is the configuration with its defaults.
@@ -123,9 +122,6 @@ func (c Config) filled() Config {
 	}
 	if c.HTTP.FeeNotice == "" {
 		c.HTTP.FeeNotice = engine.FeeNotice
-	}
-	if c.HTTP.AccountURL == "" {
-		c.HTTP.AccountURL = AccountURLDefault
 	}
 	if c.Accounts.KeyPrefix == "" {
 		c.Accounts.KeyPrefix = engine.KeyPrefixLive

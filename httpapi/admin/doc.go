@@ -4,7 +4,7 @@
 // is sent and what comes back are said once.
 //
 // Where to add an operation: a line in operations.go with the types of what is
-// sent and answered, and its function in Server.routes.
+// sent and answered, and its function in Server.Handler.
 //
 // Who may open the socket may do everything. It has mode 0600 before it has a
 // name; one that nobody answers is replaced, one that is answered is refused,

@@ -65,7 +65,7 @@ func New(c Config) *Server { return &Server{config: c} }
 func (s *Server) Start(listener net.Listener) {
 	s.ended = make(chan struct{})
 	s.http = &http.Server{
-		Handler: s.routes(), ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+		Handler: s.Handler(), ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 		MaxHeaderBytes: headerMax, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 	}
 	s.copies.leaving = make(chan struct{})
@@ -98,8 +98,8 @@ func stop(ctx context.Context, server *http.Server, ended <-chan struct{}) error
 	return err
 }
 
-// routes are the operations of the listener.
-func (s *Server) routes() http.Handler {
+// Handler answers the operations, whoever listens.
+func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+ListAccounts.path, s.listAccounts)
 	ShowAccount.handle(mux, s.showAccount)

@@ -112,7 +112,7 @@ func askAs(t *testing.T, s *Server, method, path, media, body string) *httptest.
 		req.Header.Set("Content-Type", media)
 	}
 	answer := httptest.NewRecorder()
-	s.routes().ServeHTTP(answer, req)
+	s.Handler().ServeHTTP(answer, req)
 	return answer
 }
 
@@ -185,7 +185,7 @@ func FuzzServer(f *testing.F) {
 		req.Header.Set("Content-Type", typeJSON)
 		node := &stillNode{}
 		answer := httptest.NewRecorder()
-		serverOf(node).routes().ServeHTTP(answer, req)
+		serverOf(node).Handler().ServeHTTP(answer, req)
 		switch {
 		case answer.Code/100 == 3: // a path that the library cleans
 		case !jsonLines(answer):

@@ -15,10 +15,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
+// AccountURL is the page that explains keys, where nobody names another.
+const AccountURL = "https://github.com/tasard/tasard#accounts-keys-quotas"
+
 // Config says what the core is made of. Clock, random and logger are those of Actors.
 type Config struct {
 	Actors  actors.Config
 	Seed    func() uint64 // for what only has to differ: ids of requests, nonces of pages
+	Random  io.Reader     // of the pages' secrets; nil = that of Actors
 	Version string        // of the program
 	Mail    string        // how letters leave: admin.MailSMTP, admin.MailLog or admin.MailOff
 
@@ -26,7 +30,7 @@ type Config struct {
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
 	PublicURL          string // under which people reach the pages; "" = not known
-	AccountURL         string // page that the announcement of required keys links to
+	AccountURL         string // page that the announcement of required keys links to; "" = AccountURL
 	Proxies            []netip.Prefix
 	Demo               bool // pages say that every rate is made up
 	Limits             httpapi.Limits
@@ -55,6 +59,12 @@ type Core struct {
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.AccountURL == "" {
+		c.AccountURL = AccountURL
+	}
+	if c.Random == nil {
+		c.Random = c.Actors.Random
 	}
 	system, err := actors.Open(c.Actors)
 	if err != nil {

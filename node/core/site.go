@@ -28,7 +28,7 @@ func newSite(c *Config, system *actors.System) *site {
 	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(s.mux)
 	secure := c.Certificate != nil
 	account.New(account.Config{
-		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Actors.Random,
+		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
 	}).Register(s.mux)
 	docs.New(docs.Config{

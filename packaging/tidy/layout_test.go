@@ -29,8 +29,9 @@ func layout() map[string]row {
 			"collectors collectors/source collectors/simulated " + // what a command works on directly
 			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
 			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
-		"node": {may: "node/metrics engine wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/contract " +
-			"httpapi/pages httpapi/pages/account httpapi/pages/docs collectors collectors/source collectors/fetch"},
+		"node": {may: "node/core node/metrics engine wal actors actors/cluster actors/mail httpapi httpapi/admin " +
+			"collectors collectors/source collectors/fetch"},
+		"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
 		"node/metrics":  {may: "engine wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
 		"httpapi/admin": {may: "engine", exact: true},
 		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
@@ -45,7 +46,7 @@ func layout() map[string]row {
 		"actors/mail":                {may: "engine wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
 		"httpapi": {may: "engine valyala/fasthttp fasthttp/router klauspost/compress",
 			tests: "santhosh-tekuri/jsonschema/v6", exact: true, names: 461, doc: 163},
-		"httpapi/apitest":             {may: "actors httpapi engine wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
+		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
 		"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 		"httpapi/client":              {never: "os", exact: true},
 		"httpapi/contract":            {tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
