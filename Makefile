@@ -29,8 +29,6 @@ TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
 LINT      := .tools/golangci-lint
 BENCHSTAT := .tools/benchstat
 GOVULN    := .tools/govulncheck
-GEN_GO    := .tools/protoc-gen-go
-GEN_VT    := .tools/protoc-gen-go-vtproto
 # A module of its own: what packs a release is pinned apart from what checks the code.
 RELEASE   := .tools/release
 
@@ -164,36 +162,20 @@ golden: ## rewrite the golden files; read the diff before you commit it
 
 .PHONY: cover
 cover: ## coverage of the whole by all tests, in cover.html
-	$(GO) test -coverpkg=./... -coverprofile=cover.all.out ./...
-	grep -vE '\.pb\.go:' cover.all.out > cover.out
+	$(GO) test -coverpkg=./... -coverprofile=cover.out ./...
 	$(GO) tool cover -html=cover.out -o cover.html
 	$(GO) tool cover -func=cover.out | tail -1
-
-# The line with protoc's own version is taken out, so that whichever protoc is
-# installed writes the same files. The messages of which a start reads a million
-# are read into the same memory again and again.
-PROTO_REUSED := RecordRefreshed RecordQuoted RecordEmail RecordKey SnapshotPart SnapshotOffer SnapshotRow \
-  SnapshotAccount SnapshotDay SnapshotLease SnapshotAddress
-.PHONY: proto
-proto: $(GEN_GO) $(GEN_VT) ## regenerate actors/*.pb.go
-	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler" >&2; exit 1; }
-	protoc --proto_path=. \
-	  --plugin=$(GEN_GO) --go_out=. --go_opt=paths=source_relative \
-	  --plugin=$(GEN_VT) --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal_unsafe+size+pool \
-	  $(foreach m,$(PROTO_REUSED),--go-vtproto_opt=pool=github.com/tasard/tasard/actors.$(m)) \
-	  actors/*.proto
-	sed -i -E '/^\/\/ [ \t-]*protoc +v[0-9]/d' actors/*.pb.go
 
 .PHONY: docs-assets
 docs-assets: ## fetch the pinned Swagger UI anew (npm): what of it the pages of documentation embed
 	@.ci/docs-assets
 
 .PHONY: tools
-tools: $(LINT) $(BENCHSTAT) $(GOVULN) $(GEN_GO) $(GEN_VT) ## build the pinned tools into .tools
+tools: $(LINT) $(BENCHSTAT) $(GOVULN) ## build the pinned tools into .tools
 
 .PHONY: clean
 clean: ## remove what was built and measured; data directories stay
-	rm -rf .tools tasard dist bench-report cover.html cover.out cover.all.out
+	rm -rf .tools tasard dist bench-report cover.html cover.out
 
 $(LINT): $(TOOL_DEPS)
 	@echo "building golangci-lint (once, some minutes)"
@@ -206,14 +188,6 @@ $(BENCHSTAT): $(TOOL_DEPS)
 
 $(GOVULN): $(TOOL_DEPS)
 	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
-	@touch $@
-
-$(GEN_GO): $(TOOL_DEPS)
-	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
-	@touch $@
-
-$(GEN_VT): $(TOOL_DEPS)
-	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	@touch $@
 
 $(RELEASE): Makefile $(wildcard .ci/release/*.go .ci/release/go.*)

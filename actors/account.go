@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -176,7 +177,7 @@ func (a *accountActor) lease(key engine.Digest, now engine.Moment, waiting int) 
 	if event == nil {
 		return
 	}
-	record, err := encodeEvent(event)
+	record, err := record.Encode(event)
 	if err != nil {
 		a.account.LeaseLost()
 		return
@@ -281,7 +282,7 @@ func (a *accountActor) leave() {
 	w := wish{account: a.id, firm: true, last: true}
 	if a.stopped == nil {
 		if event := a.account.Return(a.clock.now()); event != nil {
-			if record, err := encodeEvent(event); err == nil {
+			if record, err := record.Encode(event); err == nil {
 				w.event, w.record = event, record
 			}
 		}

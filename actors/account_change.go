@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -45,7 +46,7 @@ func (a *accountActor) next() {
 }
 
 // decide changes nothing that a panic could leave half done, so one costs only the question.
-func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, record []byte, err error) {
+func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			event, err = nil, &engine.Error{
@@ -58,11 +59,11 @@ func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, record 
 	if err != nil || event == nil {
 		return nil, nil, err
 	}
-	if record, err = encodeEvent(event); err != nil {
+	if encoded, err = record.Encode(event); err != nil {
 		a.lost(event)
 		return nil, nil, err
 	}
-	return event, record, nil
+	return event, encoded, nil
 }
 
 // lost takes back what deciding an event has noted.

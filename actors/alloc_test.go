@@ -63,33 +63,6 @@ func TestQ4Clock_Costs(t *testing.T) {
 	}
 }
 
-// A replay reads into the same memory: what it costs does not grow with garbage (F8).
-func TestF8_DecodingAllocatesNothing(t *testing.T) {
-	d := newDecoder()
-	d.room = &eventRoom{}
-	events := sampleEvents()
-	quotes := events["refreshed-typed"].(*engine.Refreshed)
-	leased := sampleTenantEvents(t)["leased"]
-	for name, c := range map[string]struct {
-		event any
-		most  float64
-	}{"quotes": {quotes, 0}, "leased": {leased, 3}} { // its key's text, and two small messages
-		record, err := encodeEvent(c.event)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := testing.AllocsPerRun(200, func() {
-			d.room.empty()
-			if _, err := d.decodeEvent(record); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if got > c.most {
-			t.Errorf("%s: %v allocations, at most %v", name, got, c.most)
-		}
-	}
-}
-
 // startCost is what a start allocates: pieces and bytes.
 func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	t.Helper()
@@ -111,11 +84,7 @@ func TestF8_StartAllocatesLittle(t *testing.T) {
 	year := &memoryJournal{}
 	all := everyInstitution()
 	for i := range count {
-		record, err := encodeEvent(oneQuote(all, i, count))
-		if err != nil {
-			t.Fatal(err)
-		}
-		year.records = append(year.records, record)
+		year.records = append(year.records, mustEncode(t, oneQuote(all, i, count)))
 	}
 	nonePieces, noneBytes := startCost(t, &memoryJournal{})
 	for name, c := range map[string]struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -42,7 +43,7 @@ type Holdings struct {
 // this program does not know is found (ErrUnknownRecord). Of accounts it keeps nothing but the number: its memory is that of the
 // books, however many accounts there are.
 type Survey struct {
-	decoder  *decoder
+	decoder  *record.Decoder
 	books    map[string]*engine.Book
 	accounts int
 	covered  uint64 // sequence of the snapshot
@@ -50,27 +51,28 @@ type Survey struct {
 
 // NewSurvey is one of nothing.
 func NewSurvey() *Survey {
-	s := &Survey{decoder: newDecoder(), books: map[string]*engine.Book{}}
-	s.decoder.passing = s.pass
-	return s
+	return &Survey{decoder: record.NewDecoder(), books: map[string]*engine.Book{}}
 }
 
-// pass counts the accounts of one part of a snapshot and lets go of them.
-func (s *Survey) pass(l *ledger) {
-	for _, part := range l.accounts {
-		s.accounts += len(part)
+// pass checks and counts accounts of a snapshot.
+func (s *Survey) pass(accounts [][]byte) error {
+	for _, account := range accounts {
+		if _, err := s.decoder.Skim(account); err != nil {
+			return err
+		}
 	}
-	*l = ledger{}
+	s.accounts += len(accounts)
+	return nil
 }
 
 // Snapshot takes what a snapshot holds. It comes before all records.
 func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
-	states, err := s.decoder.readSnapshot(payload)
+	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.pass, Addresses: func([]engine.AddressState) {}})
 	if err != nil {
 		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range states {
+	for _, state := range found.Books {
 		s.books[state.Currency] = engine.Restore(state, engine.DefaultCatalogue(), engine.DefaultRules())
 	}
 	s.covered = sequence
@@ -78,9 +80,9 @@ func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
 }
 
 // Record takes the next record. Those that the snapshot covers are decoded and no more.
-func (s *Survey) Record(sequence uint64, record []byte) (err error) {
+func (s *Survey) Record(sequence uint64, data []byte) (err error) {
 	defer recovered(&err)
-	events, err := s.decoder.decodeRecord(record, nil)
+	events, err := s.decoder.Events(data, nil)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}

@@ -94,11 +94,7 @@ func ofCurrency(states []engine.BookState, code string) engine.BookState {
 func TestBackup_CountsAccounts(t *testing.T) {
 	survey := NewSurvey()
 	created := func(id uint64) []byte {
-		record, err := encodeEvent(&engine.AccountCreated{Account: id, At: noon})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return record
+		return mustEncode(t, &engine.AccountCreated{Account: id, At: noon})
 	}
 	for id := range uint64(3) {
 		if err := survey.Record(id+1, created(id+1)); err != nil {

@@ -1,8 +1,10 @@
 package actors
 
 import (
+	"io"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -28,12 +30,7 @@ func (p *portion) settle(why *engine.Error) { p.cut.fail(why) }
 
 // hand gives the account's state.
 func (p *portion) hand(account *engine.Account) {
-	state, err := putAside(account)
-	if err != nil {
-		p.cut.fail(internal(err))
-		return
-	}
-	p.cut.ledgers[p.index][p.slot] = state
+	p.cut.ledgers[p.index][p.slot] = putAside(account)
 	p.cut.arrived()
 }
 
@@ -125,50 +122,23 @@ func (c *cut) ledgerBytes() int64 {
 	return total
 }
 
-// writeLedger writes the accounts and the registry.
-func (c *cut) writeLedger(w *partWriter) {
+// write writes the whole cut as a snapshot holds it.
+func (c *cut) write(to io.Writer) error {
+	w := record.NewSnapshotWriter(to)
+	for _, board := range c.boards {
+		w.Book(board.State())
+	}
 	for _, accounts := range c.ledgers {
-		for some := range chunks(accounts) {
-			part := &SnapshotPart{Requires: snapshotVersion}
-			for _, account := range some {
-				state, _ := account.parts()
-				part.Accounts = append(part.Accounts, state)
+		w.Accounts(func(yield func([]byte) bool) {
+			for _, account := range accounts {
+				if state, _ := account.parts(); !yield(state) {
+					return
+				}
 			}
-			w.write(part)
-		}
+		})
 	}
 	if c.whole {
-		w.registry(&c.registry)
+		w.Registry(&c.registry.registry, c.registry.transition, c.registry.steady)
 	}
-}
-
-func (w *partWriter) registry(r *registryCut) {
-	some := make([]engine.AddressState, 0, partItemsMax)
-	write := func() {
-		if len(some) > 0 {
-			w.write(&SnapshotPart{Requires: snapshotVersion, Addresses: converted(some, addressRecord)})
-			some = some[:0]
-		}
-	}
-	for address := range r.registry.Addresses() {
-		if some = append(some, address); len(some) == partItemsMax {
-			write()
-		}
-	}
-	write()
-	rest := r.registry.Rest()
-	for sessions := range chunks(rest.Sessions) {
-		w.write(&SnapshotPart{Requires: snapshotVersion, Sessions: converted(sessions, sessionRecord)})
-	}
-	for codes := range chunks(rest.Shared) {
-		w.write(&SnapshotPart{Requires: snapshotVersion, Codes: converted(codes, codeRecord)})
-	}
-	state := &SnapshotRegistry{
-		Wrong: rollingRecord(&rest.Wrong), Codes: rollingRecord(&rest.Codes),
-		Swept: int64(rest.Swept), LastId: rest.LastID, Steady: int64(r.steady),
-	}
-	if r.transition != (engine.Transition{}) {
-		state.Transition = announcedRecord(r.transition)
-	}
-	w.write(&SnapshotPart{Requires: snapshotVersion, Registry: state})
+	return w.End()
 }

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
 // DescribeRecord is a record of the log as one line of JSON, for people: the event's name, then its fields
 // under the names that the API uses, without those that are empty. E-mail addresses are masked, of the
 // digests of keys and sessions only the beginning is shown. A bundle names its node and has its events in a list.
-func DescribeRecord(record []byte) (string, error) {
-	d := newDecoder()
-	events, err := d.decodeRecord(record, nil)
+func DescribeRecord(data []byte) (string, error) {
+	d := record.NewDecoder()
+	events, err := d.Events(data, nil)
 	if err != nil {
 		return "", err
 	}
@@ -25,12 +26,12 @@ func DescribeRecord(record []byte) (string, error) {
 			lines = append(lines, describedAccount(event))
 		}
 	}
-	b, err := d.bundle(record)
+	b, err := d.Bundle(data)
 	if err != nil {
 		return "", err
 	}
-	line := any(bundleLine{Event: "bundle", Node: b.node, Records: lines})
-	if !isBundle(record) {
+	line := any(bundleLine{Event: "bundle", Node: b.Node, Records: lines})
+	if !record.IsBundle(data) {
 		line = lines[0]
 	}
 	text, err := json.Marshal(line)
@@ -129,4 +130,12 @@ func instantText(t time.Time) string {
 		return ""
 	}
 	return t.Format(time.RFC3339Nano)
+}
+
+func converted[T, R any](from []T, convert func(*T) R) []R {
+	to := make([]R, len(from))
+	for i := range from {
+		to[i] = convert(&from[i])
+	}
+	return to
 }

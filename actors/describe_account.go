@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -96,7 +97,7 @@ func describedLogin(event any) accountLine {
 		}
 	case *engine.CodeFailed:
 		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: steadyText(e.Steady), At: instantText(e.At)}
-	case *codeRefused:
+	case *record.CodeRefused:
 		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: instantText(e.At)}
 	case *engine.SessionOpened:
 		return accountLine{

@@ -131,9 +131,9 @@
 // kind or newer version is ErrUnknownRecord, never passed over.
 //
 // What a start costs is memory more than anything else (F8), so it makes little. Records are decoded into
-// batches that are used again when they were applied; their messages borrow the bytes of the log, and
-// what the engine gets are known texts or copies (codec_texts.go, codec_room.go). Accounts stay the bytes
-// that the snapshot holds, checked, until an event or a question is about them.
+// batches that are used again when they were applied, and texts that occur again and again are kept once (package
+// internal/record, which knows what records and snapshots look like). Accounts stay the bytes that the snapshot
+// holds, checked, until an event or a question is about them.
 //
 // Steady time (engine.Moment) goes on at the newest that the log knows. An account counts as spent what it
 // had leased. Close has every account give back what it has not spent, so that a clean stop costs nothing.

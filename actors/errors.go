@@ -4,12 +4,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
 // ErrUnknownRecord says that the log or a snapshot holds something that only a newer program understands.
 // Nothing was changed.
-var ErrUnknownRecord = errors.New("written by a newer program; run that one on this directory")
+var ErrUnknownRecord = record.ErrUnknown
 
 // ErrPosition says that a journal did not end where its writer thought: somebody else writes to it.
 var ErrPosition = errors.New("the journal does not end where it should")

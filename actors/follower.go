@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -107,7 +108,7 @@ type follower struct {
 	node    engine.NodeID
 	desk    *desk
 	shards  int
-	decoder *decoder
+	decoder *record.Decoder
 	places  chan struct{}
 	fail    func(error)
 	to      *ref
@@ -119,7 +120,7 @@ type follower struct {
 func newFollower(journal Shared, desk *desk, shards int, fail func(error)) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &follower{
-		journal: journal, node: journal.Node(), desk: desk, shards: shards, decoder: newDecoder(),
+		journal: journal, node: journal.Node(), desk: desk, shards: shards, decoder: record.NewDecoder(),
 		places: make(chan struct{}, creditsMax), fail: fail, context: ctx, cancel: cancel,
 	}
 }
@@ -139,7 +140,7 @@ func (f *follower) follow() {
 }
 
 // deliver waits for a place. After the end it delivers nothing: what it had left out would be a gap.
-func (f *follower) deliver(sequence uint64, record []byte) {
+func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
 	}
@@ -148,25 +149,25 @@ func (f *follower) deliver(sequence uint64, record []byte) {
 	case <-f.context.Done():
 		return
 	}
-	m := &delivered{sequence: sequence, bytes: len(record), credit: &credit{places: f.places}}
+	m := &delivered{sequence: sequence, bytes: len(data), credit: &credit{places: f.places}}
 	m.credit.take()
-	m.err = f.sort(m, record)
+	m.err = f.sort(m, data)
 	f.to.send(m)
 }
 
 // sort decodes a record and gives each owner its part. What this node has offered its owners know already.
-func (f *follower) sort(m *delivered, record []byte) error {
-	b, err := f.decoder.bundle(record)
+func (f *follower) sort(m *delivered, data []byte) error {
+	b, err := f.decoder.Bundle(data)
 	if err != nil {
 		return err
 	}
-	m.records = len(b.records)
-	if m.own = b.node == f.node && b.token == f.desk.token.Load(); m.own {
+	m.records = len(b.Records)
+	if m.own = b.Node == f.node && b.Token == f.desk.token.Load(); m.own {
 		return nil
 	}
 	m.books, m.accounts = map[string][]engine.Event{}, make([][]engine.AccountEvent, f.shards)
-	for i, one := range b.records {
-		event, err := f.decoder.decodeEvent(one)
+	for i, one := range b.Records {
+		event, err := f.decoder.Event(one)
 		if err != nil {
 			return fmt.Errorf("part %d of a bundle: %w", i, err)
 		}
@@ -176,7 +177,7 @@ func (f *follower) sort(m *delivered, record []byte) error {
 		case engine.AccountEvent:
 			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
 			*shard = append(*shard, e)
-		case *codeRefused: // changes nothing
+		case *record.CodeRefused: // changes nothing
 		default:
 			m.registry = append(m.registry, e)
 		}

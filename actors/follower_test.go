@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -32,13 +33,10 @@ func TestFollower_WaitsForTheOwners(t *testing.T) {
 		}
 		f := newFollower(journal, &desk{}, 1, stage.fail)
 		f.start(to)
-		record, err := (&bundle{node: 2}).encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		foreign := mustEncode(t, &record.Bundle{Node: 2})
 		journal.node.log.with(func() {
 			for range 2 * creditsMax {
-				journal.node.log.records = append(journal.node.log.records, record)
+				journal.node.log.records = append(journal.node.log.records, foreign)
 			}
 		})
 		synctest.Wait()

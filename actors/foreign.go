@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -127,7 +128,7 @@ func (a *accountActor) rest() {
 	if event == nil {
 		return
 	}
-	record, err := encodeEvent(event)
+	record, err := record.Encode(event)
 	if err != nil {
 		a.account.ReturnLost(event)
 		return

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -20,21 +21,35 @@ func population(t testing.TB, accounts int) *memoryJournal {
 	var registry engine.RegistryState
 	for id := uint64(1); id <= uint64(accounts); id++ {
 		account := citizen(t, id)
-		state, err := freeze(account)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.ledgers[0] = append(c.ledgers[0], state)
+		c.ledgers[0] = append(c.ledgers[0], freeze(account))
 		registry.Addresses = append(registry.Addresses, engine.AddressState{
 			Email: account.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
 		})
 	}
 	registry.LastID = uint64(accounts)
 	c.registry.registry, c.registry.steady = engine.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
-	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+	if err := c.write(&buffer); err != nil {
 		t.Fatal(err)
 	}
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
+}
+
+// mustEncode is the record of an event.
+func mustEncode(t testing.TB, event any) []byte {
+	t.Helper()
+	encoded, err := record.Encode(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+func decimal(text string) engine.Decimal {
+	d, err := engine.ParseDecimal(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 // keyOf is the digest of an account's key.

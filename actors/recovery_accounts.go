@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -20,11 +21,11 @@ type tenantReplay struct {
 	seen       time.Time     // newest wall time of what tells its own
 	seal       [32]byte
 	shared     bool // seal is that of all nodes of a cluster
-	decoder    *decoder
+	decoder    *record.Decoder
 }
 
 func newTenantReplay(shards int) *tenantReplay {
-	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*engine.Account{}, decoder: newDecoder()}
+	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*engine.Account{}, decoder: record.NewDecoder()}
 }
 
 // begin is with nothing; seal is the key that seals login codes: of the process, or shared by the nodes of a cluster.
@@ -37,7 +38,7 @@ func (r *tenantReplay) begin(seal [32]byte) {
 }
 
 // restore begins with what a snapshot held.
-func (r *tenantReplay) restore(l *ledger) error {
+func (r *tenantReplay) restore(l *ledger, s *record.Snapshot) error {
 	counts := make([]int, len(r.idle))
 	for _, part := range l.accounts {
 		for i := range part {
@@ -58,10 +59,9 @@ func (r *tenantReplay) restore(l *ledger) error {
 		}
 	}
 	r.claims = l.claims
-	r.registry = engine.RestoreRegistry(l.registry, r.seal, l.addresses...)
+	r.registry = engine.RestoreRegistry(s.Registry, r.seal, l.addresses...)
 	r.share()
-	r.transition, r.steady = l.transition, l.steady
-	*l = ledger{}
+	r.transition, r.steady = s.Transition, s.Steady
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (r *tenantReplay) apply(event any) error {
 		r.transition = e.Transition
 	case *engine.AnnouncementWithdrawn:
 		r.transition = engine.Transition{}
-	case *codeRefused:
+	case *record.CodeRefused:
 	default:
 		return fmt.Errorf("no rule replays a %T", event)
 	}
@@ -132,7 +132,7 @@ func (r *tenantReplay) account(event engine.AccountEvent) (*engine.Account, erro
 
 func (r *tenantReplay) wake(asleep dormant) (*engine.Account, error) {
 	data, _ := asleep.parts()
-	state, err := r.decoder.accountState(data)
+	state, err := r.decoder.Account(data)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +147,7 @@ func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
 	var claims []keyClaim
 	for id, account := range r.awake {
 		state := account.State()
-		frozen, err := packed(encodeState(state), nil)
-		if err != nil {
-			return nil, err
-		}
-		r.idle[r.shard(id)][id] = frozen
+		r.idle[r.shard(id)][id] = frozen(state)
 		for i := range state.Record.Keys {
 			claims = append(claims, claimOf(state.Record.Keys[i].Digest, id))
 		}

@@ -13,14 +13,10 @@ func snapshotOfAccounts(t *testing.T, accounts ...*engine.Account) *memoryJourna
 	t.Helper()
 	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
 	for _, account := range accounts {
-		state, err := freeze(account)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.ledgers[0] = append(c.ledgers[0], state)
+		c.ledgers[0] = append(c.ledgers[0], freeze(account))
 	}
 	var buffer bytes.Buffer
-	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+	if err := c.write(&buffer); err != nil {
 		t.Fatal(err)
 	}
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
@@ -55,12 +51,8 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 // An account of a snapshot that an event is about is the same as one whose events are all in the log.
 func TestAccountsOfASnapshotGoOn(t *testing.T) {
 	revoked := &engine.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
-	record, err := encodeEvent(revoked)
-	if err != nil {
-		t.Fatal(err)
-	}
 	journal := snapshotOfAccounts(t, citizen(t, 6), citizen(t, 7))
-	journal.records = [][]byte{record}
+	journal.records = [][]byte{mustEncode(t, revoked)}
 	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
 	n.config = Config{Clock: n.clock.read, Steady: n.steady.read}
 	n.boot(journal)
@@ -71,11 +63,8 @@ func TestAccountsOfASnapshotGoOn(t *testing.T) {
 	if grant := n.admit(keyOf(7)); grant.Account != 0 {
 		t.Errorf("the account with a key that was revoked: %+v", grant)
 	}
-	record, err = encodeEvent(&engine.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stopped(t, &memoryJournal{records: [][]byte{record}}); err == nil || !strings.Contains(err.Error(), "account 5, which was never created") {
+	stray := mustEncode(t, &engine.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
+	if err := stopped(t, &memoryJournal{records: [][]byte{stray}}); err == nil || !strings.Contains(err.Error(), "account 5, which was never created") {
 		t.Errorf("an event of nobody: %v", err)
 	}
 }

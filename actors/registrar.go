@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -123,7 +124,7 @@ func (r *registrarActor) rule(l letter, by rule, again bool) {
 		return
 	}
 	for _, event := range one.events {
-		record, err := encodeEvent(event)
+		record, err := record.Encode(event)
 		if err != nil {
 			r.lost(one)
 			l.settle(internal(err))
@@ -188,7 +189,7 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	var expires time.Time
 	switch e := event.(type) {
 	case nil:
-		one.events = []any{&codeRefused{Email: m.query.email.ID(), At: wallOf(now)}}
+		one.events = []any{&record.CodeRefused{Email: m.query.email.ID(), At: wallOf(now)}}
 	case *engine.SessionOpened:
 		expires = e.Expires
 		if e.New {

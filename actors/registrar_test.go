@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -139,10 +140,10 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 			t.Errorf("try %d left %d records", i, n.journal.Last()-before)
 		}
 	}
-	record := n.journal.records[len(n.journal.records)-1]
-	if event, err := newDecoder().decodeEvent(record); err != nil {
+	last := n.journal.records[len(n.journal.records)-1]
+	if event, err := record.NewDecoder().Event(last); err != nil {
 		t.Error(err)
-	} else if _, refused := event.(*codeRefused); !refused {
+	} else if _, refused := event.(*record.CodeRefused); !refused {
 		t.Errorf("the last of 40 wrong tries is %T", event)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -18,7 +19,7 @@ const (
 type replayer struct {
 	system   *System
 	books    map[string]*engine.Book
-	decoder  *decoder
+	decoder  *record.Decoder
 	tenants  *tenantReplay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record that was read
@@ -36,12 +37,12 @@ type replayer struct {
 type batch struct {
 	events  []any
 	records uint64 // that hold them
-	room    eventRoom
+	memory  record.Memory
 }
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: newDecoder(), tenants: newTenantReplay(s.config.AccountShards),
+		system: s, books: map[string]*engine.Book{}, decoder: record.NewDecoder(), tenants: newTenantReplay(s.config.AccountShards),
 		batches: make(chan *batch, replayBatches), spent: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
 	}
 }
@@ -83,17 +84,18 @@ func (r *replayer) restore() (err error) {
 		return nil
 	}
 	defer recovered(&err)
-	states, err := r.decoder.readSnapshot(reader)
+	accounts := &ledger{decoder: r.decoder}
+	found, err := r.decoder.Snapshot(reader, accounts.visitor())
 	if closeErr := reader.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range states {
+	for _, state := range found.Books {
 		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	if err := r.tenants.restore(&r.decoder.ledger); err != nil {
+	if err := r.tenants.restore(accounts, found); err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
 	r.snapshot = sequence
@@ -101,7 +103,7 @@ func (r *replayer) restore() (err error) {
 }
 
 // read decodes one record.
-func (r *replayer) read(sequence uint64, record []byte) error {
+func (r *replayer) read(sequence uint64, data []byte) error {
 	if sequence != r.last+1 {
 		return fmt.Errorf("record %d follows record %d", sequence, r.last)
 	}
@@ -109,12 +111,12 @@ func (r *replayer) read(sequence uint64, record []byte) error {
 		return errReplayStopped
 	}
 	before := len(r.batch.events)
-	events, err := r.decoder.decodeRecord(record, r.batch.events)
+	events, err := r.decoder.Events(data, r.batch.events)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}
 	r.last = sequence
-	r.bytes += int64(len(record))
+	r.bytes += int64(len(data))
 	r.events += len(events) - before
 	r.batch.events = events
 	if r.batch.records++; len(events) >= replayBatch {
@@ -129,11 +131,11 @@ func (r *replayer) begin() {
 	select {
 	case r.batch = <-r.spent:
 		r.batch.events, r.batch.records = r.batch.events[:0], 0
-		r.batch.room.empty()
+		r.batch.memory.Empty()
 	default:
 		r.batch = &batch{events: make([]any, 0, replayBatch)}
 	}
-	r.decoder.room = &r.batch.room
+	r.decoder.Use(&r.batch.memory)
 }
 
 // apply is the second goroutine; run waits for it. It takes in every batch, also after an error, so that

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"fmt"
 	"strconv"
 	"sync/atomic"
 
@@ -271,11 +270,7 @@ func (s *shardActor) putAside(one *living, now engine.Moment) bool {
 	if !one.ref.mailbox.quiet() || !one.actor.idle(now) {
 		return false
 	}
-	state, err := putAside(one.actor.account)
-	if err != nil {
-		return false
-	}
-	s.idle[one.id] = state
+	s.idle[one.id] = putAside(one.actor.account)
 	delete(s.live, one.id)
 	s.living.Add(-1)
 	s.unlink(one)
@@ -288,11 +283,7 @@ func (s *shardActor) born(events []*engine.AccountCreated) {
 	for _, event := range events {
 		account := engine.NewAccount(event.Account)
 		account.Apply(event)
-		state, err := freeze(account)
-		if err != nil {
-			panic(fmt.Errorf("take in a new account: %w", err))
-		}
-		s.idle[event.Account] = state
+		s.idle[event.Account] = freeze(account)
 		s.population.Add(1)
 	}
 }

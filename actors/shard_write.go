@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -187,7 +188,7 @@ func (s *shardActor) giveBack(id uint64, state dormant, now engine.Moment) {
 	if event == nil {
 		return
 	}
-	record, err := encodeEvent(event)
+	record, err := record.Encode(event)
 	if err != nil {
 		return
 	}
@@ -205,9 +206,7 @@ func (s *shardActor) resettle(w wish, err *engine.Error) {
 		return
 	}
 	account.Apply(w.event)
-	if state, err := freeze(account); err == nil {
-		s.idle[w.account] = state
-	}
+	s.idle[w.account] = freeze(account)
 }
 
 // returned counts accounts that have nothing leased any more.

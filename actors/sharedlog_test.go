@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -174,12 +175,12 @@ func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
 }
 
 // hears is a record as the node is told of it.
-func (n *sharedNode) hears(record []byte) []byte {
-	b, err := newDecoder().bundle(record)
-	if err != nil || !n.deaf || b.node == n.id {
-		return bytes.Clone(record)
+func (n *sharedNode) hears(data []byte) []byte {
+	b, err := record.NewDecoder().Bundle(data)
+	if err != nil || !n.deaf || b.Node == n.id {
+		return bytes.Clone(data)
 	}
-	hidden, err := (&bundle{node: b.node, token: b.token}).encode()
+	hidden, err := record.Encode(&record.Bundle{Node: b.Node, Token: b.Token})
 	if err != nil {
 		panic(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -50,14 +51,13 @@ type leaving struct{ fact }
 // offer hands the writer the writes in flight as one bundle.
 func (j *journalActor) offer(records [][]byte) {
 	j.shared.desk.next()
-	b := &bundle{node: j.shared.journal.Node(), token: j.shared.desk.token.Load(), records: records}
-	record, err := b.encode()
+	bundle, err := record.Encode(&record.Bundle{Node: j.shared.journal.Node(), Token: j.shared.desk.token.Load(), Records: records})
 	if err != nil {
 		j.breakDown(err)
 		return
 	}
 	j.busy = true
-	j.writer.take(job{expected: j.last, records: [][]byte{record}})
+	j.writer.take(job{expected: j.last, records: [][]byte{bundle}})
 }
 
 // offered frees the writer. What becomes of the offer is decided by what is delivered, before or after this.

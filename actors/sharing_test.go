@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -59,11 +60,11 @@ func TestSharing_BundlesFit(t *testing.T) {
 			default:
 				t.Fatalf("%d of %d writes were offered", offered, owners)
 			}
-			b, err := newDecoder().bundle(offer.records[0])
+			b, err := record.NewDecoder().Bundle(offer.records[0])
 			if err != nil || len(offer.records[0]) > bundleBytesMax {
 				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(offer.records[0]), bundleBytesMax, err)
 			}
-			offered += len(b.records)
+			offered += len(b.Records)
 			clerk.receive(&written{})
 			places <- struct{}{}
 			m := &delivered{sequence: sequence, own: true, records: 1, bytes: 1, books: map[string][]engine.Event{}, credit: &credit{places: places}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -78,8 +79,8 @@ func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 func published(t fatalist, records [][]byte) map[string]int {
 	t.Helper()
 	count := map[string]int{}
-	for _, record := range records {
-		events, err := newDecoder().decodeRecord(record, nil)
+	for _, one := range records {
+		events, err := record.NewDecoder().Events(one, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -197,7 +197,7 @@ func (k *keeper) keep(c *cut) *snapshotted {
 	counting := countingWriter{}
 	err := k.journal.WriteSnapshot(c.sequence, func(w io.Writer) error {
 		counting = countingWriter{to: w}
-		return writeSnapshot(&counting, c.boards, c.writeLedger)
+		return c.write(&counting)
 	})
 	return &snapshotted{sequence: c.sequence, ledger: c.ledgerBytes(), written: counting.written, err: err}
 }

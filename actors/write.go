@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -196,7 +197,7 @@ func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]b
 			encoded = 0
 			pause()
 		}
-		record, err := encodeEvent(event)
+		record, err := record.Encode(event)
 		if err != nil {
 			return nil, err
 		}

@@ -337,8 +337,7 @@ func TestFaultsW1_Control(t *testing.T) {
 	s.catch(kill, lost)
 	figure(t, "control, answers before it writes: %s", s.caught())
 
-	unlogged := mutant(t, "unlogged-lease", "actors/codec_account.go",
-		"Count: int64(e.Count), Refunded: int64(e.Refunded), Unspent:", "Count: 0, Refunded: int64(e.Refunded), Unspent:")
+	unlogged := mutant(t, "unlogged-lease", "actors/internal/record/accounts.go", "\tc.count(3, &e.Count)\n", "")
 	s = newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), unlogged)
 	s.catch(kill, granted)
 	figure(t, "control, no lease is logged: %s", s.caught())

@@ -36,10 +36,11 @@ func layout() map[string]row {
 		"httpapi/admin": {may: "engine", exact: true},
 		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
 		"wal":           {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
-		"actors": {may: "engine wal asynkron/protoactor-go planetscale/vtprotobuf google.golang.org/protobuf klauspost/compress",
+		"actors": {may: "engine wal actors/internal/record asynkron/protoactor-go klauspost/compress",
 			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 				"orcaman/concurrent-map", // a node starts faster in tests
-			never: "net net/http", exact: true, names: 528, doc: 185},
+			never: "net net/http", exact: true, names: 350, doc: 185},
+		"actors/internal/record":     {may: "engine", never: "net net/http os unsafe", exact: true},
 		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {may: "engine wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},

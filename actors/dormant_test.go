@@ -32,9 +32,9 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	if !account.Idle(later) {
 		t.Fatal("not idle after a minute")
 	}
-	aside, err := putAside(account)
-	if err != nil || !aside.aside() {
-		t.Fatal(err)
+	aside := putAside(account)
+	if !aside.aside() {
+		t.Fatal("it was not put aside")
 	}
 	awake, err := aside.wakeOn(1, engine.Moment{Wall: noon})
 	if err != nil || !reflect.DeepEqual(awake.State(), account.State()) {
@@ -43,10 +43,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	if got, want := awake.Windows(later, terms), account.Windows(later, terms); got != want || want.Minute.Remaining != 60-5 {
 		t.Errorf("windows %+v, were %+v", got, want)
 	}
-	cold, err := freeze(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cold := freeze(account)
 	const left = 60 - (6 + 16) - 5 - (7 + 5) // node 1 had counted the 16 that were leased before there was a cluster
 	for _, node := range []engine.NodeID{1, 2, 4} {
 		restarted, err := cold.wakeOn(node, later)
@@ -66,17 +63,11 @@ func TestDormantAccountsLearn(t *testing.T) {
 	leased := &engine.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, Recent: 15}
 	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
 	account := citizen(t, 9)
-	cold, err := freeze(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cold := freeze(account)
 	account.SetNode(1)
 	account.Resume(start)
 	account.Apply(account.NextLease(keyOf(9), start, terms, 3))
-	aside, err := putAside(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	aside := putAside(account)
 	const ofDay = 1000 - 16 - 20 // 16 were leased before there was a cluster
 	for name, asleep := range map[string]dormant{"never awake": cold, "put aside": aside} {
 		learnt, err := asleep.learn(leased, arrival)
@@ -101,26 +92,40 @@ func TestDormantAccountsLearn(t *testing.T) {
 	}
 }
 
-// A snapshot keeps the codes that all nodes of a cluster can check, with their tries.
-func TestK2_SnapshotKeepsSharedCodes(t *testing.T) {
-	registry := engine.NewRegistry([32]byte{})
-	registry.Share()
-	events := sampleTenantEvents(t)
-	for _, name := range []string{"codeIssued-sealed", "codeFailed", "codeFailed"} {
-		registry.Apply(events[name].(engine.RegistryEvent))
+func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
+	now := engine.Moment{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
+	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
+	account := citizen(t, 9)
+	account.Resume(engine.Moment{Wall: noon, Steady: time.Hour})
+	account.Apply(account.NextLease(keyOf(9), now, terms, 1))
+	now.Wall = now.Wall.Add(time.Second)
+	for range 5 {
+		if verdict, need := account.Admit(keyOf(9), now, terms); !verdict.Admitted || need != engine.Nothing {
+			t.Fatal(verdict, need)
+		}
 	}
-	c := &cut{whole: true, registry: registryCut{registry: registry.Cut(), steady: time.Hour}}
-	var buffer bytes.Buffer
-	if err := writeSnapshot(&buffer, nil, c.writeLedger); err != nil {
+	later := engine.Moment{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}
+	if !account.Idle(later) {
+		t.Fatal("not idle after an hour")
+	}
+	state := putAside(account)
+	awake, err := state.wake(engine.Moment{Wall: noon})
+	if err != nil || !reflect.DeepEqual(awake, account) {
+		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, account)
+	}
+	cold := freeze(account)
+	if cold.aside() || !state.aside() {
+		t.Fatal("an account is not put aside, or one is that was not")
+	}
+	data, _ := state.parts()
+	if again := dormant(appendDormant(nil, data)); !bytes.Equal(again, cold) {
+		t.Errorf("the state of an account put aside is another one:\n%x\n%x", again, cold)
+	}
+	restored, err := cold.wake(later)
+	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDecoder()
-	if _, err := d.readSnapshot(bytes.NewReader(buffer.Bytes())); err != nil {
-		t.Fatal(err)
-	}
-	back := engine.RestoreRegistry(d.ledger.registry, [32]byte{}, d.ledger.addresses...)
-	state := back.State()
-	if !reflect.DeepEqual(state, registry.State()) || len(state.Shared) != 1 || state.Shared[0].Tries != 2 {
-		t.Errorf("%+v\nwant %+v", state, registry.State())
+	if windows := restored.Windows(later, terms); windows.Day.Remaining != 1000-32 {
+		t.Errorf("after a restart %+v, want two leases spent", windows)
 	}
 }

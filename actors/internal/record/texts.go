@@ -1,14 +1,13 @@
-package actors
+package record
 
 import (
 	"hash/maphash"
-	"strings"
 
 	"github.com/tasard/tasard/engine"
 )
 
 // knownTexts keeps one copy of each text that occurs again and again: a million rows name the same institutions, sources and numbers.
-// Texts that are looked up borrow the bytes of a record; what is given back does not.
+// A nil one copies each text.
 type knownTexts struct {
 	all    map[string]*knownText
 	recent [recentTexts]*knownText // by hash, in front of the map: most texts were seen a moment ago
@@ -34,15 +33,15 @@ func newTexts() *knownTexts {
 	return &knownTexts{all: map[string]*knownText{}, seed: maphash.MakeSeed()}
 }
 
-// find is the known text that equals s.
-func (t *knownTexts) find(s string) *knownText {
-	recent := &t.recent[maphash.String(t.seed, s)%recentTexts]
-	if known := *recent; known != nil && known.text == s {
+// find is the known text with these bytes, which are borrowed.
+func (t *knownTexts) find(s []byte) *knownText {
+	recent := &t.recent[maphash.Bytes(t.seed, s)%recentTexts]
+	if known := *recent; known != nil && known.text == string(s) {
 		return known
 	}
-	known := t.all[s]
+	known := t.all[string(s)]
 	if known == nil {
-		known = &knownText{text: strings.Clone(s)}
+		known = &knownText{text: string(s)}
 		if len(t.all) < textsMax {
 			t.all[known.text] = known
 		}
@@ -51,39 +50,26 @@ func (t *knownTexts) find(s string) *knownText {
 	return known
 }
 
-// text is the one copy of a text. A decoder without texts copies each.
-func (d *decoder) text(s string) string {
+// text is the one copy of a text.
+func (t *knownTexts) text(s []byte) string {
+	if t == nil || len(s) == 0 {
+		return string(s)
+	}
+	return t.find(s).text
+}
+
+// decimal is the number that a text is, null for none.
+func (t *knownTexts) decimal(s []byte) (engine.Decimal, error) {
 	switch {
-	case s == "":
-		return ""
-	case d.texts == nil:
-		return strings.Clone(s)
+	case len(s) == 0:
+		return engine.Decimal{}, nil
+	case t == nil:
+		return engine.ParseDecimal(string(s))
 	}
-	return d.texts.find(s).text
-}
-
-// own is a text that hardly occurs twice.
-func (d *decoder) own(s string) string {
-	if d.borrow {
-		return s
-	}
-	return strings.Clone(s)
-}
-
-func (d *decoder) decimal(s string) engine.Decimal {
-	if s == "" {
-		return engine.Decimal{}
-	}
-	if d.texts == nil {
-		value, err := engine.ParseDecimal(strings.Clone(s))
-		d.keep(err)
-		return value
-	}
-	known := d.texts.find(s)
+	known := t.find(s)
 	if !known.read {
 		known.value, known.err = engine.ParseDecimal(known.text)
 		known.read = true
 	}
-	d.keep(known.err)
-	return known.value
+	return known.value, known.err
 }

@@ -1,0 +1,93 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine"
+)
+
+// dormant is an account that has no actor: its state as a snapshot holds it, and behind it what this process knows beyond that. Layout:
+// the length of the state as a uvarint, the state, an engine.Aside if the account was put aside in this process.
+type dormant []byte
+
+// freeze is an account as the log knows it.
+func freeze(account *engine.Account) dormant { return frozen(account.State()) }
+
+func frozen(state engine.AccountState) dormant {
+	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state))
+}
+
+// putAside is an idle account with what only this process knows.
+func putAside(account *engine.Account) dormant {
+	state, aside := account.State(), account.PutAside()
+	return bytes.Clone(record.AppendAside(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state), &aside))
+}
+
+// appendDormant appends an account as a snapshot holds it.
+func appendDormant(to, state []byte) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(state))), state...)
+}
+
+// parts are the state and what is behind it.
+func (d dormant) parts() (state, aside []byte) {
+	size, n := binary.Uvarint(d)
+	return d[n : n+int(size)], d[n+int(size):]
+}
+
+// aside reports that the account was put aside in this process.
+func (d dormant) aside() bool {
+	_, aside := d.parts()
+	return len(aside) > 0
+}
+
+// wake is the account again. One that was not put aside in this process begins to count at a moment.
+func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) { return d.wakeOn(0, resumed) }
+
+// wakeOn is wake on a node of a cluster.
+func (d dormant) wakeOn(node engine.NodeID, resumed engine.Moment) (*engine.Account, error) {
+	account, aside, err := d.restore()
+	if err != nil {
+		return nil, err
+	}
+	account.SetNode(node)
+	if !d.aside() {
+		account.Resume(resumed)
+		return account, nil
+	}
+	account.TakeUp(aside)
+	return account, nil
+}
+
+// learn is the account after an event that another process decided, which arrives at a moment. It sleeps on: what is counted from the
+// start of this process is counted when it wakes, so that nothing is lost however soon after the start it happens.
+func (d dormant) learn(event engine.AccountEvent, now engine.Moment) (dormant, error) {
+	account, aside, err := d.restore()
+	if err != nil {
+		return nil, err
+	}
+	if !d.aside() {
+		account.Learn(event, now)
+		return freeze(account), nil
+	}
+	account.TakeUp(aside)
+	account.Learn(event, now)
+	return putAside(account), nil
+}
+
+// restore is the account as the log knows it, and what it was put aside with.
+func (d dormant) restore() (*engine.Account, engine.Aside, error) {
+	data, rest := d.parts()
+	decoder := &record.Decoder{}
+	state, err := decoder.Account(data)
+	if err != nil {
+		return nil, engine.Aside{}, err
+	}
+	aside, err := decoder.Aside(rest)
+	if err != nil {
+		return nil, engine.Aside{}, fmt.Errorf("decode account %d: %w", state.Record.ID, err)
+	}
+	return engine.RestoreAccount(state), aside, nil
+}

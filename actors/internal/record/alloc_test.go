@@ -1,0 +1,28 @@
+//go:build !race
+
+package record
+
+import "testing"
+
+// A replay reads into the same memory: what it costs does not grow with garbage (F8). A writer of the hot path makes the record and what
+// writes it. The race detector allocates too, so it does not see this test.
+func TestF8_DecodingAllocatesNothing(t *testing.T) {
+	d, memory := NewDecoder(), &Memory{}
+	d.Use(memory)
+	for name, most := range map[string]float64{"refreshed-typed": 0, "leased": 1} { // its key's text
+		event := samples()[name]
+		record := encoded(event)
+		got := testing.AllocsPerRun(200, func() {
+			memory.Empty()
+			if _, err := d.Event(record); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > most {
+			t.Errorf("%s: %v allocations, at most %v", name, got, most)
+		}
+		if got := testing.AllocsPerRun(200, func() { encoded(event) }); got > 2 {
+			t.Errorf("%s: %v allocations to write it, at most 2", name, got)
+		}
+	}
+}

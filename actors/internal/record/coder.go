@@ -1,0 +1,286 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+)
+
+// field is the number of a field; 0 is none.
+type field int32
+
+// The wire types of protobuf that messages here use, and the rest, which only fields of newer programs have.
+const (
+	wireVarint     = 0
+	wireFixed64    = 1
+	wireBytes      = 2
+	wireGroup      = 3
+	wireGroupClose = 4
+	wireFixed32    = 5
+)
+
+var (
+	errOverflow = errors.New("a number of more than 64 bits")
+	errTag      = errors.New("no field begins like this")
+	errWire     = errors.New("another wire type than this field has")
+	errTwice    = errors.New("it is there twice")
+	errMissing  = errors.New("it is missing")
+)
+
+// coder writes messages, or reads them. A message is told by one function, which names its fields in the order of their numbers; each call
+// appends the field when the coder writes, and takes it when it reads and this field is next. So what is in order is read by one call of
+// the function; while fields are left, in another order or unknown, it is called again.
+//
+// The first error ends reading: no field is next any more.
+type coder struct {
+	writing bool
+	bytes   []byte // written so far, or to be read
+	err     error
+
+	// Of reading.
+	at   int
+	next field // whose value begins at at; 0 at the end of the message
+	wire byte  // its type
+	scope
+	texts  *knownTexts // nil: each text is copied
+	memory *Memory     // nil: each event has memory of its own
+	skim   bool        // texts of accounts are passed over
+}
+
+// scope is of the message that is being read.
+type scope struct {
+	end          int
+	needed, seen uint64 // fields that must be there, and those of them that are, a bit each
+}
+
+// fail keeps the first error, with its place.
+func (c *coder) fail(err error) {
+	if c.err == nil {
+		c.err = fmt.Errorf("field %d at byte %d: %w", c.next, c.at, err)
+	}
+	c.next, c.at = 0, len(c.bytes)
+}
+
+// message is a field that holds a message.
+func message[T any](c *coder, n field, v *T, fields func(*coder, *T)) {
+	switch {
+	case c.writing:
+		c.putTag(n, wireBytes)
+		measured(c, v, fields)
+	case c.next == n:
+		outer := c.scope
+		end := c.length()
+		readTo(c, end, v, fields)
+		c.scope = outer
+		c.advance()
+	}
+}
+
+// repeated is a field that holds a list of messages. A list that is nil gets the memory that it needs at once.
+func repeated[T any](c *coder, n field, list *[]T, fields func(*coder, *T)) {
+	if c.writing {
+		for i := range *list {
+			message(c, n, &(*list)[i], fields)
+		}
+		return
+	}
+	if c.next == n && *list == nil {
+		*list = make([]T, 0, c.run())
+	}
+	for c.next == n {
+		var zero T
+		*list = append(*list, zero)
+		message(c, n, &(*list)[len(*list)-1], fields)
+	}
+}
+
+// measured writes a message behind its length. The length has one byte until it is known, as most have in the end.
+func measured[T any](c *coder, v *T, fields func(*coder, *T)) {
+	c.bytes = append(c.bytes, 0)
+	start := len(c.bytes)
+	fields(c, v)
+	size := len(c.bytes) - start
+	if size < 0x80 {
+		c.bytes[start-1] = byte(size)
+		return
+	}
+	var head [10]byte
+	length := appendVarint(head[:0], uint64(size))
+	c.bytes = append(c.bytes, length[1:]...)
+	copy(c.bytes[start-1+len(length):], c.bytes[start:start+size])
+	copy(c.bytes[start-1:], length)
+}
+
+// readTo reads a message that ends at end.
+func readTo[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
+	c.scope = scope{end: end}
+	c.advance()
+	for {
+		at := c.at
+		fields(c, v)
+		if c.next == 0 {
+			break
+		}
+		if c.at == at {
+			c.skip()
+			c.advance()
+		}
+	}
+	if missing := c.needed &^ c.seen; missing != 0 && c.err == nil {
+		c.next = field(bits.TrailingZeros64(missing))
+		c.fail(errMissing)
+	}
+}
+
+// require makes a field one that must be there.
+func (c *coder) require(n field) {
+	c.needed |= 1 << n
+	if c.next == n {
+		c.seen |= 1 << n
+	}
+}
+
+// once refuses a field that is there twice, where protobuf would put both together.
+func (c *coder) once(n field) {
+	if c.next == n {
+		if c.seen&(1<<n) != 0 {
+			c.fail(errTwice)
+		}
+		c.seen |= 1 << n
+	}
+}
+
+// run is how many fields like the next one follow each other, itself included.
+func (c *coder) run() int {
+	at, next, wire, err, count := c.at, c.next, c.wire, c.err, 0
+	for c.next == next && c.wire == wireBytes {
+		c.at = c.length()
+		c.advance()
+		count++
+	}
+	c.at, c.next, c.wire, c.err = at, next, wire, err
+	return count
+}
+
+// advance goes to the next field.
+func (c *coder) advance() {
+	if c.at >= c.end {
+		c.next = 0
+		return
+	}
+	tag := uint64(c.bytes[c.at])
+	if tag < 0x80 {
+		c.at++
+	} else {
+		tag = c.varint()
+	}
+	c.next, c.wire = field(tag>>3), byte(tag&7)
+	if c.next <= 0 || c.wire == wireGroupClose {
+		if c.err == nil {
+			c.fail(errTag)
+		}
+		c.next = 0
+	}
+}
+
+// varint reads a number. Bits beyond the 64th are dropped, bytes beyond the tenth refused.
+func (c *coder) varint() uint64 {
+	var v uint64
+	for shift := 0; shift < 64; shift += 7 {
+		if c.at >= c.end {
+			c.fail(io.ErrUnexpectedEOF)
+			return 0
+		}
+		b := c.bytes[c.at]
+		c.at++
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	c.fail(errOverflow)
+	return 0
+}
+
+// number is the value of the next field, which is one.
+func (c *coder) number() uint64 {
+	if c.wire != wireVarint {
+		c.fail(errWire)
+		return 0
+	}
+	if c.at < c.end && c.bytes[c.at] < 0x80 {
+		c.at++
+		return uint64(c.bytes[c.at-1])
+	}
+	return c.varint()
+}
+
+// length is where the value of the next field ends, which has a length.
+func (c *coder) length() (end int) {
+	if c.wire != wireBytes {
+		c.fail(errWire)
+		return c.at
+	}
+	size := c.varint()
+	if size > uint64(max(c.end-c.at, 0)) {
+		c.fail(io.ErrUnexpectedEOF)
+		return c.at
+	}
+	return c.at + int(size)
+}
+
+// value is the bytes of the next field; they are borrowed.
+func (c *coder) value() []byte {
+	end := c.length()
+	value := c.bytes[c.at:end:end]
+	c.at = end
+	return value
+}
+
+// skip passes over the value of the next field, which a newer program has written.
+func (c *coder) skip() {
+	for depth := 0; ; {
+		switch c.wire {
+		case wireVarint:
+			c.varint()
+		case wireFixed64:
+			c.at += 8
+		case wireBytes:
+			c.value()
+		case wireGroup:
+			depth++
+		case wireGroupClose:
+			depth--
+		case wireFixed32:
+			c.at += 4
+		default:
+			c.fail(errTag)
+		}
+		if c.at > c.end && c.err == nil {
+			c.fail(io.ErrUnexpectedEOF)
+		}
+		if depth == 0 || c.err != nil {
+			return
+		}
+		c.wire = byte(c.varint() & 7)
+	}
+}
+
+func (c *coder) putTag(n field, wire byte) {
+	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
+}
+
+// put writes a number, unless it is 0.
+func (c *coder) put(n field, v uint64) {
+	if v != 0 {
+		c.putTag(n, wireVarint)
+		c.bytes = appendVarint(c.bytes, v)
+	}
+}
+
+// putBytes writes bytes, also none.
+func (c *coder) putBytes(n field, v []byte) {
+	c.putTag(n, wireBytes)
+	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
+}

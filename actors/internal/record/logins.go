@@ -1,0 +1,139 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// codeIssued has the code only as the nodes of a cluster can check it, and none where there is one node.
+func (c *coder) codeIssued(e *engine.CodeIssued) {
+	c.email(1, &e.Email)
+	c.instant(2, &e.At)
+	c.steady(4, &e.Steady)
+	c.bool(5, &e.Mailed)
+	c.seal(6, &e.Sealed)
+}
+
+func (c *coder) codeFailed(e *engine.CodeFailed) {
+	c.email(1, &e.Email)
+	c.instant(2, &e.At)
+	c.steady(4, &e.Steady)
+}
+
+func (c *coder) codeRefused(e *CodeRefused) {
+	c.email(1, &e.Email)
+	c.instant(2, &e.At)
+}
+
+func (c *coder) sessionOpened(e *engine.SessionOpened) {
+	c.uint64(1, &e.Account)
+	c.bool(2, &e.New)
+	c.email(3, &e.Email)
+	c.digest(4, &e.Token)
+	c.instant(5, &e.Expires)
+	c.instant(7, &e.At)
+	c.steady(9, &e.Steady)
+}
+
+func (c *coder) sessionClosed(e *engine.SessionClosed) { c.digest(1, &e.Token) }
+
+func (c *coder) announced(e *engine.Announced) { c.transition(&e.Transition) }
+
+func (c *coder) transition(t *engine.Transition) {
+	c.instant(1, &t.AnnouncedAt)
+	c.instant(3, &t.RequiredAt)
+	c.text(5, &t.By)
+}
+
+func (c *coder) announcementWithdrawn(e *engine.AnnouncementWithdrawn) {
+	c.instant(1, &e.At)
+	c.text(3, &e.By)
+}
+
+func (c *coder) address(a *engine.AddressState) {
+	c.email(1, &a.Email)
+	c.uint64(2, &a.Account)
+	c.steady(3, &a.Again)
+	c.steady(4, &a.Touched)
+	c.date(5, &a.MailsDay)
+	c.count(6, &a.MailsOfTheDay)
+	c.date(7, &a.WrongDay)
+	c.count(8, &a.WrongOfTheDay)
+}
+
+func (c *coder) session(s *engine.SessionState) {
+	c.digest(1, &s.Token)
+	c.uint64(2, &s.Account)
+	c.email(3, &s.Email)
+	c.instant(4, &s.Expires)
+	c.steady(6, &s.Until)
+}
+
+// code is of a cluster: only its nodes keep codes.
+func (c *coder) code(s *engine.CodeState) {
+	c.email(1, &s.Email)
+	c.digest(2, (*engine.Digest)(&s.Seal))
+	c.instant(3, &s.Expires)
+	c.steady(5, &s.Until)
+	c.count(6, &s.Tries)
+}
+
+// registry is the registry of logins but for what comes in lists.
+type registry struct {
+	wrong, codes engine.RollingState
+	swept        time.Duration
+	lastID       uint64
+	transition   engine.Transition
+	steady       time.Duration // of the snapshot
+}
+
+func (c *coder) registry(r *registry) {
+	c.once(1)
+	message(c, 1, &r.wrong, (*coder).rolling)
+	c.once(2)
+	message(c, 2, &r.codes, (*coder).rolling)
+	c.steady(3, &r.swept)
+	c.uint64(4, &r.lastID)
+	if !c.writing || r.transition != (engine.Transition{}) {
+		message(c, 5, &r.transition, (*coder).transition)
+	}
+	c.steady(6, &r.steady)
+}
+
+func (c *coder) rolling(s *engine.RollingState) {
+	c.minutes(1, s.Counts[:])
+	c.int64(2, &s.Newest)
+	if !c.writing && s.Newest < 0 {
+		c.fail(fmt.Errorf("minutes of an hour up to minute %d", s.Newest))
+	}
+}
+
+// minutes are numbers in one field, packed.
+func (c *coder) minutes(n field, v []uint16) {
+	c.once(n)
+	switch {
+	case c.writing:
+		var packed []byte
+		for _, one := range v {
+			packed = appendVarint(packed, uint64(one))
+		}
+		c.putBytes(n, packed)
+	case c.next == n:
+		end, i := c.length(), 0
+		for ; c.at < end && i < len(v); i++ {
+			got := uint32(c.varint())
+			if got > math.MaxUint16 {
+				c.fail(fmt.Errorf("%d events in a minute", got))
+				return
+			}
+			v[i] = uint16(got)
+		}
+		if c.at != end && c.err == nil {
+			c.fail(fmt.Errorf("more than %d minutes of an hour", len(v)))
+		}
+		c.advance()
+	}
+}

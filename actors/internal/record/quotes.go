@@ -1,0 +1,131 @@
+package record
+
+import "github.com/tasard/tasard/engine"
+
+// Each function tells the fields of one message, for ever: never change the number or the meaning of a field, only add new ones.
+
+func (c *coder) refreshed(e *engine.Refreshed) {
+	c.text(1, &e.Currency)
+	c.text(2, &e.SourceID)
+	c.instant(3, &e.ObservedAt)
+	c.sint64(5, &e.Priority)
+	c.bool(6, &e.Manual)
+	c.text(7, &e.UpstreamSource)
+	if c.next == 8 && c.memory != nil && e.Quotes == nil {
+		e.Quotes = take(&c.memory.quotes, c.run())[:0]
+	}
+	repeated(c, 8, &e.Quotes, (*coder).quoted)
+	repeated(c, 9, &e.Held, (*coder).held)
+	c.instant(10, &e.Slot)
+	c.count(12, &e.Currencies)
+	c.text(13, &e.By)
+}
+
+func (c *coder) quoted(q *engine.Quoted) {
+	c.text(1, &q.Key.Institution)
+	c.channel(2, &q.Key.Channel)
+	c.kind(3, &q.Key.Kind)
+	c.decimal(4, &q.Buy)
+	c.decimal(5, &q.Sell)
+	c.date(6, &q.EffectiveDate)
+	c.instant(7, &q.PublishedAt)
+	c.instant(9, &q.ExpiresAt)
+	c.bool(11, &q.Backfill)
+}
+
+// held has texts of the source as it wrote them, perhaps cut within a character: in protobuf's words these are bytes.
+func (c *coder) held(h *engine.Held) {
+	o := &h.Observation
+	c.uint64(1, &h.ID)
+	c.text(2, &h.SourceID)
+	c.instant(3, &h.ObservedAt)
+	c.text(5, &o.InstitutionID)
+	c.text(6, &o.Currency)
+	c.channel(7, &o.Channel)
+	c.kind(8, &o.Kind)
+	c.own(9, &o.Buy)
+	c.own(10, &o.Sell)
+	c.date(11, &o.EffectiveDate)
+	c.instant(12, &o.PublishedAt)
+	c.instant(14, &o.ExpiresAt)
+	c.text(16, (*string)(&h.Reason))
+	c.own(17, &h.Detail)
+	c.own(18, &o.Document)
+}
+
+func (c *coder) withdrawn(e *engine.Withdrawn) {
+	c.text(1, &e.Currency)
+	c.text(2, &e.SourceID)
+	c.text(3, &e.Key.Institution)
+	c.channel(4, &e.Key.Channel)
+	c.kind(5, &e.Key.Kind)
+	c.instant(6, &e.At)
+	c.text(8, &e.By)
+}
+
+func (c *coder) released(e *engine.Released) {
+	c.text(1, &e.Currency)
+	c.uint64(2, &e.HeldID)
+	c.text(3, &e.SourceID)
+	c.instant(4, &e.ObservedAt)
+	c.sint64(6, &e.Priority)
+	c.bool(7, &e.Manual)
+	c.text(8, &e.UpstreamSource)
+	message(c, 9, &e.Quote, (*coder).quoted)
+	c.instant(10, &e.At)
+	c.text(12, &e.By)
+}
+
+func (c *coder) rejected(e *engine.Rejected) {
+	c.text(1, &e.Currency)
+	c.uint64(2, &e.HeldID)
+	c.instant(3, &e.At)
+	c.text(5, &e.By)
+}
+
+func (c *coder) offer(o *engine.Offer) {
+	c.text(1, &o.Key.Institution)
+	c.channel(2, &o.Key.Channel)
+	c.kind(3, &o.Key.Kind)
+	c.text(4, &o.SourceID)
+	c.decimal(5, &o.Buy)
+	c.decimal(6, &o.Sell)
+	c.date(7, &o.EffectiveDate)
+	c.instant(8, &o.PublishedAt)
+	c.text(10, &o.UpstreamSource)
+	c.instant(11, &o.CollectedAt)
+	c.instant(13, &o.LastCheckedAt)
+	c.instant(15, &o.ExpiresAt)
+	c.sint64(17, &o.Priority)
+	c.bool(18, &o.Manual)
+}
+
+func (c *coder) suspect(s *engine.Suspect) {
+	c.text(1, &s.Key.Institution)
+	c.channel(2, &s.Key.Channel)
+	c.kind(3, &s.Key.Kind)
+	c.text(4, &s.SourceID)
+	c.instant(5, &s.ObservedAt)
+	c.decimal(7, &s.Buy)
+	c.decimal(8, &s.Sell)
+}
+
+func (c *coder) slot(s *engine.HeardSlot) {
+	c.text(1, &s.SourceID)
+	c.instant(2, &s.Slot)
+	c.count(4, &s.Currencies)
+}
+
+// row is without its currency, which is that of its book.
+func (c *coder) row(h *engine.HistoryEntry) {
+	c.date(1, &h.Date)
+	c.text(2, &h.InstitutionID)
+	c.channel(3, &h.Channel)
+	c.kind(4, &h.Kind)
+	c.decimal(5, &h.Buy)
+	c.decimal(6, &h.Sell)
+	c.text(7, &h.SourceID)
+	c.precision(8, &h.DatePrecision)
+	c.instant(9, &h.ObservedAt)
+	c.sint64(11, &h.Rank)
+}

@@ -1,0 +1,229 @@
+package record
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+var update = flag.Bool("update", false, "write golden records that do not exist yet; existing ones are never changed")
+
+// Golden records of every event, for ever: what an old node wrote must be read. A new event or version
+// adds files; a file that exists is never written again.
+func TestGoldenRecords(t *testing.T) {
+	for name, event := range samples() {
+		path := filepath.Join("testdata", "golden-records", "v1-"+name+".hex")
+		now := encoded(event)
+		if _, err := os.Stat(path); *update && os.IsNotExist(err) {
+			if err := os.WriteFile(path, []byte(hex.EncodeToString(now)+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old := must(hex.DecodeString(strings.TrimSpace(string(must(os.ReadFile(path))))))
+		got, err := NewDecoder().Event(old)
+		if err != nil || !reflect.DeepEqual(got, event) {
+			t.Errorf("%s reads as %+v, %v\nwant %+v", path, got, err, event)
+		}
+		if !bytes.Equal(now, old) {
+			t.Errorf("%s: the same event is written differently today:\n%x\n%x", name, now, old)
+		}
+	}
+}
+
+func encoded(event any) []byte { return must(Encode(event)) }
+
+// parts puts pieces of a record together; texts are bytes in hex.
+func parts(pieces ...any) []byte {
+	var all []byte
+	for _, piece := range pieces {
+		if text, is := piece.(string); is {
+			piece = must(hex.DecodeString(strings.ReplaceAll(text, " ", "")))
+		}
+		all = append(all, piece.([]byte)...)
+	}
+	return all
+}
+
+// What protobuf lets a writer do, and what a newer program may, is read; what is no message, or says what can't be, is refused, with its place.
+func TestEvent_WhatIsRead(t *testing.T) {
+	rejected := &engine.Rejected{Currency: "USD", HeldID: 5}
+	shortSeal := &coder{writing: true}
+	message(shortSeal, 14, &engine.CodeIssued{Email: ana}, func(c *coder, e *engine.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
+	for name, c := range map[string]struct {
+		record []byte
+		says   string // of the error; "": it reads as rejected
+	}{
+		"as written":            {parts("2a 07 0a 03 555344 10 05"), ""},
+		"in another order":      {parts("2a 07 10 05 0a 03 555344"), ""},
+		"the last one wins":     {parts("2a 09 10 09 0a 03 555344 10 05"), ""},
+		"in two pieces":         {parts("2a 02 10 05 2a 05 0a 03 555344"), ""},
+		"two events":            {parts("1a 00 2a 07 0a 03 555344 10 05"), ""},
+		"a longer number":       {parts("2a 09 0a 03 555344 10 85 80 00"), ""},
+		"version 1":             {parts("08 01 2a 07 0a 03 555344 10 05"), ""},
+		"an unknown number":     {parts("2a 0a 0a 03 555344 f8 01 07 10 05"), ""},
+		"an unknown text":       {parts("2a 0c 0a 03 555344 10 05 fa 01 02 6869"), ""},
+		"unknown fixed ones":    {parts("2a 17 fd 01 00000000 f9 01 0000000000000000 0a 03 555344 10 05"), ""},
+		"an unknown group":      {parts("2a 0d fb 01 0a 00 fc 01 0a 03 555344 10 05"), ""},
+		"nothing":               {nil, "unknown kind (0 bytes): written by a newer"},
+		"another kind":          {parts("f2 07 00"), "written by a newer"},
+		"a newer version":       {parts("08 02 2a 02 10 05"), "version 2, known up to 1: written by a newer"},
+		"a bundle":              {parts("aa 01 00"), "written by a newer"},
+		"a newer channel":       {parts("1a 02 20 06"), "channel 6: written by a newer"},
+		"cut in a number":       {parts("2a 02 10 85"), "field 2 at byte 4: unexpected EOF"},
+		"cut in a text":         {parts("2a 04 0a 03 5553"), "field 1 at byte 4: unexpected EOF"},
+		"cut in an event":       {parts("2a 07 0a 03 5553"), "field 5 at byte 2: unexpected EOF"},
+		"cut in a fixed one":    {parts("2a 04 fd 01 0000"), "unexpected EOF"},
+		"cut in a group":        {parts("2a 03 fb 01 0a"), "unexpected EOF"},
+		"eleven bytes":          {parts("2a 0c 10 80808080808080808080 01"), "64 bits"},
+		"a length without end":  {parts("2a 0b 0a ffffffffffffffffff 01"), "unexpected EOF"},
+		"a text as a number":    {parts("2a 03 12 01 05"), "wire type"},
+		"a number as a text":    {parts("2a 02 08 05"), "wire type"},
+		"field 0":               {parts("2a 02 00 05"), "no field"},
+		"the end of no group":   {parts("2a 02 fc 01"), "no field"},
+		"wire type 7":           {parts("2a 02 ff 01"), "no field"},
+		"a date of year 10,000": {parts("4a 05 10 dc f3 de 01"), "date 3652060"},
+		"a long second":         {parts("2a 06 20 80 94 eb dc 03"), "1000000000 nanoseconds"},
+		"no decimal":            {parts("22 05 4a 03 22 01 78"), "not a decimal"},
+		"no address":            {parts("32 02 08 01"), "field 2 at byte 4: it is missing"},
+		"empty address":         {parts("32 04 08 01 12 00"), "field 1 at byte 6: it is missing"},
+		"short digest":          {parts("92 01 07 0a 05 73686f7274"), "a digest of 5 bytes"},
+		"no digest":             {parts("92 01 00"), "it is missing"},
+		"no key":                {parts("3a 02 08 01"), "it is missing"},
+		"negative count":        {encoded(&engine.Leased{Account: 1, Count: -1}), "field 3 at byte 15: a count of -1"},
+		"negative steady":       {encoded(&engine.Leased{Account: 1, Steady: -1}), "a steady time of -1"},
+		"large allowance":       {encoded(&engine.AllowanceSet{Account: 1, Allowance: engine.Allowance{Day: 1 << 40}}), "a count of"},
+		"no such node":          {parts("4a 06 08 01 50 80 80 04"), "a node 65536"},
+		"short seal":            {shortSeal.bytes, "a digest of 5 bytes"},
+	} {
+		got, err := NewDecoder().Event(c.record)
+		switch {
+		case c.says == "" && (err != nil || !reflect.DeepEqual(got, rejected)):
+			t.Errorf("%s reads as %+v, %v", name, got, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s reads as %+v, %v, want %q", name, got, err, c.says)
+		case strings.Contains(c.says, "newer") != errors.Is(err, ErrUnknown):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Encode(7); err == nil {
+		t.Error("a number is encoded")
+	}
+}
+
+// Leases of a node that is alone come first, then one of each node of a cluster.
+func TestAccount_LeasesInOrder(t *testing.T) {
+	account := sampleAccount()
+	for _, leases := range [][]engine.LeaseState{
+		{{Node: 2, Count: 1}, {Node: 1, Count: 1}}, {{Node: 2, Count: 1}, {Node: 2, Count: 1}}, {{Node: 2, Count: 1}, {Count: 1}},
+		{{Recent: 1}}, {{Node: 1, Unspent: 1}}, {{Node: 1, Recent: -1}},
+	} {
+		account.Leases = leases
+		if read, err := NewDecoder().Account(body(account)); err == nil {
+			t.Errorf("%+v reads as %+v", leases, read)
+		}
+	}
+}
+
+func TestBundles(t *testing.T) {
+	d, alone := NewDecoder(), encoded(samples()["rejected"])
+	bundle := Bundle{Node: 3, Token: 1 << 63, Records: [][]byte{alone, {}, alone}}
+	record := encoded(&bundle)
+	if got, err := d.Bundle(record); err != nil || !reflect.DeepEqual(got, bundle) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := d.Events(record, nil); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "part 1 of a bundle") {
+		t.Errorf("a bundle with nothing in it: %v", err)
+	}
+	if events, err := d.Events(encoded(&Bundle{Records: [][]byte{alone, alone}}), []any{1}); err != nil || len(events) != 3 {
+		t.Errorf("%v, %v", events, err)
+	}
+	for name, record := range map[string][]byte{
+		"a newer one": parts(record, "08 02"), "another event": parts(record, alone), "a node": parts("aa 01 04 08 80 80 04"), "cut": record[:20],
+	} {
+		if got, err := d.Bundle(record); err == nil {
+			t.Errorf("%s reads as %+v", name, got)
+		}
+	}
+}
+
+// Every instant, also those that 64 bits of nanoseconds do not reach, is read as it was written.
+func TestInstants(t *testing.T) {
+	for _, at := range []time.Time{
+		{}, time.Unix(0, 0).UTC(), time.Unix(0, 1).UTC(), time.Time{}.Add(1), time.Time{}.Add(-1), noon,
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 5, time.UTC),
+	} {
+		event := &engine.Rejected{At: at}
+		if got, err := NewDecoder().Event(encoded(event)); err != nil || !reflect.DeepEqual(got, event) {
+			t.Errorf("%s reads as %+v, %v", at, got, err)
+		}
+	}
+}
+
+// Events stand side by side in one memory until it is emptied, whatever was in it before, and live longer than the bytes that they were read
+// from: the log writes the next record over them.
+func TestEventsOfOneMemory(t *testing.T) {
+	all, d, memory := samples(), NewDecoder(), &Memory{}
+	d.Use(memory)
+	for round := range 3 {
+		memory.Empty()
+		decoded := map[string][]any{}
+		for range memoryMin {
+			for name, event := range all {
+				record := encoded(event)
+				decoded[name] = must(d.Events(record, decoded[name]))
+				clear(record)
+			}
+		}
+		for name, events := range decoded {
+			for _, got := range events {
+				if !reflect.DeepEqual(got, all[name]) {
+					t.Fatalf("round %d, %s: %+v, want %+v", round, name, got, all[name])
+				}
+			}
+		}
+	}
+}
+
+// Texts are found again, also beyond those that were found a moment ago, and more than are kept are copied.
+func TestKnownTexts(t *testing.T) {
+	known, first := newTexts(), map[int]*knownText{}
+	for round := range 2 {
+		for i := range textsMax + 100 {
+			word := []byte{byte(i), byte(i >> 8), byte(i >> 16), '#'}
+			found := known.find(word)
+			if found.text != string(word) || round == 1 && i < textsMax && found != first[i] {
+				t.Fatalf("%q is found as %q", word, found.text)
+			}
+			first[i] = found
+			clear(word)
+		}
+	}
+	if len(known.all) != textsMax {
+		t.Errorf("%d texts are kept", len(known.all))
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	for _, event := range samples() {
+		f.Add(encoded(event))
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		event, err := NewDecoder().Event(record)
+		if err != nil {
+			return
+		}
+		back, err := NewDecoder().Event(encoded(event))
+		if err != nil || !reflect.DeepEqual(back, event) {
+			t.Fatalf("%+v, %v\nwas %+v", back, err, event)
+		}
+	})
+}

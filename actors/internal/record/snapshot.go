@@ -1,0 +1,83 @@
+package record
+
+import "github.com/tasard/tasard/engine"
+
+// newestSnapshot is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
+// rest for the whole.
+const newestSnapshot = 2
+
+const (
+	partItemsMax = 256     // offers, rows and so on in one part of a snapshot
+	partBytesMax = 4 << 20 // of one part: 256 items of the largest kind are far below
+)
+
+// part is a piece of one book, of the accounts, or of the registry. A snapshot is parts, each behind its length as a varint; the parts of
+// one book follow each other, and the last part holds only their number.
+type part struct {
+	requires   uint64
+	currency   string
+	lastHeldID uint64
+	book       *engine.BookState // has the lists; of a part that is read nil until the first one comes
+	parts      uint64            // in the last part: how many came before it
+	last       bool
+	accounts   [][]byte // see AppendAccount
+	addresses  []engine.AddressState
+	sessions   []engine.SessionState // in the order of their opening
+	registry   *registry
+	codes      []engine.CodeState
+
+	open func(currency string) *engine.BookState // finds the book of a part that is read
+}
+
+func (c *coder) part(p *part) {
+	c.version(&p.requires, newestSnapshot)
+	c.text(2, &p.currency)
+	c.uint64(3, &p.lastHeldID)
+	if p.book == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {
+		p.book = p.open(p.currency)
+	}
+	if b := p.book; b != nil {
+		repeated(c, 4, &b.Offers, (*coder).offer)
+		repeated(c, 5, &b.Suspects, (*coder).suspect)
+		c.rows(6, b)
+		repeated(c, 7, &b.Held, (*coder).held)
+	}
+	c.uint64(8, &p.parts)
+	c.bool(9, &p.last)
+	c.lists(10, &p.accounts)
+	repeated(c, 11, &p.addresses, (*coder).address)
+	repeated(c, 12, &p.sessions, (*coder).session)
+	if c.once(13); c.next == 13 {
+		p.registry = &registry{}
+	}
+	if p.registry != nil {
+		message(c, 13, p.registry, (*coder).registry)
+	}
+	if b := p.book; b != nil {
+		repeated(c, 14, &b.Slots, (*coder).slot)
+	}
+	repeated(c, 15, &p.codes, (*coder).code)
+}
+
+// rows is the history of a book. It is long and moved as a whole, so it grows to twice its size.
+func (c *coder) rows(n field, b *engine.BookState) {
+	from := len(b.History)
+	if c.next == n {
+		if more := c.run(); cap(b.History)-from < more {
+			grown := make([]engine.HistoryEntry, from, from+max(more, from))
+			copy(grown, b.History)
+			b.History = grown
+		}
+	}
+	repeated(c, n, &b.History, (*coder).row)
+	if !c.writing {
+		for i := range b.History[from:] {
+			b.History[from+i].Currency = b.Currency
+		}
+	}
+}
+
+// ofLedger reports that a part is of no book.
+func (p *part) ofLedger() bool {
+	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
+}

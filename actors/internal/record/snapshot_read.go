@@ -1,0 +1,130 @@
+package record
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Snapshot is what a snapshot holds besides accounts and addresses, of which there may be a million.
+type Snapshot struct {
+	Books      []engine.BookState   // in the order in which they were written
+	Registry   engine.RegistryState // without addresses
+	Transition engine.Transition
+	Steady     time.Duration // no event up to the snapshot is of a later one
+}
+
+// SnapshotVisitor is shown what a snapshot holds most of, part by part.
+type SnapshotVisitor struct {
+	Accounts  func(all [][]byte) error // each for Account or Skim; they are borrowed. An error ends reading
+	Addresses func(some []engine.AddressState)
+}
+
+// Snapshot reads what a SnapshotWriter has written, to its end.
+func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
+	from := &snapshotReader{from: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
+	for count := uint64(0); ; count++ {
+		if err := from.next(); err != nil {
+			return nil, fmt.Errorf("read part %d of the snapshot: %w", count, err)
+		}
+		if from.part.last {
+			return &from.found, from.end(count)
+		}
+		if err := from.keep(); err != nil {
+			return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, err)
+		}
+	}
+}
+
+// snapshotReader reads one snapshot.
+type snapshotReader struct {
+	from    *bufio.Reader
+	bytes   []byte // of the part
+	part    part
+	decoder *Decoder
+	visitor SnapshotVisitor
+	found   Snapshot
+}
+
+// next reads the next part. What it has of a book goes to the book at once.
+func (s *snapshotReader) next() error {
+	size, err := binary.ReadUvarint(s.from)
+	if err != nil {
+		return noEOF(err)
+	}
+	if size > partBytesMax {
+		return fmt.Errorf("a part of %d bytes, at most %d", size, partBytesMax)
+	}
+	s.bytes = slices.Grow(s.bytes[:0], int(size))[:size]
+	if _, err := io.ReadFull(s.from, s.bytes); err != nil {
+		return noEOF(err)
+	}
+	s.part = part{open: s.book, accounts: s.part.accounts[:0]}
+	return read(s.decoder, s.bytes, &s.part, (*coder).part)
+}
+
+// book is the book of a currency: the last one, or a new one.
+func (s *snapshotReader) book(currency string) *engine.BookState {
+	if n := len(s.found.Books); n == 0 || s.found.Books[n-1].Currency != currency {
+		s.found.Books = append(s.found.Books, engine.BookState{Currency: currency})
+	}
+	return &s.found.Books[len(s.found.Books)-1]
+}
+
+// keep takes over what the part holds.
+func (s *snapshotReader) keep() error {
+	p, found := &s.part, &s.found
+	if !p.ofLedger() {
+		book := s.book(p.currency)
+		if p.book != nil && p.book != book {
+			return errors.New("the currency of a book behind its lists")
+		}
+		book.LastHeldID = p.lastHeldID
+		return nil
+	}
+	if p.book != nil {
+		return errors.New("a part of a book and of accounts")
+	}
+	if len(p.accounts) > 0 {
+		if err := s.visitor.Accounts(p.accounts); err != nil {
+			return err
+		}
+	}
+	if len(p.addresses) > 0 {
+		s.visitor.Addresses(p.addresses)
+	}
+	found.Registry.Sessions = append(found.Registry.Sessions, p.sessions...)
+	found.Registry.Shared = append(found.Registry.Shared, p.codes...)
+	if r := p.registry; r != nil {
+		found.Registry.Wrong, found.Registry.Codes, found.Registry.Swept, found.Registry.LastID = r.wrong, r.codes, r.swept, r.lastID
+		found.Transition, found.Steady = r.transition, r.steady
+	}
+	return nil
+}
+
+func (s *snapshotReader) end(count uint64) error {
+	if s.part.book != nil || s.part.ofLedger() {
+		return errors.New("read snapshot: more than a number in its last part")
+	}
+	if s.part.parts != count {
+		return fmt.Errorf("read snapshot: %d parts, its end says %d", count, s.part.parts)
+	}
+	if n, err := s.from.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return errors.New("read snapshot: bytes behind its end")
+	}
+	return nil
+}
+
+// noEOF makes an early end an error of its own.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

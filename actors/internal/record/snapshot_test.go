@@ -1,0 +1,163 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// everything is a snapshot as it is read, with what its visitor is shown.
+type everything struct {
+	*Snapshot
+	accounts  []engine.AccountState
+	addresses int
+}
+
+func readAll(from io.Reader) (everything, error) {
+	var all everything
+	var err error
+	all.Snapshot, err = NewDecoder().Snapshot(from, SnapshotVisitor{
+		Accounts: func(some [][]byte) error {
+			for _, one := range some {
+				state, err := (&Decoder{}).Account(one)
+				if err != nil {
+					return err
+				}
+				all.accounts = append(all.accounts, state)
+			}
+			return nil
+		},
+		Addresses: func(some []engine.AddressState) { all.addresses += len(some) },
+	})
+	return all, err
+}
+
+// body is an account as a snapshot holds it.
+func body(account engine.AccountState) []byte {
+	data := AppendAccount(nil, &account)
+	_, n := binary.Uvarint(data)
+	return data[n:]
+}
+
+// written is a snapshot with so many of everything, and what it should read as.
+func written(t testing.TB, many int) ([]byte, everything) {
+	registry := sampleRegistry(many)
+	cut := registry.Cut()
+	want := everything{Snapshot: &Snapshot{
+		Books: []engine.BookState{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.Rest(), Transition: announced, Steady: time.Hour,
+	}, accounts: slices.Repeat([]engine.AccountState{sampleAccount()}, many), addresses: len(registry.State().Addresses)}
+	var buffer bytes.Buffer
+	w := NewSnapshotWriter(&buffer)
+	for _, book := range want.Books {
+		w.Book(book)
+	}
+	w.Accounts(slices.Values(slices.Repeat([][]byte{body(sampleAccount())}, many)))
+	w.Registry(&cut, want.Transition, want.Steady)
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes(), want
+}
+
+func TestSnapshotReadsAsWritten(t *testing.T) {
+	for _, many := range []int{1, partItemsMax, 3*partItemsMax + 1} {
+		whole, want := written(t, many)
+		if got, err := readAll(iotest.HalfReader(bytes.NewReader(whole))); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%d of each, %v: another state is read: %+v\nwant %+v", many, err, got.Snapshot, want.Snapshot)
+		}
+	}
+	whole, _ := written(t, 1)
+	for cut := range len(whole) {
+		if _, err := readAll(bytes.NewReader(whole[:cut])); err == nil {
+			t.Fatalf("the first %d of %d bytes read as a whole snapshot", cut, len(whole))
+		}
+	}
+}
+
+func TestSnapshot_Refused(t *testing.T) {
+	one := func(p part) []byte {
+		c := &coder{writing: true}
+		measured(c, &p, (*coder).part)
+		return c.bytes
+	}
+	book := &engine.BookState{Slots: []engine.HeardSlot{{SourceID: "a"}}}
+	late := parts(one(part{book: book})[1:], "12 03 555344") // the currency behind a list
+	end := one(part{last: true, parts: 1})
+	for says, data := range map[string][]byte{
+		"behind its lists":              parts(append([]byte{byte(len(late))}, late...), end),
+		"a part of a book and of":       parts(one(part{book: book, codes: []engine.CodeState{{}}}), end),
+		"its end says 1":                end,
+		"bytes behind its end":          parts(one(part{}), end, "00"),
+		"format version 3":              parts(one(part{requires: 3}), end),
+		"at most 4194304":               parts("ffffffff 0f"),
+		"decode part 0 of the snapshot": parts(one(part{accounts: [][]byte{{0xff}}}), end),
+		"65536 events in a minute":      parts("09 6a 07 0a 05 0a 03 808004", end),
+		"more than 61 minutes":          parts("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
+		"there twice":                   parts("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
+		"up to minute -1":               parts(one(part{registry: &registry{wrong: engine.RollingState{Newest: -1}}}), end),
+		"more than a number":            one(part{last: true, book: book}),
+		"unexpected EOF":                nil,
+	} {
+		if _, err := readAll(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	from, to := io.Pipe()
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := NewSnapshotWriter(to)
+	w.Book(engine.BookState{})
+	if err := w.End(); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+}
+
+func FuzzSnapshot(f *testing.F) {
+	whole, _ := written(f, 1)
+	f.Add(whole)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, snapshot []byte) {
+		found, err := readAll(bytes.NewReader(snapshot))
+		if err != nil {
+			return
+		}
+		var buffer bytes.Buffer
+		w := NewSnapshotWriter(&buffer)
+		for _, book := range found.Books {
+			w.Book(book)
+		}
+		if err := w.End(); err != nil {
+			t.Fatal(err)
+		}
+		back, err := readAll(&buffer)
+		if err != nil || !reflect.DeepEqual(back.Books, found.Books) {
+			t.Fatalf("%+v, %v\nwas %+v", back.Books, err, found.Books)
+		}
+	})
+}
+
+func FuzzAccount(f *testing.F) {
+	f.Add(body(sampleAccount()))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		state, err := (&Decoder{}).Account(data)
+		if skimmed, other := NewDecoder().Skim(data); (other == nil) != (err == nil) || skimmed.Record.ID != state.Record.ID {
+			t.Fatalf("read %+v, %v, skimmed %+v, %v", state, err, skimmed, other)
+		}
+		if err != nil {
+			return
+		}
+		if back, err := NewDecoder().Account(body(state)); err != nil || !reflect.DeepEqual(back, state) {
+			t.Fatalf("%+v, %v\nwas %+v", back, err, state)
+		}
+	})
+}

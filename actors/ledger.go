@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"encoding/binary"
+
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine"
+)
+
+// ledger is what a snapshot holds of accounts, in the parts in which it came: a million pieces would be moved as they grow.
+type ledger struct {
+	decoder   *record.Decoder
+	accounts  [][]sleeper
+	claims    [][]keyClaim // of their keys
+	addresses [][]engine.AddressState
+}
+
+// sleeper is an account as the snapshot holds it.
+type sleeper struct {
+	id    uint64
+	state dormant
+}
+
+// visitor shows the ledger what a snapshot has.
+func (l *ledger) visitor() record.SnapshotVisitor {
+	return record.SnapshotVisitor{Accounts: l.keep, Addresses: func(some []engine.AddressState) { l.addresses = append(l.addresses, some) }}
+}
+
+// keep checks the states of accounts and keeps their bytes. Those of one part share one piece of memory: a million pieces would
+// cost more than what is in them. It is free when the last of them was replaced, after as many accounts were asked for.
+func (l *ledger) keep(all [][]byte) error {
+	size := 0
+	for _, data := range all {
+		size += len(data) + binary.MaxVarintLen32
+	}
+	memory, sleepers, claims := make([]byte, 0, size), make([]sleeper, 0, len(all)), make([]keyClaim, 0, len(all))
+	for _, data := range all {
+		state, err := l.decoder.Skim(data)
+		if err != nil {
+			return err
+		}
+		start := len(memory)
+		memory = appendDormant(memory, data)
+		sleepers = append(sleepers, sleeper{state.Record.ID, dormant(memory[start:len(memory):len(memory)])})
+		for i := range state.Record.Keys {
+			claims = append(claims, claimOf(state.Record.Keys[i].Digest, state.Record.ID))
+		}
+	}
+	l.accounts, l.claims = append(l.accounts, sleepers), append(l.claims, claims)
+	return nil
+}
