@@ -1,94 +1,265 @@
+//go:build linux
+
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
-	"github.com/tasard/tasard/httpapi/client"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgresContender is net/http with a pool of connections to PostgreSQL, all on one core, as the node shares its core with its log.
-type postgresContender struct {
-	program program
-	rates   []client.Rate
-	keys    []string
-	quota   bool
-	cluster *cluster
-	process *child
-}
+// postgresConnections keep the one core busy.
+const postgresConnections = 4
 
-var _ contender = (*postgresContender)(nil)
-
-// newPostgres answers what a node publishes, to the keys. With quota each request opens with its key and is counted, durably, as
-// the node does it; without, one indexed query is all that a request costs, whoever asks.
-func newPostgres(self program, rates []client.Rate, keys []string, quota bool) *postgresContender {
-	return &postgresContender{program: self, rates: rates, keys: keys, quota: quota}
-}
-
-func (p *postgresContender) name() string {
-	if p.quota {
-		return "postgres"
+// startPostgres runs net/http with a pool of connections to a new PostgreSQL that holds what the node publishes, all on one core, as the
+// node shares its core with its log. One indexed query is all that a request costs: it asks for no key and counts no caller.
+func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian keeps each version in a directory of its own
+	if path, err := exec.LookPath("postgres"); err == nil {
+		programs = append(programs, filepath.Dir(path))
 	}
-	return "postgres, reads only"
-}
-
-func (p *postgresContender) missing() string {
-	if postgresBin() == "" {
-		return "PostgreSQL is not installed (Debian: postgresql)"
+	if len(programs) == 0 {
+		return nil, &missingError{"postgres", "PostgreSQL is not installed (Debian: postgresql)"}
 	}
-	return ""
-}
-
-// start makes a new cluster, fills it and puts the server in front.
-func (p *postgresContender) start(ctx context.Context, core int) (found *target, err error) {
-	if why := p.missing(); why != "" {
-		return nil, errors.New(why)
+	scratch, err := os.MkdirTemp("", "tasard-bench-postgres-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for PostgreSQL: %w", err)
 	}
-	if p.cluster != nil {
-		return nil, fmt.Errorf("start %s: it runs already", p.name())
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.stop())
+	database := &server{name: "PostgreSQL", scratch: scratch}
+	if err = database.startCluster(ctx, programs[len(programs)-1], core); err == nil {
+		var front *server
+		if front, err = startOurs(ctx, &command{name: "postgres", argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
+			front.processes, front.scratch = append(front.processes, database.processes...), scratch
+			return front, nil
 		}
-	}()
-	if p.cluster, err = startCluster(ctx, core); err != nil {
-		return nil, err
 	}
-	filling, cancel := context.WithTimeout(ctx, startMax)
+	return nil, errors.Join(err, database.stop())
+}
+
+// startCluster makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
+// are what a good engineer would choose for a small, hot database on one core.
+func (s *server) startCluster(ctx context.Context, programs string, core int) error {
+	owner, err := clusterOwner()
+	if err == nil && owner != nil {
+		err = os.Chown(s.scratch, int(owner.Uid), int(owner.Gid))
+	}
+	if err != nil {
+		return fmt.Errorf("find a user for PostgreSQL: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	if err := fillDatabase(filling, p.cluster.dir, p.rates, p.keys); err != nil {
-		return nil, fmt.Errorf("fill PostgreSQL: %w", err)
+	data := filepath.Join(s.scratch, "data")
+	// The directory is open to no other user, so that every caller at the socket may come in.
+	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
+	p, err := spawn(&command{name: "initdb", argv: initdb, dir: s.scratch, user: owner}, -1)
+	if err == nil {
+		err = p.finish(ctx)
 	}
-	way := wayReadsOnly
-	if p.quota {
-		way = wayQuota
+	if err != nil {
+		return err
 	}
-	if p.process, err = spawn(&command{name: p.name(), program: p.program, args: []string{"postgres", p.cluster.dir, way}}, core); err != nil {
-		return nil, err
+	argv := []string{filepath.Join(programs, "postgres"), "-D", data}
+	for _, setting := range []string{
+		"listen_addresses=", "unix_socket_directories=" + s.scratch, "unix_socket_permissions=0700",
+		"shared_buffers=256MB", "effective_cache_size=1GB", "jit=off", "max_parallel_workers_per_gather=0", "random_page_cost=1.1",
+		"plan_cache_mode=force_generic_plan", "update_process_title=off",
+		"checkpoint_timeout=30min", // none within a run
+	} {
+		argv = append(argv, "-c", setting)
 	}
-	address, err := p.process.listening(ctx)
+	// SIGINT is the fast shutdown: it waits for no client.
+	if p, err = spawn(&command{name: "PostgreSQL", argv: argv, dir: s.scratch, user: owner, ends: syscall.SIGINT}, core); err != nil {
+		return err
+	}
+	s.processes = []*child{p}
+	_, err = p.line(ctx, "ready to accept connections")
+	return err
+}
+
+// clusterOwner is the user under which PostgreSQL runs when the bench is root, whom it refuses; nil is the bench's own.
+func clusterOwner() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	found, err := user.Lookup("postgres")
 	if err != nil {
 		return nil, err
 	}
-	first := question{path: "/v1/rates/best?currency=USD&operation=buy&limit=10"}
-	key := ""
-	if p.quota && len(p.keys) > 0 {
-		key = p.keys[0]
-	}
-	if _, err := awaitAnswer(ctx, p.process, address, first.request(key), time.Now()); err != nil {
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	if err != nil {
 		return nil, err
 	}
-	return &target{name: p.name(), address: address, processes: []int{p.cluster.process.pid(), p.process.pid()}}, nil
+	gid, err := strconv.ParseUint(found.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-func (p *postgresContender) stop() error {
-	err := stopOf(&p.process)
-	if p.cluster != nil {
-		err = errors.Join(err, p.cluster.stop())
-		p.cluster = nil
+// storedRate is a rate as the interface shows it, in its order; its fields are the columns of the table.
+type storedRate struct {
+	Total           int     `json:"-"`
+	InstitutionID   string  `json:"institutionId"`
+	Currency        string  `json:"currency"`
+	QuoteCurrency   string  `json:"quoteCurrency"`
+	Buy             *string `json:"buy"`
+	Sell            *string `json:"sell"`
+	Channel         string  `json:"channel"`
+	Kind            string  `json:"kind"`
+	EffectiveDate   *string `json:"effectiveDate"`
+	PublishedAt     *string `json:"publishedAt"`
+	UpstreamSource  *string `json:"upstreamSource"`
+	ID              string  `json:"id"`
+	InstitutionName string  `json:"institutionName"`
+	InstitutionType string  `json:"institutionType"`
+	Website         string  `json:"website"`
+	SourceID        string  `json:"sourceId"`
+	SourceName      string  `json:"sourceName"`
+	SourceURL       string  `json:"sourceUrl"`
+	CollectedAt     string  `json:"collectedAt"`
+	LastCheckedAt   string  `json:"lastCheckedAt"`
+	ExpiresAt       string  `json:"expiresAt"`
+	Priority        int64   `json:"priority"`
+	Manual          bool    `json:"manual"`
+	Stale           bool    `json:"stale"`
+	DatePrecision   string  `json:"datePrecision"`
+}
+
+// Decimals have no fixed scale, so that 59.30 stays 59.30. The index gives the rows of the ranking in order.
+const (
+	databaseTable = `CREATE TABLE rates ("institutionId" text, currency text, "quoteCurrency" text, buy numeric, sell numeric, channel text, kind text,
+		"effectiveDate" text, "publishedAt" text, "upstreamSource" text, id text PRIMARY KEY, "institutionName" text, "institutionType" text, website text,
+		"sourceId" text, "sourceName" text, "sourceUrl" text, "collectedAt" text, "lastCheckedAt" text, "expiresAt" text, priority bigint,
+		manual boolean, stale boolean, "datePrecision" text, expires timestamptz)`
+	databaseFill  = `INSERT INTO rates SELECT * FROM json_populate_recordset(NULL::rates, $1)`
+	databaseDates = `UPDATE rates SET expires = "expiresAt"::timestamptz`
+	databaseIndex = `CREATE INDEX ON rates (currency, sell, priority, "collectedAt" DESC, "institutionId", channel) INCLUDE (expires)
+		WHERE kind = 'commercial' AND sell IS NOT NULL`
+	currentRates = `FROM rates WHERE currency = $1 AND kind = 'commercial' AND sell IS NOT NULL AND expires > now()`
+	rankingQuery = `SELECT (SELECT count(*) ` + currentRates + `), "institutionId", currency, "quoteCurrency", buy::text, sell::text, channel, kind,
+		"effectiveDate", "publishedAt", "upstreamSource", id, "institutionName", "institutionType", website, "sourceId", "sourceName", "sourceUrl",
+		"collectedAt", "lastCheckedAt", "expiresAt", priority, manual, stale, "datePrecision" ` + currentRates + `
+		ORDER BY sell, priority, "collectedAt" DESC, "institutionId", channel LIMIT $2`
+)
+
+// runPostgres is the subcommand: bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a directory with what a
+// node publishes, answers /v1/rates/best?operation=buy from it, says on out where, and ends with the context.
+func runPostgres(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) != 3 {
+		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)
 	}
-	return err
+	config, err := pgxpool.ParseConfig("user=bench dbname=postgres sslmode=disable host=" + args[0])
+	if err != nil {
+		return fmt.Errorf("configure the pool: %w", err)
+	}
+	config.MinConns, config.MaxConns = postgresConnections, postgresConnections
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("open the pool: %w", err)
+	}
+	defer pool.Close()
+	if err := fillDatabase(ctx, pool, &server{name: "node", address: args[1]}, args[2]); err != nil {
+		return fmt.Errorf("fill PostgreSQL: %w", err)
+	}
+	handler := func(w http.ResponseWriter, r *http.Request) { answerBest(w, r, pool) }
+	server := &http.Server{Handler: http.HandlerFunc(handler), ReadTimeout: readTimeoutDefault, WriteTimeout: writeTimeoutDefault, IdleTimeout: idleTimeoutDefault}
+	serve := func(listener net.Listener) error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}
+	return serveUntil(ctx, out, serve, server.Shutdown)
+}
+
+// fillDatabase writes what the node publishes, and leaves the table as it is after some quiet time.
+func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key string) error {
+	if _, err := pool.Exec(ctx, databaseTable); err != nil {
+		return err
+	}
+	for cursor, more := 0, true; more; {
+		_, response, err := node.capture(ctx, key, &question{path: fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor)})
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Data json.RawMessage
+			Meta struct{ NextCursor *int }
+		}
+		if err := json.Unmarshal(response.Body(), &page); err != nil {
+			return err
+		}
+		if _, err := pool.Exec(ctx, databaseFill, string(page.Data)); err != nil {
+			return err
+		}
+		if more = page.Meta.NextCursor != nil; more {
+			cursor = *page.Meta.NextCursor
+		}
+	}
+	for _, statement := range []string{databaseDates, databaseIndex, "VACUUM (FREEZE, ANALYZE) rates", "CHECKPOINT"} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerBest answers as the node does. What it refuses is only what no mix asks for.
+func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
+	values := r.URL.Query()
+	limit, err := strconv.Atoi(values.Get("limit"))
+	if err != nil || values.Get("operation") != "buy" || r.URL.Path != "/v1/rates/best" {
+		http.Error(w, "want /v1/rates/best with operation=buy and a limit", http.StatusBadRequest)
+		return
+	}
+	var page struct {
+		Data []storedRate `json:"data"`
+		Meta struct {
+			Total         int    `json:"total"`
+			NextCursor    *int   `json:"nextCursor"`
+			GeneratedAt   string `json:"generatedAt"`
+			QuoteCurrency string `json:"quoteCurrency"`
+		} `json:"meta"`
+		Operation string `json:"operation"`
+	}
+	rows, err := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // an error comes with the rows
+	if err == nil {
+		page.Data, err = pgx.AppendRows(make([]storedRate, 0, min(limit, 200)), rows, pgx.RowToStructByPos[storedRate])
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	page.Meta.GeneratedAt, page.Meta.QuoteCurrency, page.Operation = time.Now().UTC().Format(time.RFC3339), "DOP", "buy"
+	if len(page.Data) > 0 {
+		page.Meta.Total = page.Data[0].Total
+	}
+	if next := len(page.Data); next < page.Meta.Total {
+		page.Meta.NextCursor = &next
+	}
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(&page); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	text := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Header().Set("Cache-Control", "private, max-age=60")
+	_, _ = w.Write(text) // a caller who is gone needs no answer
 }
