@@ -223,11 +223,11 @@ func (l *load) connect(ctx context.Context) error {
 			}
 		}
 	}
-	if err := l.pump(ctx, l.now()+l.patience, func() bool { return l.dialling == 0 }); err != nil {
+	if err := l.pump(ctx, l.now()+loadPatience, func() bool { return l.dialling == 0 }); err != nil {
 		return err
 	}
 	if l.dialling > 0 {
-		return fmt.Errorf("%w: %d connections did not come about within %v", errGone, l.dialling, l.patience)
+		return fmt.Errorf("%w: %d connections did not come about within %v", errGone, l.dialling, loadPatience)
 	}
 	return nil
 }

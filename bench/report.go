@@ -161,26 +161,29 @@ func (r *report) text() string {
 
 // text writes one measure: a row of its figures, and below it what limits it.
 func (m *measure) text(out io.Writer) {
-	verdict, bound := "", ""
+	verdict, bound, value := "", "", digits(m.Value, m.Unit)
 	if m.Bound != "" {
-		verdict, bound = "met", m.Bound+" "+figure(m.Want, m.Unit)
+		verdict, bound = "met", m.Bound+" "+digits(m.Want, m.Unit)
 		if !m.met() {
 			verdict = "SHORT"
+			if value == digits(m.Want, m.Unit) { // it must not look like the bound
+				value = strconv.FormatFloat(m.Value, 'g', -1, 64) + m.Unit
+			}
 		}
 	}
 	sorted := slices.Sorted(slices.Values(m.Rounds))
-	notes := []string{figure(sorted[len(sorted)/4], "") + "–" + figure(sorted[len(sorted)-1-len(sorted)/4], "")}
+	notes := []string{digits(sorted[len(sorted)/4], "") + "–" + digits(sorted[len(sorted)-1-len(sorted)/4], "")}
 	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
-		notes = append(notes, name+" "+figure(median(m.Sides[name]), m.SidesUnit))
+		notes = append(notes, name+" "+digits(median(m.Sides[name]), m.SidesUnit))
 	}
-	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %10s  %-10s (%s)\n", verdict, m.Name, figure(m.Value, m.Unit), bound, strings.Join(notes, ", "))
+	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %10s  %-10s (%s)\n", verdict, m.Name, value, bound, strings.Join(notes, ", "))
 	if m.Limit != "" {
 		_, _ = fmt.Fprintf(out, "         %s\n", m.Limit)
 	}
 }
 
-// figure is a number with three digits and its unit; nanoseconds are shown as a duration.
-func figure(value float64, unit string) string {
+// digits is a number with three digits and its unit; nanoseconds are shown as a duration.
+func digits(value float64, unit string) string {
 	if unit == "ns" {
 		value, unit = value/1000, "µs"
 	}

@@ -1,0 +1,70 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// settingsIn are the constants of a folder that have a default, and the fields of the HTTP server that a function of it makes, without
+// those that set up no connection.
+func settingsIn(t *testing.T, folder, function string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maker := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(string(text))
+		for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s`).FindAllStringSubmatch(maker, -1) {
+			settings[found[1]] = "set"
+		}
+		for _, found := range regexp.MustCompile(`(?m)^\s*(?:const )?(\w+Default)\s+= ([^/\n]*[^/\s])`).FindAllStringSubmatch(string(text), -1) {
+			settings[found[1]] = found[2]
+		}
+	}
+	delete(settings, "ErrorHandler")
+	delete(settings, "Logger")
+	return settings
+}
+
+// TestBare_HasTheNodesSettings holds the bare server to the node's, so that nobody tunes one and forgets the other.
+func TestBare_HasTheNodesSettings(t *testing.T) {
+	node, bare := settingsIn(t, "../httpapi", "newHTTP"), settingsIn(t, ".", "bareServer")
+	for name, value := range bare {
+		if node[name] != value {
+			t.Errorf("%s is %q, the node's %q", name, value, node[name])
+		}
+	}
+	for name, value := range node {
+		if value == "set" && bare[name] == "" {
+			t.Errorf("%s of the node's server is not set", name)
+		}
+	}
+	if len(bare) != 20 {
+		t.Errorf("the bare server has %d settings, want 20: %v", len(bare), bare)
+	}
+}
+
+// TestBare_AllocatesNothing: a yardstick that makes garbage would flatter the node.
+func TestBare_AllocatesNothing(t *testing.T) {
+	handler := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"), []byte("{}"))
+	var ctx fasthttp.RequestCtx
+	handler(&ctx)
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 200 || got != "{}" {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
+	}
+	if count := testing.AllocsPerRun(100, func() { handler(&ctx) }); count != 0 {
+		t.Errorf("an answer costs %v allocations", count)
+	}
+}

@@ -1,0 +1,91 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	shortSpan  = 30 * time.Second
+	shortAfter = 2 * time.Second
+)
+
+// TestFaultsO4_DescriptorsExhausted: for half a minute the process has no descriptor left, while clients go on connecting. It lives, and
+// serves new ones within two seconds of the end. The control is a listener that has no patience.
+func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
+	f := smallFixture(t, 1)
+	for name, path := range map[string]string{
+		"node":    buildNode(t, "", "", ""),
+		"control": buildNode(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			span := shortSpan
+			if name == "control" {
+				span /= 10
+			}
+			node, err := startNode(t.Context(), []string{path}, f, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer node.kill()
+			failed, back := exhaust(t, node, span)
+			alive := node.alive()
+			figure(t, "%s: no descriptors for %v: alive %t, %d clients had no answer meanwhile, served again after %v", name, span, alive, failed, back)
+			if failed == 0 {
+				t.Error("no client was shut out: there was no shortage")
+			}
+			if good := alive && back <= shortAfter; good != (name == "node") {
+				t.Errorf("alive %t, served again after %v", alive, back)
+			}
+		})
+	}
+}
+
+// exhaust takes all descriptors from a node for a while: how many clients had no answer, and how long after the end one has it.
+func exhaust(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
+	t.Helper()
+	pid := node.processes[0].cmd.Process.Pid
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: before.Max}, nil); err != nil {
+		t.Fatal(err)
+	}
+	served := func() bool {
+		_, status, _ := askFresh(node.address, "/v1/currencies")
+		return status == http.StatusOK
+	}
+	pause := time.NewTicker(250 * time.Millisecond)
+	defer pause.Stop()
+	for began := time.Now(); time.Since(began) < span && node.alive(); <-pause.C {
+		if conn, err := net.Dial("tcp", node.address); err == nil {
+			defer conn.Close() // it waits in the backlog
+		}
+		if !served() {
+			failed++
+		}
+	}
+	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) // it may have ended
+	began := time.Now()
+	for !served() && time.Since(began) < 4*shortAfter {
+		<-pause.C
+	}
+	return failed, time.Since(began).Round(time.Millisecond)
+}
+
+// alive tells whether a server's process runs still.
+func (s *server) alive() bool {
+	select {
+	case <-s.processes[0].done:
+		return false
+	default:
+		return true
+	}
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain is the bench itself where a test has started this binary as a server. Otherwise it runs the tests. fasthttp starts a
+// goroutine for the Date header that it never ends, and one for each server that ends some seconds after it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "bare" || os.Args[1] == "postgres") {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
+}
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+// buildNode builds the node with old replaced by new at its only place in a file of the module; file "" changes nothing. Its flags are those
+// with which other tests compile, so that what they have compiled is used.
+func buildNode(t *testing.T, file, old, new string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tasard")
+	args := []string{"build", "-ldflags=-s -w", "-o", path}
+	if file != "" {
+		whole, err := filepath.Abs(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := bytes.Count(text, []byte(old)); found != 1 {
+			t.Fatalf("plant a bug in %s: want once, found %d times: %s", file, found, old)
+		}
+		instead, overlay := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json")
+		writeFile(t, instead, bytes.Replace(text, []byte(old), []byte(new), 1))
+		names, err := json.Marshal(map[string]map[string]string{"Replace": {whole: instead}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, overlay, names)
+		args = append(args, "-overlay", overlay)
+	}
+	if output, err := exec.CommandContext(t.Context(), "go", append(args, "github.com/tasard/tasard")...).CombinedOutput(); err != nil {
+		t.Fatalf("build the node: %v: %s", err, output)
+	}
+	return path
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+// repeated asks the same thing again and again, and counts.
+type repeated struct{ asked uint64 }
+
+func (r *repeated) next(dst []byte, _ *rand.Rand) []byte {
+	r.asked++
+	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
+}
+
+// serve runs a conversation on each connection, in a goroutine of its own, which ends with the connection.
+func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer conn.Close()
+				conversation(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+	return listener
+}
+
+// readRequest reads what repeated sends: one read, since it is one write and short.
+func readRequest(conn net.Conn, buffer []byte) bool {
+	n, err := conn.Read(buffer)
+	return err == nil && n > 0
+}
+
+// answering is a conversation that answers each request with the same bytes.
+func answering(reply string) func(net.Conn) {
+	return func(conn net.Conn) {
+		for buffer, reply := make([]byte, 1024), []byte(reply); readRequest(conn, buffer); {
+			if _, err := conn.Write(reply); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// silent is a conversation that answers nothing.
+func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

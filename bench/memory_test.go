@@ -1,0 +1,47 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"testing"
+)
+
+const (
+	tightMemory   = 128 << 20
+	tightAccounts = 100_000
+	// tightConnections are what an operator allows in so little memory.
+	tightConnections = "1024"
+)
+
+// TestFaultsO8_LittleMemory: a node with a hundred thousand accounts in a control group of 128 MB lives through three times what it can do.
+// The control is a group that is too small for the accounts alone.
+func TestFaultsO8_LittleMemory(t *testing.T) {
+	needLimits(t)
+	f := smallFixture(t, tightAccounts)
+	path := buildNode(t, "", "", "")
+	t.Run("node", func(t *testing.T) {
+		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
+		over := &group{
+			name: "crowd", asker: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
+		}
+		runCrowd(t, o.address, controlSpan, overloadPatience, over)
+		kills := o.cage.oomKills(t)
+		figure(t, "%d accounts in %d MB at 3C: %d killed for memory, peak %d MiB; %s", len(f.keys), tightMemory>>20, kills,
+			peakMemory(t, o.server), over)
+		if kills > 0 || over.served() == 0 || over.dropped == 0 {
+			t.Errorf("%d killed, or no overload: %s", kills, over)
+		}
+		checkRefusals(t, over)
+	})
+	t.Run("control", func(t *testing.T) {
+		c := newCage(t, tightMemory/8)
+		if node, err := startNode(t.Context(), c.inside(path), f, serverCore); err == nil {
+			node.kill()
+		}
+		kills := c.oomKills(t)
+		figure(t, "control, %d MB: %d killed for memory", tightMemory>>23, kills)
+		if kills == 0 {
+			t.Error("nothing was killed in a group that is too small: the test sees nothing")
+		}
+	})
+}
