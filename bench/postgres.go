@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,50 +110,18 @@ func clusterOwner() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// storedRate is a rate as the interface shows it, in its order; its fields are the columns of the table.
-type storedRate struct {
-	Total           int     `json:"-"`
-	InstitutionID   string  `json:"institutionId"`
-	Currency        string  `json:"currency"`
-	QuoteCurrency   string  `json:"quoteCurrency"`
-	Buy             *string `json:"buy"`
-	Sell            *string `json:"sell"`
-	Channel         string  `json:"channel"`
-	Kind            string  `json:"kind"`
-	EffectiveDate   *string `json:"effectiveDate"`
-	PublishedAt     *string `json:"publishedAt"`
-	UpstreamSource  *string `json:"upstreamSource"`
-	ID              string  `json:"id"`
-	InstitutionName string  `json:"institutionName"`
-	InstitutionType string  `json:"institutionType"`
-	Website         string  `json:"website"`
-	SourceID        string  `json:"sourceId"`
-	SourceName      string  `json:"sourceName"`
-	SourceURL       string  `json:"sourceUrl"`
-	CollectedAt     string  `json:"collectedAt"`
-	LastCheckedAt   string  `json:"lastCheckedAt"`
-	ExpiresAt       string  `json:"expiresAt"`
-	Priority        int64   `json:"priority"`
-	Manual          bool    `json:"manual"`
-	Stale           bool    `json:"stale"`
-	DatePrecision   string  `json:"datePrecision"`
-}
-
-// Decimals have no fixed scale, so that 59.30 stays 59.30. The index gives the rows of the ranking in order.
+// A rate is kept as it is shown, which is less work than columns of their own would be, beside what it is found and ranked by. The index
+// gives the rows of the ranking in order.
 const (
-	databaseTable = `CREATE TABLE rates ("institutionId" text, currency text, "quoteCurrency" text, buy numeric, sell numeric, channel text, kind text,
-		"effectiveDate" text, "publishedAt" text, "upstreamSource" text, id text PRIMARY KEY, "institutionName" text, "institutionType" text, website text,
-		"sourceId" text, "sourceName" text, "sourceUrl" text, "collectedAt" text, "lastCheckedAt" text, "expiresAt" text, priority bigint,
-		manual boolean, stale boolean, "datePrecision" text, expires timestamptz)`
-	databaseFill  = `INSERT INTO rates SELECT * FROM json_populate_recordset(NULL::rates, $1)`
-	databaseDates = `UPDATE rates SET expires = "expiresAt"::timestamptz`
-	databaseIndex = `CREATE INDEX ON rates (currency, sell, priority, "collectedAt" DESC, "institutionId", channel) INCLUDE (expires)
+	databaseTable = `CREATE TABLE rates (currency text, kind text, sell numeric, priority bigint, collected text, institution text, channel text,
+		expires timestamptz, shown json)`
+	databaseFill = `INSERT INTO rates SELECT r->>'currency', r->>'kind', (r->>'sell')::numeric, (r->>'priority')::bigint, r->>'collectedAt',
+		r->>'institutionId', r->>'channel', (r->>'expiresAt')::timestamptz, r FROM json_array_elements($1::json) r`
+	databaseIndex = `CREATE INDEX ON rates (currency, sell, priority, collected DESC, institution, channel) INCLUDE (expires)
 		WHERE kind = 'commercial' AND sell IS NOT NULL`
 	currentRates = `FROM rates WHERE currency = $1 AND kind = 'commercial' AND sell IS NOT NULL AND expires > now()`
-	rankingQuery = `SELECT (SELECT count(*) ` + currentRates + `), "institutionId", currency, "quoteCurrency", buy::text, sell::text, channel, kind,
-		"effectiveDate", "publishedAt", "upstreamSource", id, "institutionName", "institutionType", website, "sourceId", "sourceName", "sourceUrl",
-		"collectedAt", "lastCheckedAt", "expiresAt", priority, manual, stale, "datePrecision" ` + currentRates + `
-		ORDER BY sell, priority, "collectedAt" DESC, "institutionId", channel LIMIT $2`
+	rankingQuery = `SELECT (SELECT count(*) ` + currentRates + `), shown ` + currentRates + `
+		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
 )
 
 // runPostgres is the subcommand: bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a directory with what a
@@ -209,7 +178,7 @@ func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key str
 			cursor = *page.Meta.NextCursor
 		}
 	}
-	for _, statement := range []string{databaseDates, databaseIndex, "VACUUM (FREEZE, ANALYZE) rates", "CHECKPOINT"} {
+	for _, statement := range []string{databaseIndex, "VACUUM (FREEZE, ANALYZE) rates", "CHECKPOINT"} {
 		if _, err := pool.Exec(ctx, statement); err != nil {
 			return err
 		}
@@ -226,7 +195,7 @@ func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 		return
 	}
 	var page struct {
-		Data []storedRate `json:"data"`
+		Data []json.RawMessage `json:"data"`
 		Meta struct {
 			Total         int    `json:"total"`
 			NextCursor    *int   `json:"nextCursor"`
@@ -235,18 +204,17 @@ func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 		} `json:"meta"`
 		Operation string `json:"operation"`
 	}
-	rows, err := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // an error comes with the rows
-	if err == nil {
-		page.Data, err = pgx.AppendRows(make([]storedRate, 0, min(limit, 200)), rows, pgx.RowToStructByPos[storedRate])
-	}
-	if err != nil {
+	page.Data = make([]json.RawMessage, 0, min(limit, 200))
+	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // its error comes with the rows
+	var shown json.RawMessage
+	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &shown}, func() error {
+		page.Data = append(page.Data, slices.Clone(shown))
+		return nil
+	}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	page.Meta.GeneratedAt, page.Meta.QuoteCurrency, page.Operation = time.Now().UTC().Format(time.RFC3339), "DOP", "buy"
-	if len(page.Data) > 0 {
-		page.Meta.Total = page.Data[0].Total
-	}
 	if next := len(page.Data); next < page.Meta.Total {
 		page.Meta.NextCursor = &next
 	}
