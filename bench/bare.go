@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -38,29 +37,28 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	server := bareServer(bareHandler(raw, response.Body()))
-	return serveUntil(ctx, out, server.Serve, server.ShutdownWithContext)
+	return serveUntil(ctx, out, server.Serve)
 }
 
-// serveUntil answers on a free port of the loopback interface until the context ends; stop lets what is in flight finish.
-func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error, stop func(context.Context) error) error {
+// serveUntil answers on a free port of the loopback interface until the context ends.
+func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if _, err := fmt.Fprintln(out, listeningText+listener.Addr().String()); err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve(listener) }()
+	if _, err := fmt.Fprintln(out, listeningText+listener.Addr().String()); err != nil {
+		return err
+	}
 	select {
 	case err := <-ended:
 		return err
-	case <-ctx.Done():
+	case <-ctx.Done(): // the process ends, and with it what is in flight
+		err := listener.Close()
+		<-ended
+		return err
 	}
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax/2)
-	defer cancel()
-	err = stop(shutdown)
-	return errors.Join(err, <-ended)
 }
 
 func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {

@@ -148,7 +148,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
 	var pairs []pair
 	err := patiently(func() (err error) {
-		pairs, err = l.besideBare(ctx, mix)
+		pairs, err = l.beside(ctx, mix, "bare")
 		return err
 	})
 	if err != nil {

@@ -108,23 +108,29 @@ type sample struct {
 // pair is one round: both sides, one directly after the other.
 type pair struct{ a, b sample }
 
-// beside compares the node with another server on one mix.
-func (l *lab) beside(ctx context.Context, mix string, start func(key string) (*server, error)) (pairs []pair, err error) {
+// startOther starts a yardstick on the servers' core, for one mix.
+func (l *lab) startOther(ctx context.Context, name, mix string) (*server, error) {
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
-	before := len(l.started)
-	other, err := l.keep(start(l.fixture.keys[0]))
+	key := l.fixture.keys[0]
+	switch name {
+	case "nginx":
+		return l.keep(startNginx(ctx, l.node, key, &mixes()[mix][0], serverCore))
+	case "postgres":
+		return l.keep(startPostgres(ctx, l.self, l.node, key, serverCore))
+	}
+	return l.keep(startBare(ctx, l.self, l.node, key, mix, serverCore))
+}
+
+// beside compares the node with another server on one mix.
+func (l *lab) beside(ctx context.Context, mix, name string) ([]pair, error) {
+	other, err := l.startOther(ctx, name, mix)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err = l.compare(ctx, side{l.node, l.fixture.keys, mix, 0}, side{other, l.fixture.keys, mix, 0})
-	return pairs, errors.Join(err, l.stopFrom(before))
-}
-
-// besideBare compares the node with the bare server on one mix.
-func (l *lab) besideBare(ctx context.Context, mix string) ([]pair, error) {
-	return l.beside(ctx, mix, func(key string) (*server, error) { return startBare(ctx, l.self, l.node, key, mix, serverCore) })
+	pairs, err := l.compare(ctx, side{l.node, l.fixture.keys, mix, 0}, side{other, l.fixture.keys, mix, 0})
+	return pairs, errors.Join(err, l.stopFrom(len(l.started)-1))
 }
 
 // compare measures two sides in turn, round by round, so that whatever else the machine does hits both. The order changes with each

@@ -108,7 +108,7 @@ type load struct {
 func (l *load) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := l.prepare(ctx); err != nil {
+	if err := l.prepare(); err != nil {
 		return fmt.Errorf("load on %s: %w", l.address, err)
 	}
 	defer l.close()
@@ -119,23 +119,15 @@ func (l *load) run(ctx context.Context) error {
 }
 
 // prepare finds the target and makes the lines, which are not connected yet.
-func (l *load) prepare(ctx context.Context) error {
-	host, port, err := net.SplitHostPort(l.address)
-	if err != nil {
-		return err
-	}
-	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	if err != nil {
-		return err
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // an address is its own answer
+func (l *load) prepare() error {
+	found, err := net.ResolveTCPAddr("tcp", l.address)
 	if err != nil {
 		return err
 	}
 	if l.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
-	l.family, l.target = socketAddress(found[0].Unmap(), number)
+	l.family, l.target = socketAddress(found.AddrPort().Addr().Unmap(), found.Port)
 	l.random, l.buffer, l.began = rand.New(rand.NewPCG(l.seed, 0)), make([]byte, 64<<10), time.Now()
 	if l.patience == 0 {
 		l.patience = loadPatience

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -208,25 +207,17 @@ func (s *settings) runAgainst(ctx context.Context, out io.Writer) error {
 }
 
 // readKeys reads a file of keys; without one there are none.
-func readKeys(path string) (keys []string, err error) {
+func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
+	keys := strings.Fields(string(text))
+	if err == nil && len(keys) == 0 {
+		err = fmt.Errorf("%s has none", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)
-	}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if key := strings.TrimSpace(lines.Text()); key != "" {
-			keys = append(keys, key)
-		}
-	}
-	if err := errors.Join(lines.Err(), file.Close()); err != nil {
-		return nil, fmt.Errorf("read the keys: %w", err)
-	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("read the keys: %s has none", path)
 	}
 	return keys, nil
 }

@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,19 +54,17 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 // startCluster makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
 // are what a good engineer would choose for a small, hot database on one core.
 func (s *server) startCluster(ctx context.Context, programs string, core int) error {
-	owner, err := clusterOwner()
-	if err == nil && owner != nil {
-		err = os.Chown(s.scratch, int(owner.Uid), int(owner.Gid))
-	}
-	if err != nil {
-		return fmt.Errorf("find a user for PostgreSQL: %w", err)
+	if os.Geteuid() == 0 {
+		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratch).CombinedOutput(); err != nil {
+			return fmt.Errorf("find a user for PostgreSQL: %w %s", err, text)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
 	data := filepath.Join(s.scratch, "data")
 	// The directory is open to no other user, so that every caller at the socket may come in.
 	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
-	p, err := spawn(&command{name: "initdb", argv: initdb, dir: s.scratch, user: owner}, -1)
+	p, err := spawn(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratch}, -1)
 	if err == nil {
 		err = p.finish(ctx)
 	}
@@ -85,7 +81,7 @@ func (s *server) startCluster(ctx context.Context, programs string, core int) er
 		argv = append(argv, "-c", setting)
 	}
 	// SIGINT is the fast shutdown: it waits for no client.
-	if p, err = spawn(&command{name: "PostgreSQL", argv: argv, dir: s.scratch, user: owner, ends: syscall.SIGINT}, core); err != nil {
+	if p, err = spawn(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratch, ends: syscall.SIGINT}, core); err != nil {
 		return err
 	}
 	s.processes = []*child{p}
@@ -93,21 +89,13 @@ func (s *server) startCluster(ctx context.Context, programs string, core int) er
 	return err
 }
 
-// clusterOwner is the user under which PostgreSQL runs when the bench is root, whom it refuses; nil is the bench's own.
-func clusterOwner() (*syscall.Credential, error) {
+// asOwner runs a program as the user of PostgreSQL when the bench is root, whom it refuses.
+func asOwner(argv ...string) []string {
 	if os.Geteuid() != 0 {
-		return nil, nil
+		return argv
 	}
-	found, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, err
-	}
-	uid, err := strconv.ParseUint(found.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(found.Gid, 10, 32)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+	// A change of user takes away what the kernel sends an orphan: it is set again.
+	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
 }
 
 // A rate is kept as it is shown, which is less work than columns of their own would be, beside what it is found and ranked by. The index
@@ -145,13 +133,7 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	}
 	handler := func(w http.ResponseWriter, r *http.Request) { answerBest(w, r, pool) }
 	server := &http.Server{Handler: http.HandlerFunc(handler), ReadTimeout: readTimeoutDefault, WriteTimeout: writeTimeoutDefault, IdleTimeout: idleTimeoutDefault}
-	serve := func(listener net.Listener) error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	}
-	return serveUntil(ctx, out, serve, server.Shutdown)
+	return serveUntil(ctx, out, server.Serve)
 }
 
 // fillDatabase writes what the node publishes, and leaves the table as it is after some quiet time.

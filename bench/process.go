@@ -34,7 +34,6 @@ type command struct {
 	name string   // in errors: nginx
 	argv []string // program and arguments
 	dir  string   // where it runs, "" = where the bench does
-	user *syscall.Credential
 	// ends asks it to stop, also when the bench dies, so that none is left behind; 0 is SIGTERM.
 	ends syscall.Signal
 }
@@ -62,7 +61,7 @@ func spawn(c *command, core int) (*child, error) {
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
 	p := &child{command: c, cmd: cmd, done: make(chan struct{})}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.ends, Credential: c.user}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.ends}
 	cmd.WaitDelay = stopMax // for those that inherited its output and live longer
 	if err := pinned(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)

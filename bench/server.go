@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,7 +21,7 @@ import (
 
 const (
 	// answerMax is how long one answer may take.
-	answerMax = 10 * time.Second
+	answerMax = 60 * time.Second
 	// Quotas of the node under load: the highest that it takes. Those of the contract would end a run within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
@@ -110,9 +109,13 @@ func (s *server) awaitAnswer(ctx context.Context, key string) error {
 
 // ask sends a request on a connection of its own and reads the answer: as it came over the wire, and parsed.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
+	return exchange(ctx, "tcp", s.address, request)
+}
+
+func exchange(ctx context.Context, network, address string, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
-	conn, err := (&net.Dialer{Timeout: answerMax}).DialContext(ctx, "tcp", s.address)
+	conn, err := (&net.Dialer{Timeout: answerMax}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, response, err
 	}
@@ -184,22 +187,13 @@ func (s *server) metric(ctx context.Context, name string) (value float64, err er
 }
 
 // manage asks a node over the socket of its operator.
-func (s *server) manage(ctx context.Context, target string) (body string, err error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.data, "admin.sock"))
+func (s *server) manage(ctx context.Context, path string) (body string, err error) {
+	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), (&question{path: path}).request(""))
+	if err == nil && response.StatusCode() != fasthttp.StatusOK {
+		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
 	}
-	client := http.Client{Timeout: startMax, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+target, http.NoBody)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("ask the node's operator socket for %s: %w", path, err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("ask the node's operator socket: %w", err)
-	}
-	text, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("ask the node's operator socket for %s: want an answer 200, found %d: %.300s", target, response.StatusCode, text)
-	}
-	return string(text), err
+	return string(response.Body()), nil
 }
