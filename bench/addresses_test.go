@@ -39,7 +39,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		return
 	}
 	f := smallFixture(t, 1)
-	path := buildNode(t, "", "", "")
+	path := buildNode(t, "")
 	for _, one := range []struct {
 		name    string
 		flags   []string

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -56,7 +57,9 @@ func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) err
 		return err
 	case <-ctx.Done(): // the process ends, and with it what is in flight
 		err := listener.Close()
-		<-ended
+		if why := <-ended; !errors.Is(why, net.ErrClosed) {
+			err = errors.Join(err, why)
+		}
 		return err
 	}
 }

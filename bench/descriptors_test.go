@@ -21,7 +21,7 @@ const (
 func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    buildNode(t, "", "", ""),
+		"node":    buildNode(t, ""),
 		"control": buildNode(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -38,9 +39,9 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
-// buildNode builds the node with old replaced by new at its only place in a file of the module; file "" changes nothing. Its flags are those
-// with which other tests compile, so that what they have compiled is used.
-func buildNode(t *testing.T, file, old, new string) string {
+// buildNode builds the node with texts replaced by others, each at its only place in a file of the module; file "" changes nothing. Its flags
+// are those with which other tests compile, so that what they have compiled is used.
+func buildNode(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tasard")
@@ -54,15 +55,18 @@ func buildNode(t *testing.T, file, old, new string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := bytes.Count(text, []byte(old)); found != 1 {
-			t.Fatalf("plant a bug in %s: want once, found %d times: %s", file, found, old)
+		for change := range slices.Chunk(changes, 2) {
+			if found := bytes.Count(text, []byte(change[0])); found != 1 {
+				t.Fatalf("plant a bug in %s: want once, found %d times: %s", file, found, change[0])
+			}
+			text = bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
 		}
 		instead, overlay := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json")
-		writeFile(t, instead, bytes.Replace(text, []byte(old), []byte(new), 1))
 		names, err := json.Marshal(map[string]map[string]string{"Replace": {whole: instead}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		writeFile(t, instead, text)
 		writeFile(t, overlay, names)
 		args = append(args, "-overlay", overlay)
 	}

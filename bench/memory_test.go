@@ -18,7 +18,7 @@ const (
 func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, tightAccounts)
-	path := buildNode(t, "", "", "")
+	path := buildNode(t, "")
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
 		over := &group{

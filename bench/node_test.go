@@ -25,7 +25,7 @@ import (
 // TestNode builds the real program once. The bench takes it for its node, compares a bare server with it, puts a load on it, and measures
 // goals with it from the command line to the files, in rounds too short to mean anything.
 func TestNode(t *testing.T) {
-	program := buildNode(t, "", "", "")
+	program := buildNode(t, "")
 	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
 	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 60, currencies: 16, accounts: 5, days: 8})
 	if err != nil || len(f.keys) != 5 || f.catalogue == "" {

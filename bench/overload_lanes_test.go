@@ -24,7 +24,7 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
+		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		turns := o.inTurns(t, func(capacity float64) []*group { return o.lanes(t, capacity, overloadSpan) })
 		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
 		promised, served := 0., 0.
@@ -85,7 +85,7 @@ func (o *overloaded) lanes(t *testing.T, capacity float64, span time.Duration) [
 func TestFaultsO2_TwoProcessors(t *testing.T) {
 	needLimits(t)
 	c := newCage(t, 0)
-	o := startCaged(t, c, c.inside("/usr/bin/env", "GOMAXPROCS=2", buildNode(t, "", "", "")), -1, smallFixture(t, 500))
+	o := startCaged(t, c, c.inside("/usr/bin/env", "GOMAXPROCS=2", buildNode(t, "")), -1, smallFixture(t, 500))
 	groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
 	keyed, anonymous, costly := groups[2], groups[3], groups[4]
 	if keyed.share() < twoKeyedShare || anonymous.share() > keyed.share()/2 || costly.share() > anonymous.share()/2 {

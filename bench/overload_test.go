@@ -119,7 +119,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 10)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
+		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		o.base(t)
 		turns := o.inTurns(t, func(capacity float64) []*group { return []*group{o.crowd(t, 3*capacity, overloadSpan)} })
 		capacity, slower := capacityOf(turns[0].before), []time.Duration(nil)
@@ -199,7 +199,7 @@ func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *grou
 // says comes first.
 func TestFaultsO1_OneProcessor(t *testing.T) {
 	needLimits(t)
-	path, f := buildNode(t, "", "", ""), smallFixture(t, 1)
+	path, f := buildNode(t, ""), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
 			c := newCage(t, 0)
@@ -219,7 +219,7 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	const places = 100
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    buildNode(t, "", "", ""),
+		"node":    buildNode(t, ""),
 		"control": buildNode(t, "httpapi/listener_spare.go", "spareDefault = 64", "spareDefault = 0"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("node", func(t *testing.T) {
-		slow, good, peak := besideSlow(t, buildNode(t, "", "", ""), f, slowSpan)
+		slow, good, peak := besideSlow(t, buildNode(t, ""), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),

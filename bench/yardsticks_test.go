@@ -16,7 +16,7 @@ func nodeOf(t *testing.T) (*server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return started(t)(startNode(t.Context(), []string{buildNode(t, "", "", "")}, f, -1)), f.keys[0]
+	return started(t)(startNode(t.Context(), []string{buildNode(t, "")}, f, -1)), f.keys[0]
 }
 
 // TestFaultsF6_Nginx wants the node's body of nginx, with what says how to read it.
