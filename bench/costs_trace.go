@@ -27,7 +27,6 @@ func costMixes() []string { return []string{mixBest, mixFull, mixConvert} }
 const (
 	costRounds      = 11
 	costConnections = 8 // fewer than let a busy machine shed load
-	costTries       = 5
 	costMeasure     = 300 * time.Millisecond
 	// traceMeasure is how long requests are traced: some thousands, at least.
 	traceMeasure = 2 * time.Second
@@ -126,7 +125,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 		one.Calls = map[string]float64{}
 		for range traces {
 			var traced *traced
-			err := patiently(func() (err error) {
+			err := patiently(ctx, func() (err error) {
 				traced, err = l.trace(ctx, mix)
 				return err
 			})
@@ -146,11 +145,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 
 // costOf measures everything but system calls.
 func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
-	var pairs []pair
-	err := patiently(func() (err error) {
-		pairs, err = l.beside(ctx, mix, "bare")
-		return err
-	})
+	pairs, err := l.beside(ctx, mix, "bare")
 	if err != nil {
 		return cost{}, err
 	}
@@ -166,16 +161,6 @@ func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
 		sizes = append(sizes, float64(node.bytes)/float64(node.answers))
 	}
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
-}
-
-// patiently tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
-func patiently(try func() error) (err error) {
-	for range costTries {
-		if err = try(); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // callCount is how often a system call was made, and how often it failed.

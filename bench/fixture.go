@@ -134,7 +134,7 @@ func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var all []counter
 	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
-		worth := worthOf(currency)
+		worth := cmp.Or(worths()[currency], worthDefault)
 		sellers := 0
 		for _, institution := range catalogue.Institutions() {
 			one := counter{
@@ -172,22 +172,19 @@ func (b *counter) observation(at time.Time) engine.Observation {
 	return o
 }
 
-// worthOf is about what a unit of a currency costs, in hundredths of a peso: within the band in which it is believed.
-func worthOf(currency string) int {
-	known := map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
-	if worth, is := known[currency]; is {
-		return worth
-	}
-	return 2000
+// worths are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
+// Others cost worthDefault.
+func worths() map[string]int {
+	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
+
+const worthDefault = 2000
 
 // chosenCurrencies begin with those that are asked for.
 func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 	chosen := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
-		switch currency.Code {
-		case "USD", "EUR", "GBP", "CAD", "CHF":
-		default:
+		if worths()[currency.Code] == 0 {
 			chosen = append(chosen, currency.Code)
 		}
 	}

@@ -154,10 +154,27 @@ func (l *lab) compare(ctx context.Context, a, b side) (pairs []pair, err error) 
 }
 
 // measure puts load on one side once.
-func (l *lab) measure(ctx context.Context, s side, round int) (sample, error) {
+func (l *lab) measure(ctx context.Context, s side, round int) (found sample, err error) {
 	o := &l.options
-	g := &group{asker: newMix(benchHost, s.keys, mixes()[s.mix]), connections: o.Connections, rate: s.rate}
-	return l.sample(ctx, s.server, &load{groups: []*group{g}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
+	err = patiently(ctx, func() (err error) {
+		g := &group{asker: newMix(benchHost, s.keys, mixes()[s.mix]), connections: o.Connections, rate: s.rate}
+		found, err = l.sample(ctx, s.server, &load{groups: []*group{g}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
+		return err
+	})
+	return found, err
+}
+
+// measureTries is how often a measurement is tried.
+const measureTries = 5
+
+// patiently tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
+func patiently(ctx context.Context, try func() error) (err error) {
+	for range measureTries {
+		if err = try(); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // sample runs a load of one group, and tells what it cost the server.
