@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -45,42 +45,49 @@ type fixture struct {
 const fixtureSeed = 20
 
 // newFixture makes the data below a directory, which is new or empty.
-func newFixture(dir string, size fixtureSize) (f *fixture, err error) {
-	f = &fixture{dir: filepath.Join(dir, "data")}
+func newFixture(dir string, size fixtureSize) (*fixture, error) {
+	f := &fixture{dir: filepath.Join(dir, "data")}
+	if err := f.make(dir, size); err != nil {
+		return nil, fmt.Errorf("make the data of a node: %w", err)
+	}
+	return f, nil
+}
+
+func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
 	catalogue := engine.DefaultCatalogue()
 	invented, err := inventedCatalogue(size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if invented != nil {
 		f.catalogue = filepath.Join(dir, "catalogue.json")
 		if err := os.WriteFile(f.catalogue, invented, 0o600); err != nil {
-			return nil, fmt.Errorf("make the data: %w", err)
+			return err
 		}
-		if catalogue, err = catalogue.Extend(strings.NewReader(string(invented)), f.catalogue); err != nil {
-			return nil, fmt.Errorf("make the data: %w", err)
+		if catalogue, err = catalogue.Extend(bytes.NewReader(invented), f.catalogue); err != nil {
+			return err
 		}
 	}
 	// Lenient: the market of the fixture is invented, and what is measured is not whether it is believed.
 	node, err := apitest.Open(apitest.Follow(time.Now), apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	if err := publishDays(node, newCounters(catalogue, size), size.days); err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
 	if f.keys, err = node.Keys(size.accounts); err != nil {
-		return nil, fmt.Errorf("make the accounts: %w", err)
+		return err
 	}
 	state, err := node.Snapshot()
 	if err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
-	return f, state.Write(f.dir)
+	return state.Write(f.dir)
 }
 
 // publishDays has every institution publish once a day, until now.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -51,7 +52,7 @@ http {
 
 // startNginx runs nginx with the body of the node's answer to a question as a file: what a site would do that wrote its answers out
 // beforehand. It does not read the query, asks for no key, counts no client and sends few headers.
-func startNginx(ctx context.Context, node *server, key string, q *question, core int) (s *server, err error) {
+func startNginx(ctx context.Context, node *server, key string, q *question, core int) (found *server, err error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil { // Debian puts it where not every PATH looks
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
@@ -62,7 +63,12 @@ func startNginx(ctx context.Context, node *server, key string, q *question, core
 	if err != nil {
 		return nil, err
 	}
-	s = &server{name: "nginx"}
+	s := &server{name: "nginx"}
+	defer func() {
+		if err != nil {
+			s.kill()
+		}
+	}()
 	if s.scratch, err = os.MkdirTemp("", "tasard-bench-nginx-"); err != nil {
 		return nil, fmt.Errorf("make a directory for nginx: %w", err)
 	}
@@ -76,14 +82,12 @@ func startNginx(ctx context.Context, node *server, key string, q *question, core
 	location, _, _ := strings.Cut(q.path, "?")
 	config := fmt.Sprintf(nginxConfig, user, s.scratch, s.address, location, response.Header.ContentType(),
 		response.Header.Peek(fasthttp.HeaderContentEncoding))
-	for name, text := range map[string][]byte{"nginx.conf": []byte(config), "body.json": response.Body()} {
-		if err := os.WriteFile(filepath.Join(s.scratch, name), text, 0o600); err != nil {
-			return nil, fmt.Errorf("configure nginx: %w", err)
-		}
+	file := filepath.Join(s.scratch, "nginx.conf")
+	err = errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(s.scratch, "body.json"), response.Body(), 0o600))
+	if err != nil {
+		return nil, fmt.Errorf("configure nginx: %w", err)
 	}
-	p, err := spawn(&command{
-		name: "nginx", argv: []string{path, "-e", "stderr", "-p", s.scratch, "-c", filepath.Join(s.scratch, "nginx.conf")},
-	}, core)
+	p, err := spawn(&command{name: "nginx", argv: []string{path, "-e", "stderr", "-p", s.scratch, "-c", file}}, core)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +95,6 @@ func startNginx(ctx context.Context, node *server, key string, q *question, core
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
 	if err := s.awaitAnswer(ctx, ""); err != nil {
-		s.kill()
 		return nil, err
 	}
 	return s, nil

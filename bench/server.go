@@ -153,10 +153,13 @@ func (s *server) stop() error {
 	return errors.Join(all...)
 }
 
-// kill ends it as a crash does.
+// kill ends it as a crash does, and removes its scratch space.
 func (s *server) kill() {
 	for _, p := range s.processes {
 		p.kill()
+	}
+	if s.scratch != "" {
+		_ = os.RemoveAll(s.scratch) // what stays is a directory among those for scratch
 	}
 }
 
