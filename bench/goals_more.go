@@ -134,14 +134,16 @@ func (s *server) heap(ctx context.Context) (float64, error) {
 
 // askForAll asks once in the name of each account: it is loaded at its first request, and leases.
 func (l *lab) askForAll(ctx context.Context, on *server, keys []string) error {
-	roll := &roll{keys: keys, one: newMix(benchHost, nil, mixes()[mixBest])}
-	for roll.called < len(keys) {
-		g := &group{asker: roll, connections: l.options.Connections}
-		if _, err := l.sample(ctx, on, &load{groups: []*group{g}, measure: time.Second}); err != nil {
-			return err
+	return patiently(ctx, func() error {
+		roll := &roll{keys: keys, one: newMix(benchHost, nil, mixes()[mixBest])}
+		for roll.called < len(keys) {
+			g := &group{asker: roll, connections: l.options.Connections}
+			if _, err := l.sample(ctx, on, &load{groups: []*group{g}, measure: time.Second}); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // measureF10 times tasard import of refreshes of a whole market: reading, judging and the disk. A list says of all institutions what
