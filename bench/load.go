@@ -293,14 +293,14 @@ func (l *load) wait(longest time.Duration) (events int, err error) {
 }
 
 // pause is how long nothing needs to be done. At a rate it is 0 while an answer is awaited: waking up takes longer than many an
-// answer, and would be part of its latency.
+// answer, and would be part of its latency. Clients that drop are many, beside others: they leave their core to those meanwhile.
 func (l *load) pause(now, end time.Duration) time.Duration {
 	longest := min(end-now, loadTick)
 	for _, g := range l.groups {
 		if g.rate == 0 || l.base == 0 {
 			continue
 		}
-		if l.waiting > 0 {
+		if l.waiting > 0 && !g.drops {
 			return 0
 		}
 		if moment := l.moment(g); moment < l.closes {
