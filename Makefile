@@ -14,7 +14,6 @@ BENCHFLAGS ?=
 FAULTS    ?=
 WORLDS    ?=
 RUNS      ?= 10
-PKG       ?=
 PAGES     ?=
 VERSION   ?=
 # The Go release that hands out is built with: another one gives other bytes. The Dockerfile names it too.
@@ -55,7 +54,7 @@ test: ## every test that a change must pass: needs nothing but Go; packages that
 check: test lint race sweeps contract release-test licences ## test, and: lint, race detector, whole sweeps, the contract, the release program
 
 .PHONY: verify
-verify: test-faults fuzz bench-check pages-test worlds mutants-all ## what takes hours: faults, fuzzing, costs, a browser, unusual machines, planted mutants
+verify: test-faults fuzz bench-check pages-test worlds ## what takes hours: faults, fuzzing, costs, a browser, unusual machines
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint with .golangci.yml
@@ -111,14 +110,6 @@ release-test: $(LINT) ## lint and tests of the program that makes releases
 .PHONY: vuln
 vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VULNDB=file:///dir without a network
 	@.ci/vulnerabilities
-
-.PHONY: mutants
-mutants: ## small faults planted in PKG (wal, quota, auth, decimal, time) that no test finds; 10 minutes, the next call goes on
-	$(GO) run ./.ci/mutants $(PKG)
-
-.PHONY: mutants-all
-mutants-all: ## make mutants for every group
-	for group in wal backup quota auth decimal time; do $(GO) run ./.ci/mutants $$group; done
 
 .PHONY: contract
 contract: build ## the OpenAPI document and the collection of a demo, read by other people's programs; wants Node.js

@@ -1,66 +1,17 @@
+// Command tasard is the Dominican exchange-rate node: it collects what
+// Dominican institutions publish, keeps every current rate in memory, writes
+// each fact to a log before it counts, and answers /v1 over HTTP.
+//
+// This file gives the process its signals and its exit code. The commands are
+// in cmd.
 package main
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"math"
 	"os"
-	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"syscall"
-	"time"
 
-	"go.uber.org/automaxprocs/maxprocs"
+	"github.com/tasard/tasard/cmd"
 )
 
-// main gives the command the real world: arguments, environment, streams, clock, chance and signals.
 func main() {
-	p := &process{
-		name: os.Args[0], args: os.Args[1:], environ: os.Environ(),
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: time.Now, seed: randomSeed, random: rand.Reader,
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
-	settleProcessors()
-	os.Exit(p.run(untilSignal()))
-}
-
-// settleProcessors has the runtime use one processor where a control group allows no more than that. By itself it takes two at least: then
-// both threads use up what there is and stand still together, and overload is served at half the rate, each answer fifteen times as late.
-func settleProcessors() {
-	const runtimeLeast = 2
-	if runtime.GOMAXPROCS(0) != runtimeLeast {
-		return
-	}
-	whole := func(limit float64) int { return int(math.Ceil(limit)) }
-	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // where the limit can't be read the runtime's choice stands
-}
-
-// garbagePercent is how much garbage may gather beside what is in use, before it is collected. Requests make none, so that half of what
-// is usual costs hardly any time, and saves memory when ten thousand clients are connected.
-const garbagePercent = 50
-
-// untilSignal is a context that ends with the first SIGINT or SIGTERM. When it has ended, the next signal kills, in case
-// the orderly stop hangs.
-func untilSignal() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-signals
-		signal.Stop(signals)
-		cancel()
-	}()
-	return ctx
-}
-
-// randomSeed is taken from the system's source of chance, which does not fail.
-func randomSeed() uint64 {
-	var bytes [8]byte
-	_, _ = rand.Read(bytes[:])
-	return binary.LittleEndian.Uint64(bytes[:])
+	os.Exit(cmd.Run(cmd.UntilSignal()))
 }

@@ -141,7 +141,7 @@ func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var all []counter
 	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
-		worth := cmp.Or(worths()[currency], worthDefault)
+		worth := cmp.Or(worths()[currency], otherWorth)
 		sellers := 0
 		for _, institution := range catalogue.Institutions() {
 			one := counter{
@@ -180,12 +180,12 @@ func (b *counter) observation(at time.Time) engine.Observation {
 }
 
 // worths are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
-// Others cost worthDefault.
+// Others cost otherWorth.
 func worths() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
 
-const worthDefault = 2000
+const otherWorth = 2000
 
 // chosenCurrencies begin with those that are asked for.
 func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {

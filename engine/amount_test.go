@@ -34,26 +34,10 @@ func amountFault(text string) string {
 }
 
 func TestParseAmount_IsTheGrammarOfTheContract(t *testing.T) {
-	like := rapid.OneOf(
+	drawTexts(t, rapid.OneOf(
 		rapid.StringMatching(`[0-9]{1,13}([.][0-9]{1,3})?`),
 		rapid.StringMatching(`[-+]?[0-9]{0,3}[.,]?[0-9]{0,3}[eE_ \n.]?`),
-	)
-	rapid.Check(t, func(t *rapid.T) {
-		if fault := amountFault(like.Draw(t, "text")); fault != "" {
-			t.Fatal(fault)
-		}
-	})
-}
-
-func TestParseAmount_Limits(t *testing.T) {
-	for _, text := range []string{
-		"0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1", "+1",
-		"1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000),
-	} {
-		if fault := amountFault(text); fault != "" {
-			t.Error(fault)
-		}
-	}
+	), amountFault)
 }
 
 // conversion is amount × side as an operation applies it.
@@ -199,25 +183,7 @@ func TestS8_Control(t *testing.T) {
 	}
 }
 
-func TestAmount_Allocations(t *testing.T) {
-	c, buffer := conversion(t, "999999999999.99", "92233720368.54775807"), make([]byte, 0, AmountDOPBytesMax)
-	for name, run := range map[string]func(){
-		"ParseAmount":     func() { _, _ = ParseAmount("250.00") },
-		"AppendAmountDOP": func() { buffer = c.AppendAmountDOP(buffer[:0]) },
-	} {
-		if got := testing.AllocsPerRun(100, run); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
-}
-
 func FuzzParseAmount(f *testing.F) {
-	for _, text := range []string{"", "0", "250.00", "999999999999.99", "1.", ".1", "1.234", "1234567890123", "-1", "1e2"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if fault := amountFault(text); fault != "" {
-			t.Error(fault)
-		}
-	})
+	fuzzTexts(f, amountFault, "0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1",
+		"+1", "1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000))
 }

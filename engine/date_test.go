@@ -130,32 +130,6 @@ func TestDate_AddDays(t *testing.T) {
 	}
 }
 
-func TestT2_ZoneOfTheYear2000(t *testing.T) {
-	for _, c := range []struct {
-		at     string
-		local  string
-		offset int
-	}{
-		{"2000-10-29T05:59:59Z", "2000-10-29T01:59:59", -4},
-		{"2000-10-29T06:00:00Z", "2000-10-29T01:00:00", -5},
-		{"2000-12-03T05:59:59Z", "2000-12-03T00:59:59", -5},
-		{"2000-12-03T06:00:00Z", "2000-12-03T02:00:00", -4},
-		{"2000-11-15T04:59:59Z", "2000-11-14T23:59:59", -5},
-		{"2000-11-15T05:00:00Z", "2000-11-15T00:00:00", -5},
-		{"2026-06-17T03:59:59Z", "2026-06-16T23:59:59", -4},
-		{"2026-06-17T04:00:00Z", "2026-06-17T00:00:00", -4},
-		{"2026-01-17T04:00:00Z", "2026-01-17T00:00:00", -4},
-	} {
-		local := at(c.at).In(Location())
-		if _, offset := local.Zone(); offset != c.offset*3600 || local.Format("2006-01-02T15:04:05") != c.local {
-			t.Errorf("%s is %s in Santo Domingo, want %s at %d h", c.at, local, c.local, c.offset)
-		}
-		if got := DateOf(at(c.at)).String(); got != c.local[:10] {
-			t.Errorf("%s is on %s, want %s", c.at, got, c.local[:10])
-		}
-	}
-}
-
 func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
 	for date, want := range map[string][2]string{ // start, first refresh of the day
 		"2000-10-28": {"2000-10-28T04:00:00Z", "2000-10-28T12:00:00Z"},
@@ -274,29 +248,6 @@ func TestT2_DateOfIsTheLocalDate(t *testing.T) {
 	})
 }
 
-func TestDate_Allocations(t *testing.T) {
-	now, date, buffer := at("2026-06-17T16:00:00Z"), dayOf("2026-06-17"), make([]byte, 0, 10)
-	for name, run := range map[string]func(){
-		"ParseDate":    func() { _, _ = ParseDate("2026-06-17") },
-		"DateOf":       func() { _ = DateOf(now) },
-		"Append":       func() { buffer = date.Append(buffer[:0]) },
-		"Start":        func() { _ = date.Start() },
-		"NextRefresh":  func() { _ = NextRefresh(now) },
-		"NextMidnight": func() { _ = NextMidnight(now) },
-	} {
-		if got := testing.AllocsPerRun(100, run); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
-}
-
 func FuzzParseDate(f *testing.F) {
-	for _, text := range []string{"", "2025-02-29", "2024-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2025-1-1", "2025-01-01T00:00:00Z"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if fault := dateFault(text); fault != "" {
-			t.Error(fault)
-		}
-	})
+	fuzzTexts(f, dateFault, "", "2025-02-29", "2024-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2025-1-1", "2025-01-01T00:00:00Z")
 }

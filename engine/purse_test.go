@@ -5,39 +5,24 @@ import (
 	"time"
 )
 
-// purseWorld is an account on node 1 of a cluster, an hour after its process began.
-type purseWorld struct {
-	t       *testing.T
-	account *Account
-	now     Moment
-}
-
-func newPurseWorld(t *testing.T) *purseWorld {
-	noon := at("2026-06-17T16:00:00Z")
-	w := &purseWorld{t: t, account: NewAccount(1), now: Moment{Wall: noon, Steady: time.Hour}}
-	w.account.Apply(&AccountCreated{1, idOf("a@b.do"), noon})
-	w.account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: noon}})
-	w.account.SetNode(1)
-	w.account.Resume(w.now)
-	return w
-}
-
-func (w *purseWorld) pass(span time.Duration) {
-	w.now = Moment{Wall: w.now.Wall.Add(span), Steady: w.now.Steady + span}
+// newPurse is an account on node 1 of a cluster, an hour after its process began.
+func newPurse(t *testing.T) *owner {
+	now := Moment{Wall: noon, Steady: time.Hour}
+	return &owner{t: t, account: newShared(1, now), now: now, terms: plainTerms}
 }
 
 // others have so much of the minute.
-func (w *purseWorld) others(recent, count int) {
+func (w *owner) others(recent, count int) {
 	w.account.Learn(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, Recent: recent}, w.now)
 }
 
 // next is the lease for so many who wait.
-func (w *purseWorld) next(waiting int) *Leased {
+func (w *owner) next(waiting int) *Leased {
 	return w.account.NextLease(worldKey, w.now, plainTerms, waiting)
 }
 
-// lease takes a lease of a size and spends some of it.
-func (w *purseWorld) lease(size, spent int) {
+// take takes a lease of a size and spends some of it.
+func (w *owner) take(size, spent int) {
 	w.t.Helper()
 	lease := w.next(size)
 	if lease == nil || lease.Count != size {
@@ -55,30 +40,30 @@ func (w *purseWorld) lease(size, spent int) {
 // before anything new of the day.
 func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 	for name, c := range map[string]struct {
-		before                 func(w *purseWorld)
+		before                 func(w *owner)
 		waiting                int
 		fresh, unspent, refund int // none at all: no lease
 	}{
-		"nobody else":                      {waiting: 100, fresh: 60, before: func(*purseWorld) {}},
-		"few":                              {waiting: 3, fresh: 3, before: func(*purseWorld) {}},
-		"others have half":                 {waiting: 100, fresh: 15, before: func(w *purseWorld) { w.others(10, 20) }},
-		"others have one less":             {waiting: 100, fresh: 16, before: func(w *purseWorld) { w.others(10, 19) }},
-		"others have all but one":          {waiting: 100, fresh: 1, before: func(w *purseWorld) { w.others(40, 19) }},
-		"others have all":                  {waiting: 100, before: func(w *purseWorld) { w.others(40, 20) }},
-		"others have more":                 {waiting: 100, before: func(w *purseWorld) { w.others(60, 10) }},
-		"others, and what was spent here":  {waiting: 100, fresh: 13, before: func(w *purseWorld) { w.lease(5, 5); w.others(10, 20) }},
-		"others, and what is left here":    {waiting: 100, fresh: 10, unspent: 5, before: func(w *purseWorld) { w.lease(10, 5); w.others(10, 20) }},
-		"what is void is taken up first":   {waiting: 5, unspent: 5, before: func(w *purseWorld) { w.lease(10, 2); w.pass(2 * time.Minute) }},
-		"and something new behind it":      {waiting: 12, fresh: 4, unspent: 8, before: func(w *purseWorld) { w.lease(10, 2); w.pass(2 * time.Minute) }},
+		"nobody else":                      {waiting: 100, fresh: 60, before: func(*owner) {}},
+		"few":                              {waiting: 3, fresh: 3, before: func(*owner) {}},
+		"others have half":                 {waiting: 100, fresh: 15, before: func(w *owner) { w.others(10, 20) }},
+		"others have one less":             {waiting: 100, fresh: 16, before: func(w *owner) { w.others(10, 19) }},
+		"others have all but one":          {waiting: 100, fresh: 1, before: func(w *owner) { w.others(40, 19) }},
+		"others have all":                  {waiting: 100, before: func(w *owner) { w.others(40, 20) }},
+		"others have more":                 {waiting: 100, before: func(w *owner) { w.others(60, 10) }},
+		"others, and what was spent here":  {waiting: 100, fresh: 13, before: func(w *owner) { w.take(5, 5); w.others(10, 20) }},
+		"others, and what is left here":    {waiting: 100, fresh: 10, unspent: 5, before: func(w *owner) { w.take(10, 5); w.others(10, 20) }},
+		"what is void is taken up first":   {waiting: 5, unspent: 5, before: func(w *owner) { w.take(10, 2); w.wait(2 * time.Minute) }},
+		"and something new behind it":      {waiting: 12, fresh: 4, unspent: 8, before: func(w *owner) { w.take(10, 2); w.wait(2 * time.Minute) }},
 		"and refunds of others between":    {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
 		"and no more refunds than wanted":  {waiting: 9, unspent: 8, refund: 1, before: refunded},
-		"ahead, at a pace of 4 in 20 s":    {fresh: 4, before: func(w *purseWorld) { w.account.purse.pace = tempo{w.now.Steady - leasePace, 16, 4} }},
-		"not ahead at a pace of 3 in 20 s": {before: func(w *purseWorld) { w.account.purse.pace = tempo{w.now.Steady - leasePace, 16, 3} }},
-		"ahead, at most twice the last":    {fresh: 6, before: func(w *purseWorld) { w.account.purse.pace = tempo{w.now.Steady - time.Second, 3, 3} }},
-		"ahead, at most the size of terms": {fresh: 16, before: func(w *purseWorld) { w.account.purse.pace = tempo{w.now.Steady - time.Second, 16, 16} }},
+		"ahead, at a pace of 4 in 20 s":    {fresh: 4, before: func(w *owner) { w.account.purse.pace = tempo{w.now.Steady - leasePace, 16, 4} }},
+		"not ahead at a pace of 3 in 20 s": {before: func(w *owner) { w.account.purse.pace = tempo{w.now.Steady - leasePace, 16, 3} }},
+		"ahead, at most twice the last":    {fresh: 6, before: func(w *owner) { w.account.purse.pace = tempo{w.now.Steady - time.Second, 3, 3} }},
+		"ahead, at most the size of terms": {fresh: 16, before: func(w *owner) { w.account.purse.pace = tempo{w.now.Steady - time.Second, 16, 16} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newPurseWorld(t)
+			w := newPurse(t)
 			c.before(w)
 			switch lease := w.next(c.waiting); {
 			case lease == nil:
@@ -93,9 +78,9 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 }
 
 // refunded has eight void ones, and three that were given back.
-func refunded(w *purseWorld) {
-	w.lease(10, 2)
-	w.pass(2 * time.Minute)
+func refunded(w *owner) {
+	w.take(10, 2)
+	w.wait(2 * time.Minute)
 	w.account.days.find(w.account.today(w.now)).refunded = 3
 }
 
@@ -103,24 +88,24 @@ func refunded(w *purseWorld) {
 // count much of it.
 func TestL1_L2_WhenANodeReturns(t *testing.T) {
 	for name, c := range map[string]struct {
-		before  func(w *purseWorld)
+		before  func(w *owner)
 		returns bool
 		unspent int
 	}{
-		"at once":                     {before: func(w *purseWorld) { w.lease(10, 2) }},
-		"a moment before its time":    {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter - 1) }},
-		"at its time":                 {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter) }, returns: true, unspent: 8},
+		"at once":                     {before: func(w *owner) { w.take(10, 2) }},
+		"a moment before its time":    {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter - 1) }},
+		"at its time":                 {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter) }, returns: true, unspent: 8},
 		"after a younger lease":       {before: younger(returnAfter - 1)},
 		"when that is old as well":    {before: younger(returnAfter), returns: true, unspent: 18},
-		"after a younger request":     {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter); w.admit(); w.pass(returnAfter - 1) }},
-		"with a lease on its way":     {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter); w.next(20); w.account.fence = 0 }},
-		"with a return on its way":    {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter); w.account.NextReturn(w.now) }},
-		"with nothing left, and few":  {before: func(w *purseWorld) { w.lease(7, 7); w.pass(returnAfter) }},
-		"with nothing left, and many": {before: func(w *purseWorld) { w.lease(8, 8); w.pass(returnAfter) }, returns: true},
-		"of a node that is alone":     {before: func(w *purseWorld) { w.lease(10, 2); w.pass(returnAfter); w.account.SetNode(0) }},
+		"after a younger request":     {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter); w.use(); w.wait(returnAfter - 1) }},
+		"with a lease on its way":     {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter); w.next(20); w.account.fence = 0 }},
+		"with a return on its way":    {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter); w.account.NextReturn(w.now) }},
+		"with nothing left, and few":  {before: func(w *owner) { w.take(7, 7); w.wait(returnAfter) }},
+		"with nothing left, and many": {before: func(w *owner) { w.take(8, 8); w.wait(returnAfter) }, returns: true},
+		"of a node that is alone":     {before: func(w *owner) { w.take(10, 2); w.wait(returnAfter); w.account.SetNode(0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newPurseWorld(t)
+			w := newPurse(t)
 			c.before(w)
 			back := w.account.NextReturn(w.now)
 			if c.returns != (back != nil) || back != nil && back.Unspent != c.unspent {
@@ -131,17 +116,17 @@ func TestL1_L2_WhenANodeReturns(t *testing.T) {
 }
 
 // younger has a lease that was spent in part, one ten seconds later, and some time more.
-func younger(rest time.Duration) func(w *purseWorld) {
-	return func(w *purseWorld) {
-		w.lease(10, 2)
-		w.pass(10 * time.Second)
+func younger(rest time.Duration) func(w *owner) {
+	return func(w *owner) {
+		w.take(10, 2)
+		w.wait(10 * time.Second)
 		lease := w.next(18)
 		w.account.Apply(lease)
-		w.pass(rest)
+		w.wait(rest)
 	}
 }
 
-func (w *purseWorld) admit() {
+func (w *owner) use() {
 	w.t.Helper()
 	if verdict, _ := w.account.Admit(worldKey, w.now, plainTerms); !verdict.Admitted {
 		w.t.Fatalf("not admitted: %+v", verdict)

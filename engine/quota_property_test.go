@@ -7,18 +7,6 @@ import (
 	"time"
 )
 
-// chosen picks by the bytes of a fuzz input, and 0 when they are used up.
-func chosen(data []byte) func(int) int {
-	return func(n int) int {
-		if len(data) == 0 {
-			return 0
-		}
-		first := data[0]
-		data = data[1:]
-		return int(first) % n
-	}
-}
-
 // step is something that happens in a cluster.
 func (m *quotaModel) step() {
 	n := m.nodes[m.pick(len(m.nodes))]
@@ -116,16 +104,6 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 	}
 }
 
-// addChoices seeds a fuzz target of a model with random choices.
-func addChoices(f *testing.F) {
-	random := newDice(2)
-	for size := range 12 {
-		data := make([]byte, 100*size)
-		_, _ = random.Read(data)
-		f.Add(size%2 == 0, data)
-	}
-}
-
 // quotaSequences lets models live from seeds; the first fault fails the test.
 func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (sum quotaModel) {
 	t.Helper()
@@ -166,15 +144,6 @@ func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
 // leases before its own, and counts them.
 func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
 	quotaSequences(t, sweep(40, 5_000), 400, false, quotaBug{only: "admitted", stale: true})
-}
-
-func FuzzQuota(f *testing.F) {
-	addChoices(f)
-	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
-		if fault := newQuotaModel(chosen(data), alone, quotaBug{}).live(min(len(data), 1000)); fault != "" {
-			t.Error(fault)
-		}
-	})
 }
 
 // admitBugs are plants in the admission of a node alone; each has what it remembers.
@@ -249,20 +218,17 @@ func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 	first := map[string]uint64{"refunds that the log misses": 940}
 	caught := func(t *testing.T, alone bool, bugs func() map[string]quotaBug) {
 		for name := range bugs() {
-			t.Run(name, func(t *testing.T) {
-				for seed := first[name]; seed < 60_000; seed++ {
-					m := newQuotaModel(rand.New(rand.NewPCG(7, seed)).IntN, alone, bugs()[name])
-					if fault := m.live(400); fault != "" {
-						t.Logf("caught by sequence %d: %s", seed, fault)
-						return
-					}
-				}
-				t.Error("not caught")
-			})
+			catch(t, name, 7, first[name], func(pick func(int) int) string { return newQuotaModel(pick, alone, bugs()[name]).live(400) })
 		}
 	}
 	t.Run("alone", func(t *testing.T) { caught(t, true, admitBugs); caught(t, true, bothBugs) })
 	t.Run("in a cluster", func(t *testing.T) { caught(t, false, clusterBugs); caught(t, false, bothBugs) })
+}
+
+func FuzzQuota(f *testing.F) {
+	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
+		return newQuotaModel(pick, alone, quotaBug{}).live(steps)
+	})
 }
 
 // habits are how many requests a caller makes in each minute of the day.

@@ -150,26 +150,6 @@ func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
 	}
 }
 
-func TestL1_DaysDropTheOldest(t *testing.T) {
-	var d days
-	for _, day := range []Date{50, 40, 60, 45, 41, 70, 55, 42} {
-		if c := d.open(day); c == nil || c.day != day {
-			t.Fatalf("open %d gives %+v", day, c)
-		}
-	}
-	if d.open(30) != nil || d.floor != 30 || len(d.counts) != daysKept {
-		t.Errorf("an older day pushed out another: %+v", d)
-	}
-	if c := d.open(43); c == nil || c.day != 43 || d.floor != 40 || d.find(40) != nil || d.find(41) == nil {
-		t.Errorf("after a day in the middle: %+v", d)
-	}
-	for day := Date(0); day <= 40; day++ {
-		if d.open(day) != nil {
-			t.Errorf("day %d is open", day)
-		}
-	}
-}
-
 func TestL1_InstantsOutsideTheCalendarHaveNoRoom(t *testing.T) {
 	o := newOwner(t, noon)
 	for _, wall := range []time.Time{{}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
@@ -331,5 +311,25 @@ func TestL8_StrangersTableIsBounded(t *testing.T) {
 	}
 	if len(s.rows) != strangerWays {
 		t.Errorf("%d rows", len(s.rows))
+	}
+}
+
+func TestL1_DaysDropTheOldest(t *testing.T) {
+	var d days
+	for _, day := range []Date{50, 40, 60, 45, 41, 70, 55, 42} {
+		if c := d.open(day); c == nil || c.day != day {
+			t.Fatalf("open %d gives %+v", day, c)
+		}
+	}
+	if d.open(30) != nil || d.floor != 30 || len(d.counts) != daysKept {
+		t.Errorf("an older day pushed out another: %+v", d)
+	}
+	if c := d.open(43); c == nil || c.day != 43 || d.floor != 40 || d.find(40) != nil || d.find(41) == nil {
+		t.Errorf("after a day in the middle: %+v", d)
+	}
+	for day := Date(0); day <= 40; day++ {
+		if d.open(day) != nil {
+			t.Errorf("day %d is open", day)
+		}
 	}
 }

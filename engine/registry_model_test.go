@@ -284,7 +284,7 @@ func (n *loginNode) tryCode(email string) {
 		}
 		event, err := try()
 		e, isOpened := event.(*SessionOpened)
-		if isOpened != (err == nil) || err != nil && codeOfError(err) != CodeInvalidCode {
+		if isOpened != (err == nil) || err != nil && codeOf(err) != CodeInvalidCode {
 			m.fail("%+v with the error %v", event, err)
 		}
 		if !isOpened {

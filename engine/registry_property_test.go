@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -9,14 +8,6 @@ import (
 	"testing"
 	"time"
 )
-
-func codeOfError(err error) Code {
-	var refusal *Error
-	if !errors.As(err, &refusal) {
-		return ""
-	}
-	return refusal.Code
-}
 
 // enter is the account of a session by chance, nil when the session has ended.
 func (n *loginNode) enter() *Account {
@@ -329,15 +320,6 @@ func TestK2_LoginsInACluster(t *testing.T) {
 	}
 }
 
-func FuzzLogins(f *testing.F) {
-	addChoices(f)
-	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
-		if fault := newLoginModel(chosen(data), alone, loginBug{}).live(min(len(data), 1000)); fault != "" {
-			t.Error(fault)
-		}
-	})
-}
-
 // aloneLoginBugs are plants in a node alone, before each step.
 func aloneLoginBugs() map[string]loginBug {
 	seen := map[Digest]*pendingCode{}
@@ -396,16 +378,13 @@ func TestK2_K5_S1_ControlPlantedBugsAreCaught(t *testing.T) {
 		bugs  func() map[string]loginBug
 	}{{true, aloneLoginBugs}, {false, clusterLoginBugs}} {
 		for name := range kind.bugs() {
-			t.Run(name, func(t *testing.T) {
-				for seed := first[name]; seed < 20_000; seed++ {
-					m := newLoginModel(rand.New(rand.NewPCG(37, seed)).IntN, kind.alone, kind.bugs()[name])
-					if fault := m.live(400); fault != "" {
-						t.Logf("caught by sequence %d: %.200s", seed, fault)
-						return
-					}
-				}
-				t.Error("not caught")
-			})
+			catch(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.alone, kind.bugs()[name]).live(400) })
 		}
 	}
+}
+
+func FuzzLogins(f *testing.F) {
+	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
+		return newLoginModel(pick, alone, loginBug{}).live(steps)
+	})
 }

@@ -9,9 +9,7 @@ import (
 
 // newShared is an account with a key on a node of a cluster.
 func newShared(node NodeID, now Moment) *Account {
-	account := NewAccount(1)
-	account.Apply(&AccountCreated{1, idOf("a@b.do"), now.Wall})
-	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: now.Wall}})
+	account := newOwner(nil, now.Wall).account
 	account.SetNode(node)
 	account.Resume(now)
 	return account

@@ -100,7 +100,7 @@ func TestPackaging_OneImage(t *testing.T) {
 	health := `["/usr/bin/tasard", "ping", "--live"]`
 	compose := strings.Replace(health, "[", `["CMD", `, 1)
 	if !strings.Contains(dockerfile, "CMD "+health) || !strings.Contains(readFile(t, "packaging/compose.yaml"), "test: "+compose) ||
-		!strings.Contains(readFile(t, ".ci/golden/help.txt"), "$ tasard ping --help\n") {
+		!strings.Contains(readFile(t, "cmd/testdata/help.txt"), "$ tasard ping --help\n") {
 		t.Errorf("Dockerfile and compose file do not both ask %s", health)
 	}
 }

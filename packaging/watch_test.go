@@ -28,7 +28,7 @@ type known map[string]map[string][]string
 func knownMetrics(t *testing.T) known {
 	t.Helper()
 	all := known{"up": {}}
-	for line := range strings.Lines(readFile(t, ".ci/golden/metrics.txt")) {
+	for line := range strings.Lines(readFile(t, "node/metrics/testdata/metrics.txt")) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}

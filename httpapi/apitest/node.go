@@ -16,6 +16,8 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node/core"
 )
 
 // Node is a whole node with its buttons. Its methods may be called from several goroutines; one button is pressed at a time.
@@ -48,6 +50,7 @@ type life struct {
 	dir    string
 	system *actors.System
 	server *httpapi.Server
+	admin  *admin.Server
 }
 
 // Open starts a node. Close ends it.
@@ -155,19 +158,35 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// live starts a system on a directory, and its front end.
+// live starts a node on a directory: the same that answers everywhere, with another clock and with faults around it.
 func (n *Node) live(dir string) error {
-	c := n.systemConfig(dir)
-	system, err := openSystem(&c)
+	opened, err := core.Open(core.Config{
+		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.chance }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
+		Random:  &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // beside that of keys and codes, which are the same in every version
+		Harness: &httpapi.Harness{Around: n.around},
+	})
 	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if err := await(opened.System); err != nil {
 		return err
 	}
-	server := httpapi.New(httpapi.Config{
-		Service: system, Gate: system, Accounts: system, Catalogue: n.config.catalogue, Clock: n.Clock.Now, Logger: n.config.logger,
-		RequestID: httpapi.RequestIDs(n.config.chance), Health: system, Harness: &httpapi.Harness{Around: n.around},
-	})
-	n.life = &life{dir, system, server}
+	n.life = &life{dir, opened.System, opened.Server, opened.Admin}
 	return nil
+}
+
+// Admin is the operator's side of the node: what tasard admin asks over a socket.
+func (n *Node) Admin() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		life := n.life
+		n.mu.Unlock()
+		if life == nil {
+			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		life.admin.Handler().ServeHTTP(w, r)
+	})
 }
 
 // Small tables: a node in a test has few callers, and a hundred of them may run side by side.
@@ -195,11 +214,16 @@ func openSystem(c *actors.Config) (*actors.System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
+	return system, await(system)
+}
+
+// await waits until the log is replayed; a system that ends instead is closed.
+func await(system *actors.System) error {
 	select {
 	case <-system.Ready():
-		return system, nil
+		return nil
 	case <-system.Done():
-		return nil, errors.Join(fmt.Errorf("start: %w", system.Err()), system.Close())
+		return errors.Join(fmt.Errorf("start: %w", system.Err()), system.Close())
 	}
 }
 

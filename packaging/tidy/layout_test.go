@@ -9,245 +9,192 @@ import (
 	"testing"
 )
 
-// module is what the import path of every folder of ours begins with.
-const module = "github.com/tasard/tasard"
-
-// folder is one row of the layout: what a folder may import besides the standard library and the libraries that ownedLibraries grants it.
-type folder struct {
-	ours  []string // folders of ours
-	never []string // packages of the standard library that would break what its doc.go promises
+// row is what is true of one package. Paths of ours are relative to the root and mean that package alone; libraries are without
+// "github.com/" and mean what lies below them too. The standard library is free but for never.
+type row struct {
+	may   string // what it may import, in its tests too
+	tests string // what its tests may import besides; each test may import all of ours, and what everyTest says
+	never string // packages of the standard library that would break what its doc.go promises
+	exact bool   // it holds money: no binary fraction may enter it
+	names int    // package-level names, where they are more than namesMax today: to shrink, never to grow
+	doc   int    // lines of the package comment, where they are more than docLinesMax today: the same
 }
 
-// layout is the table of folders. One that is not in it fails the test: a new folder is a decision, not an accident. "." is the root.
-func layout() map[string]folder {
-	return map[string]folder{
-		".": {ours: []string{"engine", "wal", "actors", "actors/cluster", "actors/mail", "httpapi", "collectors", "collectors/source", "collectors/fetch",
-			"collectors/simulated", "httpapi/contract", "httpapi/pages", "httpapi/pages/account", "httpapi/pages/docs", "httpapi/client", "httpapi/mcp",
-			"httpapi/apitest"}}, // for the mock command alone: it is the harness on a port
-		"engine":                     {never: []string{"log", "log/slog", "net", "net/http", "os", "os/exec", "unsafe"}},
-		"wal":                        {never: []string{"net", "net/http"}},
-		"actors":                     {ours: []string{"engine", "wal"}, never: []string{"net", "net/http"}},
-		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
+// layout is the table of packages, "." is the root. One that is not in it fails the test: a new package is a decision, not an accident. A
+// library has an owner because no other row names it.
+func layout() map[string]row {
+	return map[string]row{
+		".": {may: "cmd"},
+		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine wal actors actors/mail " +
+			"collectors collectors/source collectors/simulated " + // what a command works on directly
+			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
+			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
+		"node": {may: "node/core node/metrics engine wal actors actors/cluster actors/mail httpapi httpapi/admin " +
+			"collectors collectors/source collectors/fetch"},
+		"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+		"node/metrics":  {may: "engine wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+		"httpapi/admin": {may: "engine", exact: true},
+		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
+		"wal":           {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
+		"actors": {may: "engine wal asynkron/protoactor-go planetscale/vtprotobuf google.golang.org/protobuf klauspost/compress",
+			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
+				"orcaman/concurrent-map", // a node starts faster in tests
+			never: "net net/http", exact: true, names: 528, doc: 185},
+		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
-		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
-		"httpapi":                    {ours: []string{"engine"}},
-		"httpapi/apitest":            {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
-		// A test package that others run: it knows the contract, and nothing of this node.
-		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},
-		"httpapi/contract":            {},
-		"httpapi/pages":               {ours: []string{"engine"}, never: []string{"os", "net"}},
-		"httpapi/pages/account":       {ours: []string{"engine", "httpapi/pages"}, never: []string{"os", "net"}},
-		"httpapi/pages/docs":          {ours: []string{"httpapi/pages"}, never: []string{"os", "net"}},
-		"httpapi/client":              {never: []string{"os"}},
-		"httpapi/mcp":                 {ours: []string{"httpapi/client"}},
-		"collectors":                  {ours: []string{"engine", "collectors/source"}, never: []string{"net", "net/http", "os"}},
-
-		"collectors/source":    {ours: []string{"engine", "collectors/workbook"}, never: []string{"net/http", "net"}},
-		"collectors/fetch":     {ours: []string{"collectors/source"}},
-		"collectors/workbook":  {never: []string{"net/http", "net", "os"}},
-		"collectors/simulated": {ours: []string{"engine", "collectors/source"}},
-		"bench":                {ours: []string{"engine", "httpapi/apitest", "httpapi/client"}},
-		"bench/faults":         {}, // only tests
-		"packaging":            {}, // only tests
-		"packaging/tidy":       {}, // only tests
+		"actors/mail":                {may: "engine wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
+		"httpapi": {may: "engine valyala/fasthttp fasthttp/router klauspost/compress",
+			tests: "santhosh-tekuri/jsonschema/v6", exact: true, names: 461, doc: 163},
+		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
+		"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
+		"httpapi/client":              {never: "os", exact: true},
+		"httpapi/contract":            {tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+		"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
+		"httpapi/pages":               {may: "engine", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
+		"httpapi/pages/account":       {may: "engine httpapi/pages", never: "os net"},
+		"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
+		"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
+		"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http", doc: 136},
+		"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
+		"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
+		"collectors/simulated":        {may: "engine collectors/source"},
+		"bench": {may: "engine httpapi/apitest httpapi/client HdrHistogram/hdrhistogram-go golang.org/x/sys " +
+			"jackc/pgx/v5 valyala/fasthttp", names: 346}, // the yardsticks: PostgreSQL, the bare server
+		"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
+		"packaging":      {tests: "go.yaml.in/yaml/v3"},
+		"packaging/tidy": {},
 	}
 }
 
-// ownedLibraries names the folders that may import a module from outside, and the packages below it. One that is not listed is for none.
-func ownedLibraries() map[string][]string {
-	return map[string][]string{
-		"github.com/cockroachdb/apd/v3":           {"engine"},
-		"github.com/tidwall/wal":                  {"wal"},
-		"golang.org/x/sys":                        {"wal", "bench"},
-		"github.com/HdrHistogram/hdrhistogram-go": {"bench"},
-		"github.com/jackc/pgx/v5":                 {"bench"}, // the yardstick with PostgreSQL
-		"github.com/asynkron/protoactor-go":       {"actors"},
-		"github.com/planetscale/vtprotobuf":       {"actors"},
-		"google.golang.org/protobuf":              {"actors"},
-		"github.com/valyala/fasthttp":             {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
-		"github.com/fasthttp/router":              {"httpapi"},
-		"github.com/klauspost/compress":           {"httpapi", "wal", "actors"},
-		"github.com/PuerkitoBio/goquery":          {"collectors/source"},
-		"github.com/temoto/robotstxt":             {"collectors/fetch"},
-		"golang.org/x/net":                        {"collectors/source", "collectors/fetch"}, // charsets; sites and their names
-		"golang.org/x/text":                       {"collectors/source"},
-		"github.com/richardlehane/mscfb":          {"collectors/workbook"},
-		"github.com/prometheus/client_golang":     {"."},
-		"github.com/wneessen/go-mail":             {"actors/mail"},
-		"github.com/spf13/cobra":                  {"."},
-		"github.com/coreos/go-systemd/v22":        {"."}, // how a service manager is told
-		"github.com/nats-io/nats-server/v2":       {"actors/cluster"},
-		"github.com/nats-io/nats.go":              {"actors/cluster"},
-		"go.uber.org/automaxprocs":                {"."},
-		"github.com/spf13/pflag":                  {"."},
-		"github.com/BurntSushi/toml":              {"."},
-		"github.com/modelcontextprotocol/go-sdk":  {"httpapi/mcp"},
-		"github.com/google/jsonschema-go":         {"httpapi/mcp"}, // the SDK's schemas of parameters
-	}
-}
-
-// testLibraries may be imported by every test, and by nothing else.
-func testLibraries() []string {
-	return []string{"pgregory.net/rapid", "go.uber.org/goleak"}
-}
-
-// ownedTestLibraries is ownedLibraries for tests: the other end of what the folder speaks to. The program may not import them.
-func ownedTestLibraries() map[string][]string {
-	return map[string][]string{
-		"github.com/emersion/go-smtp":            {"actors/mail", "."},
-		"github.com/emersion/go-sasl":            {"actors/mail", "."},
-		"github.com/modelcontextprotocol/go-sdk": {"."}, // a client for tasard mcp
-		"github.com/anishathalye/porcupine":      {"actors", "bench/faults"},
-		"github.com/orcaman/concurrent-map":      {"actors"},                 // a node starts faster in tests
-		"github.com/hanwen/go-fuse/v2":           {"bench/faults"},           // a file system that loses what was not synced
-		"golang.org/x/sys":                       {"actors", "bench/faults"}, // what a start costs in CPU time; mounts
-		"golang.org/x/net":                       {"httpapi/pages"},          // read pages
-		"github.com/xuri/excelize/v2":            {"collectors/workbook"},    // writes the fixtures, and reads them as a second opinion
-		// The OpenAPI document: read as it was written, and an opinion on answers that is not ours.
-		"go.yaml.in/yaml/v3":                       {"httpapi/contract", "packaging"}, // packaging: alerts
-		"github.com/santhosh-tekuri/jsonschema/v6": {"httpapi/contract", "httpapi"},
-	}
-}
-
-// topLevel lists what may lie in the root of the repository besides Go files of package main.
-func topLevel() []string {
-	return []string{
-		"engine", "actors", "wal", "httpapi", "collectors", "bench", "packaging",
-		"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "CHANGELOG.md", "Dockerfile",
-		".golangci.yml", ".ci", ".github", ".gitignore", ".dockerignore",
-	}
-}
+const (
+	module      = "github.com/tasard/tasard/"
+	everyTest   = "pgregory.net/rapid go.uber.org/goleak"
+	namesMax    = 300
+	docLinesMin = 5 // a package's doc.go says its limits, not only its name
+	docLinesMax = 60
+)
 
 func TestLayout(t *testing.T) {
-	for _, problem := range slices.Concat(importProblems(readSources(t)), topLevelProblems(files())) {
+	for _, problem := range slices.Concat(layoutProblems(readSources(t)), placeProblems(files())) {
 		t.Error(problem)
 	}
-}
-
-func TestLayout_Control(t *testing.T) {
-	for _, tt := range []struct{ file, imported, want string }{
-		{"engine/a.go", module + "/wal", "engine imports wal"},
-		{"main.go", module + "/bench", ". imports bench"},
-		{"httpapi/a.go", "github.com/asynkron/protoactor-go/actor", "httpapi imports github.com/asynkron/protoactor-go/actor"},
-		{"wal/a.go", "example.com/x", "wal imports example.com/x: no folder owns this library"},
-		{"wal/a.go", "pgregory.net/rapid", "wal imports pgregory.net/rapid"},
-		{"engine/a_test.go", "github.com/tidwall/wal", "engine imports github.com/tidwall/wal in tests"},
-		{"actors/mail/a.go", "github.com/emersion/go-smtp", "actors/mail imports github.com/emersion/go-smtp"},
-		{"httpapi/a_test.go", "github.com/emersion/go-smtp", "httpapi imports github.com/emersion/go-smtp in tests"},
-		{"actors/a.go", "github.com/modelcontextprotocol/go-sdk/mcp", "actors imports github.com/modelcontextprotocol/go-sdk/mcp"},
-		{"actors/a.go", module + "/httpapi/mcp", "actors imports httpapi/mcp"},
-		{"wal/a.go", "github.com/tidwall/walrus", "wal imports github.com/tidwall/walrus"}, // a name that only begins alike
-		{"engine/a.go", "os", "engine imports os: its row forbids this package"},
-		{"httpapi/apitest/a.go", "testing", "httpapi/apitest imports testing"},
-		{"internal/x/a.go", "os", "internal/x has no row"},
-		{"actors/a.go", module + "/engine", ""},
-		{"actors/a.go", "github.com/asynkron/protoactor-go/actor", ""},
-		{"actors/a_test.go", module + "/httpapi", ""},
-		{"actors/a_test.go", "pgregory.net/rapid", ""},
-	} {
-		expect(t, tt.file+" with "+tt.imported, importProblems([]source{mustParse(t, tt.file, "package a\n\nimport "+strconv.Quote(tt.imported)+"\n")}), tt.want)
-	}
-	for file, want := range map[string]string{
-		"util/strings.go": "util has no place", "notes.txt": "notes.txt has no place", "packaging/x.go": "packaging/x.go has no place",
-		"packaging/doc.go": "", "packaging/tidy/tidy_test.go": "", "main.go": "", "engine/doc.go": "", ".ci/run": "",
-	} {
-		expect(t, file, topLevelProblems([]string{file}), want)
+	for folder := range layout() {
+		if !slices.ContainsFunc(readSources(t), func(s source) bool { return path.Dir(s.path) == folder }) {
+			t.Errorf("%s has a row in the layout, and no Go file", folder)
+		}
 	}
 }
 
-// importProblems holds the sources against the layout, those of the fault tests too. Test files may import every folder of ours, the
-// libraries of their own folder, those that ownedTestLibraries grants it, and testLibraries.
-func importProblems(sources []source) []string {
-	var problems []string
+// layoutProblems holds the packages against their rows: imports, doc.go, number of names. It reads the files, whatever system they are for,
+// because the test cache would not notice what a go command read.
+func layoutProblems(sources []source) (problems []string) {
+	docs, names := map[string]int{}, map[string]int{}
 	for _, s := range sources {
-		name := path.Dir(s.path)
-		if name != "." && name[0] == '.' {
-			continue
-		}
-		row, ok := layout()[name]
-		if !ok {
-			problems = append(problems, fmt.Sprintf("folder %s has no row in the layout", name))
-			continue
-		}
-		for _, spec := range s.file.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			what, why := "", refuse(name, row, imported)
-			if s.isTest() {
-				what, why = " in tests", refuseInTest(name, imported)
+		folder := path.Dir(s.path)
+		for _, imported := range s.imports() {
+			if !s.mayImport(imported) {
+				problems = append(problems, fmt.Sprintf("%s imports %s: its row in the layout does not say so", s.path, imported))
 			}
-			if err != nil || why != "" {
-				problems = append(problems, fmt.Sprintf("%s imports %s%s: %s", name, strings.TrimPrefix(imported, module+"/"), what, why))
-			}
+		}
+		if docs[folder] += 0; (path.Base(s.path) == "doc.go" || s.path == "main.go") && s.file.Doc != nil {
+			docs[folder] = s.lineOf(s.file.Doc.End()) - s.lineOf(s.file.Doc.Pos()) + 1
+		}
+		if names[folder] += 0; !s.isTest() {
+			names[folder] += s.names()
+		}
+	}
+	for folder, lines := range docs {
+		row, ok := layout()[folder]
+		if !ok && folder[0] != '.' {
+			problems = append(problems, folder+" has no row in the layout")
+		}
+		if most := max(docLinesMax, row.doc); lines < docLinesMin || lines > most {
+			problems = append(problems, fmt.Sprintf("%s/doc.go has a package comment of %d lines: at least %d, at most %d", folder, lines, docLinesMin, most))
+		}
+		if most := max(namesMax, row.names); names[folder] > most {
+			problems = append(problems, fmt.Sprintf("%s has %d package-level names, at most %d: it is two packages", folder, names[folder], most))
 		}
 	}
 	return problems
 }
 
-// refuse says why a folder may not import a package, or "".
-func refuse(name string, row folder, imported string) string {
-	switch {
-	case within(imported, module):
-		if !slices.Contains(row.ours, strings.TrimPrefix(imported, module+"/")) {
-			return fmt.Sprintf("of ours it may import %q", row.ours)
-		}
-	case isStandard(imported):
-		if slices.Contains(row.never, imported) {
-			return "its row forbids this package"
-		}
+// mayImport tells whether the row of the file's package allows an import.
+func (s source) mayImport(imported string) bool {
+	row := layout()[path.Dir(s.path)]
+	ours, isOurs := strings.CutPrefix(imported, module)
+	first, _, _ := strings.Cut(imported, "/")
+	switch allowed := strings.Fields(row.may); {
+	case path.Dir(s.path)[0] == '.' && len(path.Dir(s.path)) > 1: // programs of .ci, some of modules of their own
+		return true
+	case isOurs:
+		return s.isTest() || slices.Contains(allowed, ours)
+	case !strings.Contains(first, "."): // the standard library
+		return s.isTest() || !slices.Contains(strings.Fields(row.never), imported)
 	default:
-		return refuseLibrary(name, imported, ownedLibraries())
-	}
-	return ""
-}
-
-// refuseInTest is refuse for test files.
-func refuseInTest(name, imported string) string {
-	if within(imported, module) || isStandard(imported) ||
-		slices.ContainsFunc(testLibraries(), func(library string) bool { return within(imported, library) }) ||
-		refuseLibrary(name, imported, ownedTestLibraries()) == "" {
-		return ""
-	}
-	return refuseLibrary(name, imported, ownedLibraries())
-}
-
-// refuseLibrary says why a folder may not import a package from outside, or "".
-func refuseLibrary(name, imported string, owned map[string][]string) string {
-	for library, owners := range owned {
-		if !within(imported, library) {
-			continue
+		if s.isTest() {
+			allowed = slices.Concat(allowed, strings.Fields(row.tests), strings.Fields(everyTest))
 		}
-		if slices.Contains(owners, name) {
-			return ""
-		}
-		return fmt.Sprintf("it belongs to %q", owners)
+		name := strings.TrimPrefix(imported, "github.com/")
+		return slices.ContainsFunc(allowed, func(library string) bool { return name == library || strings.HasPrefix(name, library+"/") })
 	}
-	return "no folder owns this library"
 }
 
-// topLevelProblems holds the names of files against topLevel; packaging holds no code but tests.
-func topLevelProblems(files []string) []string {
-	var problems []string
+// placeProblems finds files where none may lie: beside the entries of the root, and code in packaging.
+func placeProblems(files []string) (problems []string) {
 	for _, file := range files {
-		top, _, nested := strings.Cut(file, "/")
-		isGo, packaged := path.Ext(file) == ".go", top == "packaging" && path.Base(file) != "doc.go" && !strings.HasSuffix(file, "_test.go")
-		switch {
-		case isGo && packaged:
-			problems = append(problems, file+" has no place: packaging holds no code but tests")
-		case !(isGo && !nested) && !slices.Contains(topLevel(), top):
+		top, _, _ := strings.Cut(file, "/")
+		if !slices.Contains(strings.Fields(topLevel), top) {
 			problems = append(problems, top+" has no place at the top of the repository (topLevel)")
 		}
+		if top == "packaging" && path.Ext(file) == ".go" && path.Base(file) != "doc.go" && !strings.HasSuffix(file, "_test.go") {
+			problems = append(problems, file+" has no place: packaging holds no code but tests")
+		}
 	}
-	slices.Sort(problems)
-	return slices.Compact(problems)
+	return problems
 }
 
-// isStandard tells the standard library by the first element of the path, which has no dot.
-func isStandard(imported string) bool {
-	first, _, _ := strings.Cut(imported, "/")
-	return !strings.Contains(first, ".")
-}
+// topLevel is what may lie in the root, of Go files main.go alone.
+const topLevel = `cmd node engine actors wal httpapi collectors bench packaging main.go
+go.mod go.sum Makefile README.md LICENSE CHANGELOG.md Dockerfile .golangci.yml .ci .github .gitignore .dockerignore`
 
-// within reports whether the package is root or lies below it.
-func within(imported, root string) bool {
-	return imported == root || strings.HasPrefix(imported, root+"/")
+func TestLayout_Control(t *testing.T) {
+	for _, tt := range []struct{ file, imported, want string }{
+		{"engine/doc.go", module + "wal", "engine/doc.go imports " + module + "wal"},
+		{"main.go", module + "bench", "main.go imports"},
+		{"cmd/doc.go", module + "bench", "cmd/doc.go imports"},
+		{"httpapi/doc.go", "github.com/asynkron/protoactor-go/actor", "httpapi/doc.go imports"},
+		{"wal/doc.go", "example.com/x", "wal/doc.go imports example.com/x"},
+		{"wal/doc.go", "pgregory.net/rapid", "wal/doc.go imports"},
+		{"wal/doc.go", "github.com/tidwall/walrus", "wal/doc.go imports"}, // a name that only begins alike
+		{"actors/mail/doc.go", "github.com/emersion/go-smtp", "actors/mail/doc.go imports"},
+		{"actors/doc.go", module + "httpapi/mcp", "actors/doc.go imports"},
+		{"engine/doc.go", "os", "engine/doc.go imports os"},
+		{"httpapi/apitest/doc.go", "testing", "httpapi/apitest/doc.go imports testing"},
+		{"internal/x/doc.go", "os", "internal/x has no row"},
+		{"actors/doc.go", module + "engine", ""},
+		{"actors/doc.go", "github.com/asynkron/protoactor-go/actor", ""},
+	} {
+		expect(t, tt.file+" with "+tt.imported, layoutProblems([]source{mustParse(t, tt.file, comment(docLinesMin)+"import "+strconv.Quote(tt.imported)+"\n")}), tt.want)
+		if strings.Contains(tt.imported, ".") { // tests may import all of ours, but libraries of others no more than the program
+			s := mustParse(t, path.Dir(tt.file)+"/a_test.go", "package a\n")
+			if allowed, want := s.mayImport(tt.imported), tt.want == "" || strings.HasPrefix(tt.imported, module) || strings.Contains(tt.imported, "rapid") || strings.Contains(tt.imported, "smtp"); allowed != want {
+				t.Errorf("a test of %s with %s: %t", tt.file, tt.imported, allowed)
+			}
+		}
+	}
+	for _, tt := range []struct{ path, text, want string }{
+		{"httpapi/mcp/a.go", comment(docLinesMin), "httpapi/mcp/doc.go has a package comment of 0 lines"},
+		{"httpapi/mcp/doc.go", comment(docLinesMin - 1), "of 4 lines"},
+		{"httpapi/mcp/doc.go", comment(docLinesMax + 1), "of 61 lines"},
+		{"httpapi/mcp/doc.go", comment(docLinesMax) + strings.Repeat("func _() {}\n", namesMax+1), "has 301 package-level names"},
+		{"httpapi/mcp/doc.go", comment(docLinesMax) + strings.Repeat("func _() {}\n", namesMax-6) + "const (\n_ = 1\n_, _ = 2, 3\n)\ntype _ = int\nvar _, _ int\n", ""},
+	} {
+		expect(t, tt.path, layoutProblems([]source{mustParse(t, tt.path, tt.text)}), tt.want)
+	}
+	for file, want := range map[string]string{
+		"util/strings.go": "util has no place", "notes.txt": "notes.txt has no place", "new.go": "new.go has no place", "packaging/x.go": "packaging/x.go has no place",
+		"packaging/doc.go": "", "packaging/tidy/tidy_test.go": "", "main.go": "", "engine/doc.go": "", ".ci/run": "",
+	} {
+		expect(t, file, placeProblems([]string{file}), want)
+	}
 }

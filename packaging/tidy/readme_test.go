@@ -49,7 +49,7 @@ func TestReadme_ExitCodes(t *testing.T) {
 	for _, row := range rows {
 		told = append(told, fmt.Sprintf("  %-4s %s", row[1], row[2]))
 	}
-	if got := "\nExit codes:\n" + strings.Join(told, "\n") + "\n\n"; !strings.Contains(readText(t, ".ci/golden/help.txt"), got) {
+	if got := "\nExit codes:\n" + strings.Join(told, "\n") + "\n\n"; !strings.Contains(readText(t, "cmd/testdata/help.txt"), got) {
 		t.Errorf("the help does not have README's table%s", got)
 	}
 }

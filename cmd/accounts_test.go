@@ -1,0 +1,247 @@
+package cmd
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// limitedArgs are the arguments of a node that limits its callers and sends its letters to the mailbox.
+func limitedArgs(data string, box *mailbox, more ...string) []string {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "json", "--log-level", "debug"}, box.args()...)
+	return append(args, more...)
+}
+
+// startLimited starts such a node and waits until it is ready.
+func startLimited(t *testing.T, args []string) caller {
+	t.Helper()
+	p := start(t, realNow, args...).listening()
+	p.await("recovered")
+	return caller{t: t, node: p}
+}
+
+// TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against the real
+// program and a real mail server; then it looks for secrets in everything that was written.
+func TestK1_TheWholeWay(t *testing.T) {
+	t.Parallel()
+	const email = "canary.ana.perez@example.do"
+	data, box := t.TempDir(), newMailbox(t)
+	anyone := startLimited(t, limitedArgs(data, box))
+
+	anyone.must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
+	code := box.code(email)
+	if wait := anyone.must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusTooManyRequests, "code_requested_too_soon").number(t, "Retry-After"); wait < 1 || wait > 60 {
+		t.Errorf("Retry-After is %d", wait)
+	}
+	anyone.must("POST", sessionsPath, `{"email":"`+email+`","code":"`+wrong(code)+`"}`, http.StatusUnauthorized, "invalid_code")
+	opened := anyone.must("POST", sessionsPath, `{"email":"`+email+`","code":"`+code+`"}`, http.StatusOK, "")
+	anyone.must("POST", sessionsPath, `{"email":"`+email+`","code":"`+code+`"}`, http.StatusUnauthorized, "invalid_code")
+	session := anyone.with(opened.field(t, "token"))
+
+	first, firstID := session.newKey("server")
+	wantWindows(t, first.must("GET", countedPath, "", http.StatusOK, ""), 999, 59)
+	second, secondID := session.newKey("rotation")
+	session.must("POST", keysPath, `{}`, http.StatusConflict, "key_limit_reached")
+	wantWindows(t, second.must("GET", countedPath, "", http.StatusOK, ""), 998, 58) // one quota for both
+	if got := first.must("GET", countedPath+"?limt=5", "", http.StatusBadRequest, "").left(t, "day"); got != 997 {
+		t.Errorf("a 400 leaves %d of the day, want 997", got)
+	}
+
+	for range 2 { // revoking can be repeated
+		session.must("DELETE", keysPath+"/"+firstID, "", http.StatusNoContent, "")
+	}
+	first.must("GET", usagePath, "", http.StatusUnauthorized, "revoked_key")
+	if got := first.must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 999 { // nobody: the address is charged (K6)
+		t.Errorf("a revoked key leaves %d of the day, want 999 of the address", got)
+	}
+	usage := second.must("GET", usagePath, "", http.StatusOK, "")
+	if !strings.Contains(usage.body, `"day":{"limit":1000,"remaining":997,`) {
+		t.Errorf("usage of the key is %s", usage.body)
+	}
+	list := session.must("GET", keysPath, "", http.StatusOK, "").body
+	if !strings.Contains(list, `"id":"`+firstID+`"`) || !strings.Contains(list, `"status":"revoked"`) || !strings.Contains(list, `"id":"`+secondID+`"`) {
+		t.Errorf("the keys are %s", list)
+	}
+	session.must("DELETE", sessionsPath, "", http.StatusNoContent, "")
+	refused := session.must("GET", keysPath, "", http.StatusUnauthorized, "invalid_session")
+	if got := refused.header.Get("WWW-Authenticate"); got != `Bearer realm="tasard", error="invalid_token"` {
+		t.Errorf("WWW-Authenticate is %s", got)
+	}
+
+	secrets := append(box.codes, wrong(code), session.token, first.token, second.token, mailPassword)
+	noTraces(t, anyone.node, data, email, secrets)
+}
+
+// wrong is a code that is not this one.
+func wrong(code string) string {
+	return code[:7] + string('0'+(code[7]-'0'+1)%10)
+}
+
+// wantWindows wants both windows of an answer, and X-RateLimit to be the minute.
+func wantWindows(t *testing.T, got reply, day, minute int) {
+	t.Helper()
+	if got.left(t, "day") != day || got.left(t, "minute") != minute || got.number(t, "X-RateLimit-Limit") != 60 ||
+		got.number(t, "X-RateLimit-Remaining") != minute || got.number(t, "X-RateLimit-Reset") == 0 ||
+		got.header.Get("RateLimit-Policy") != `"day";q=1000;w=86400, "minute";q=60;w=60` {
+		t.Errorf("want %d and %d left, got %v", day, minute, got.header)
+	}
+}
+
+// noTraces stops the node and wants no secret and no whole address in anything it wrote: its output, its data, what the log
+// commands make of them (S5).
+func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
+	t.Helper()
+	lists := mustRun(t, "admin", "accounts", "list", "--data", data) + mustRun(t, "admin", "accounts", "list", "--data", data, "--json")
+	if !strings.Contains(lists, "c…@….do") {
+		t.Errorf("the account is not listed: %s", lists)
+	}
+	files := contentOf(t, data)
+	p.stop(syscall.SIGTERM)
+	files += contentOf(t, data)
+	said := p.output() + lists + mustRun(t, "log", "dump", "--data", data)
+	t.Logf("%d secrets, %d bytes of output, %d bytes of data", len(secrets), len(said), len(files))
+	snapshots, err := filepath.Glob(data + "/snapshot-*")
+	if err != nil || len(snapshots) == 0 || !strings.Contains(readFile(t, snapshots[0]), "c…@….do") ||
+		!strings.Contains(said, "account operation") || !strings.Contains(said, "keyRevoked") {
+		t.Error("the search looks in the wrong place")
+	}
+	for _, leak := range leaks(said+files, append(secrets, email)) {
+		t.Error(leak)
+	}
+}
+
+// contentOf is every file of a directory, one behind the other.
+func contentOf(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			all.WriteString(readFile(t, dir+"/"+entry.Name()))
+		}
+	}
+	return all.String()
+}
+
+// TestL1_ThreeADay wants a quota of three to be three for both keys together, whatever they are asked for, and still spent
+// after the node was stopped or killed.
+func TestL1_ThreeADay(t *testing.T) {
+	t.Parallel()
+	data, box := t.TempDir(), newMailbox(t)
+	args := limitedArgs(data, box, "--quota-day", "3")
+	session := startLimited(t, args).signIn(box, "ana@example.com")
+	first, _ := session.newKey("one")
+	second, _ := session.newKey("two")
+	keys := []caller{first, second}
+	for i := range 3 {
+		if got := keys[i%2].must("GET", countedPath, "", http.StatusOK, ""); got.left(t, "day") != 2-i {
+			t.Errorf("request %d leaves %d of the day", i, got.left(t, "day"))
+		}
+	}
+	over := func(node *program) {
+		t.Helper()
+		for _, key := range keys {
+			key.node = node
+			got := key.must("GET", countedPath, "", http.StatusTooManyRequests, "quota_exceeded")
+			if wait := got.number(t, "Retry-After"); wait < 12*3600 || wait > 13*3600 { // from 11:00 to midnight
+				t.Errorf("Retry-After is %d", wait)
+			}
+			if got.number(t, "X-RateLimit-Limit") != 3 || got.number(t, "X-RateLimit-Remaining") != 0 {
+				t.Errorf("the headers are %v", got.header)
+			}
+		}
+	}
+	over(session.node)
+	session.must("GET", countedPath+"/x", "", http.StatusNotFound, "")
+	if got := session.with("").must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 2 {
+		t.Errorf("the address has %d left, want 2", got)
+	}
+	session.node.signal(syscall.SIGTERM)
+	again := startLimited(t, args)
+	over(again.node)
+	again.node.signal(os.Kill)
+	over(startLimited(t, args).node)
+}
+
+// TestL1_StopsAndKills wants a clean stop to cost nothing, and a kill at most one lease.
+func TestL1_StopsAndKills(t *testing.T) {
+	t.Parallel()
+	const lease = 16
+	data, box := t.TempDir(), newMailbox(t)
+	args := limitedArgs(data, box, "--quota-minute", "1000")
+	key, _ := startLimited(t, args).signIn(box, "ana@example.com").newKey("key")
+	left := 1000
+	for round, signal := range []os.Signal{syscall.SIGTERM, os.Kill, syscall.SIGTERM, os.Kill, os.Kill} {
+		for range 5 {
+			got := key.must("GET", countedPath, "", http.StatusOK, "").left(t, "day")
+			if got >= left {
+				t.Errorf("round %d: %d left after %d", round, got, left)
+			}
+			left = got
+		}
+		key.node.signal(signal)
+		key.node = startLimited(t, args).node
+		usage := key.must("GET", usagePath, "", http.StatusOK, "").body
+		var now int
+		if _, err := fmt.Sscanf(usage, `{"data":{"day":{"limit":1000,"remaining":%d,`, &now); err != nil {
+			t.Fatalf("%v in %s", err, usage)
+		}
+		forfeited := left - now
+		t.Logf("round %d: %v costs %d", round, signal, forfeited)
+		if most := map[os.Signal]int{syscall.SIGTERM: 0, os.Kill: lease}[signal]; forfeited < 0 || forfeited > most {
+			t.Errorf("round %d: %v costs %d requests, at most %d", round, signal, forfeited, most)
+		}
+		left = now
+	}
+}
+
+// TestL8_TrustedProxy wants callers behind a named proxy to be counted one by one, and all others by their connection.
+func TestL8_TrustedProxy(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want []int
+	}{{nil, []int{999, 998}}, {[]string{"--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "127.0.0.0/8,::1"}, []int{999, 999}}} {
+		p := start(t, realNow, limitedArgs(t.TempDir(), newMailbox(t), test.args...)...).listening()
+		p.await("recovered")
+		for i, from := range []string{"198.51.100.7", "198.51.100.8"} {
+			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != test.want[i] {
+				t.Errorf("%v: %s has %d left, want %d", test.args, from, got, test.want[i])
+			}
+		}
+	}
+}
+
+// TestL10_LimitsOff wants neither limits nor their headers.
+func TestL10_LimitsOff(t *testing.T) {
+	p := startNode(t, t.TempDir())
+	anyone := caller{t: t, node: p}
+	for range 70 {
+		if got := anyone.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("X-RateLimit-Limit")+got.header.Get("RateLimit") != "" {
+			t.Fatalf("headers %v", got.header)
+		}
+	}
+}
+
+// TestServe_MailServerDown wants an answer that waits for no mail server, and a clean stop that says what was given up.
+func TestServe_MailServerDown(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	args := serveArgs(t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
+	p := start(t, realNow, args...).listening()
+	p.await("recovered")
+	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
+	p.stop(syscall.SIGTERM)
+	p.await("1 letters were not sent")
+	p.await("stopped")
+}

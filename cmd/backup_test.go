@@ -1,0 +1,290 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/wal"
+)
+
+// backedUp is a node with a few rates, and the arguments that back it up.
+func backedUp(t *testing.T) (p *program, data string) {
+	t.Helper()
+	data = t.TempDir()
+	file := observationsFile(t, observation(1, "59", "60"), observation(2, "59.5", "60"))
+	p = start(t, realNow, serveArgs(data, "--import", file)...).listening()
+	p.await("imported")
+	return p, data
+}
+
+// TestBackup_OfARunningNode wants a backup of a node that runs, one through a pipe, and one of the directory at rest to restore to
+// a node with the same answers.
+func TestBackup_OfARunningNode(t *testing.T) {
+	t.Parallel()
+	p, data := backedUp(t)
+	want, dir := answers(p), t.TempDir()
+	told := mustRun(t, "backup", "--data", data, "--to", dir+"/running.tar.zst")
+	if !regexp.MustCompile(`of the running node\nrecords   up to 2\nholds     1 rates, 1 days of history, 0 accounts\nThe backup is whole.\n$`).MatchString(told) {
+		t.Errorf("it says %q", told)
+	}
+	piped := run(t, nil, nil, "backup", "--admin-socket", data+"/admin.sock", "--to", "-")
+	if piped.code != exitDone || !strings.Contains(piped.stderr, "The backup is whole.") {
+		t.Fatalf("exit code %d: %s", piped.code, piped.stderr)
+	}
+	mustRun(t, "backup", "--data", data, "--to", dir)
+	named, err := filepath.Glob(dir + "/tasard-2026*Z.tar.zst")
+	if err != nil || len(named) != 1 {
+		t.Errorf("in the directory is %q", named)
+	}
+	p.stop(syscall.SIGTERM)
+	mustRun(t, "backup", "--data", data, "--to", dir+"/resting.tar.zst")
+	for name, from := range map[string]string{
+		"running": dir + "/running.tar.zst", "named": named[0], "resting": dir + "/resting.tar.zst", "piped": "-",
+	} {
+		fresh := t.TempDir() + "/new/data"
+		got := run(t, nil, strings.NewReader(piped.stdout), "restore", "--from", from, "--data", fresh)
+		if got.code != exitDone || !strings.Contains(got.stdout, "holds     1 rates, 1 days of history, 0 accounts\n") {
+			t.Fatalf("%s: exit code %d: %s%s", name, got.code, got.stdout, got.stderr)
+		}
+		mustRun(t, "log", "verify", "--data", fresh)
+		again := start(t, realNow, serveArgs(fresh)...).listening()
+		again.await("recovered 1 rates")
+		sameAnswers(t, answers(again), want)
+		again.signal(os.Kill)
+	}
+	if info, err := os.Stat(dir + "/running.tar.zst"); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// TestBackup_RefusedAndDamaged wants one line and the code of the contract for what can't be done, and nothing to be made.
+func TestBackup_RefusedAndDamaged(t *testing.T) {
+	t.Parallel()
+	data, dir := importedData(t, observation(1, "59", "60")), t.TempDir()
+	good := dir + "/good.tar.zst"
+	mustRun(t, "backup", "--data", data, "--to", good)
+	content := []byte(readFile(t, good))
+	write := func(name string, content []byte) string {
+		if err := os.WriteFile(dir+"/"+name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir + "/" + name
+	}
+	flipped := bytes.Clone(content)
+	flipped[len(flipped)/2] ^= 1
+	held := startNode(t, t.TempDir()+"/held", "--admin-socket", dir+"/elsewhere.sock")
+	heldData := held.cmd.Args[5]
+	before, made := fingerprint(t, data), fingerprint(t, dir)
+	for _, c := range []struct {
+		args  []string
+		code  int
+		parts []string
+	}{
+		{[]string{"backup", "--data", data, "--to", good}, exitCannotWrite, []string{good + " is there already"}},
+		{[]string{"backup", "--data", data, "--to", "/dev/full"}, exitCannotWrite, []string{"/dev/full is there already"}},
+		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exitCannotWrite, []string{"can't be written"}},
+		{[]string{"backup", "--data", dir, "--to", dir + "/b"}, exitNoInput, []string{"no data directory"}},
+		{[]string{"backup", "--data", heldData, "--to", dir + "/b"}, exitBusy, []string{heldData, "--admin-socket"}},
+		{[]string{"backup", "--admin-socket", dir + "/none.sock", "--to", dir + "/b"}, exitUnavailable, []string{"no node is running behind " + dir + "/none.sock"}},
+		{[]string{"restore", "--from", good, "--data", data}, exitCannotWrite, []string{"is not empty"}},
+		{[]string{"restore", "--from", good, "--data", heldData}, exitBusy, []string{heldData}},
+		{[]string{"restore", "--from", dir + "/none", "--data", dir + "/new"}, exitNoInput, []string{"no such file"}},
+		{[]string{"restore", "--from", dir, "--data", dir + "/new"}, exitNoInput, []string{"is no file"}},
+		{[]string{"restore", "--from", good, "--data", good + "/new"}, exitCannotWrite, []string{"not a directory"}},
+		{[]string{"restore", "--from", write("flipped", flipped), "--data", dir + "/new"}, exitBadData, []string{"damaged backup: " + dir + "/flipped at offset ", "expected", "found"}},
+		{[]string{"restore", "--from", write("cut", content[:len(content)-1]), "--data", dir + "/new"}, exitBadData, []string{"cut at offset ", "the end of the file"}},
+		{[]string{"restore", "--from", write("foreign", []byte(header)), "--data", dir + "/new"}, exitBadData, []string{"foreign at offset 0", "name a file that tasard backup has written"}},
+		{[]string{"backup", "verify", dir + "/flipped"}, exitBadData, []string{"damaged backup: "}},
+	} {
+		if strings.Contains(strings.Join(c.args, " "), dir+"/flipped") || strings.Contains(strings.Join(c.args, " "), "/cut") || strings.Contains(strings.Join(c.args, " "), "/foreign") {
+			made = fingerprint(t, dir)
+		}
+		run(t, nil, nil, c.args...).fails(t, c.code, c.parts...)
+	}
+	if now := fingerprint(t, dir); now != made || fingerprint(t, data) != before {
+		t.Errorf("something was made or changed:\n%s\n%s", made, now)
+	}
+}
+
+// TestBackup_KilledInTheMiddle kills the command at several moments, and cuts the node off from under it: a file under the final
+// name is whole, and there is no other.
+func TestBackup_KilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	node, data := backedUp(t)
+	clock := clockFrom("now")
+	began := clock()
+	if code := start(t, realNow, "backup", "--data", data, "--to", t.TempDir()+"/b").end(); code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	span := clock().Sub(began)
+	whole, none := 0, 0
+	for i := range sweep(5, 10) {
+		to := t.TempDir() + "/b"
+		command := start(t, realNow, "backup", "--data", data, "--to", to)
+		timer := time.NewTimer(time.Duration(i) * span / time.Duration(sweep(4, 8)))
+		select {
+		case <-timer.C:
+		case <-command.done:
+		}
+		_ = command.cmd.Process.Kill() // it may be over
+		command.end()
+		if _, err := os.Stat(to); err != nil {
+			none++
+			continue
+		}
+		whole++
+		mustRun(t, "backup", "verify", to)
+	}
+	t.Logf("%d commands killed: %d had made a whole backup, %d none", whole+none, whole, none)
+	node.signal(os.Kill)
+	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exitDone || !strings.Contains(got.stdout, "without a node") {
+		t.Errorf("of a node that was killed: exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// TestBackup_FullDisk lets the file of a backup, and those of a restore, grow to some size only: the command ends with code 73, and
+// nothing is left.
+func TestBackup_FullDisk(t *testing.T) {
+	t.Parallel()
+	node, data := backedUp(t)
+	good := t.TempDir() + "/good"
+	mustRun(t, "backup", "--data", data, "--to", good)
+	for _, limit := range []string{"0", "10", "100", "400"} {
+		dir := t.TempDir()
+		for _, args := range [][]string{
+			{"backup", "--data", data, "--to", dir + "/b"}, {"restore", "--from", good, "--data", dir + "/new"},
+		} {
+			command := startWith(t, realNow, []string{fileBytesMax + "=" + limit}, args...)
+			if code := command.end(); code != exitCannotWrite {
+				t.Errorf("%s with files of up to %s bytes: exit code %d:\n%s", args[0], limit, code, command.output())
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%s with files of up to %s bytes leaves %v", args[0], limit, left)
+			}
+		}
+	}
+	node.mustGet("/v1/rates")
+}
+
+// TestRestore_OldBackup wants the age to be told, and what came back with it.
+func TestRestore_OldBackup(t *testing.T) {
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/b"
+	mustRun(t, "backup", "--data", data, "--to", to)
+	for age, want := range map[time.Duration]string{
+		30 * time.Second: "30s ago\n", 3 * time.Hour: "3h0m0s ago\n", 20 * 24 * time.Hour: "20 days ago\n",
+		-time.Hour: "which is 1h0m0s ahead of this machine's clock\n",
+	} {
+		if got := ageOf(age) + "\n"; got != want {
+			t.Errorf("%s is told as %q, want %q", age, got, want)
+		}
+	}
+	told := mustRun(t, "restore", "--from", to, "--data", t.TempDir())
+	if !strings.Contains(told, "taken     2026-06-30T") || !strings.Contains(told, " ago\n") || !strings.Contains(told, "revoked since are valid again") {
+		t.Errorf("it says %q", told)
+	}
+}
+
+// TestBackup_WaitsForWhoStops: a node that starts or stops holds the directory and answers nobody; a backup that meets it is made a moment
+// later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
+func TestBackup_WaitsForWhoStops(t *testing.T) {
+	t.Parallel()
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	time.AfterFunc(4*lockLook, func() { closed <- log.Close() })
+	got := run(t, nil, nil, "backup", "--data", data, "--to", to)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if got.code != exitDone || len(readFile(t, to)) == 0 {
+		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+}
+
+// TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where none is named, the caller
+// is told to come again.
+func TestBackup_NodeLeaves(t *testing.T) {
+	t.Parallel()
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	socket := filepath.Join(data, admin.SocketName)
+	listener, err := admin.Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaving := admin.New(admin.Config{
+		Logger: slog.New(slog.DiscardHandler), Metrics: http.NotFoundHandler(),
+		Backup: func(io.Writer, func(int) error) (admin.Copy, error) {
+			return admin.Copy{}, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeLeaving, Message: "the node is stopping"})
+		},
+	})
+	leaving.Start(listener)
+	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
+	if got.code != exitBusy || !strings.Contains(got.stderr, "the node is stopping; ask again") {
+		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+	stopped := make(chan error, 1)
+	time.AfterFunc(4*lockLook, func() { stopped <- leaving.Stop(t.Context()) })
+	got = run(t, nil, nil, "backup", "--data", data, "--to", to)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if got.code != exitDone || !strings.Contains(got.stdout, "of a directory without a node") {
+		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// TestBackup_NodeEndsBeforeItAnswers: a node that ends lets go of who waits for its turn, with or without having read what they ask. Its
+// directory is copied then, too.
+func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	socket := filepath.Join(data, admin.SocketName)
+	for _, c := range []struct {
+		reads int
+		args  []string
+		code  int
+		want  string
+	}{
+		{0, []string{"--admin-socket", socket}, exitBusy, "the node is stopping: it ended before it answered"},
+		{16, []string{"--admin-socket", socket}, exitBusy, "the node is stopping: it ended before it answered"},
+		{0, []string{"--data", data}, exitDone, "of a directory without a node"},
+	} {
+		listener, err := admin.Listen(t.Context(), socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			caller, err := listener.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			_, err = io.ReadFull(caller, make([]byte, c.reads))
+			ended <- errors.Join(err, listener.Close(), caller.Close())
+		}()
+		got := run(t, nil, nil, append([]string{"backup", "--to", to}, c.args...)...)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.want) {
+			t.Errorf("%v: code %d: %s%s", c.args, got.code, got.stdout, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package cmd
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// caller asks a node in somebody's name.
+type caller struct {
+	t     *testing.T
+	node  *program
+	token string // of the Authorization header, "" = none
+	from  string // of the X-Forwarded-For header, "" = none
+}
+
+// reply is an answer.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// with is the same caller with another token.
+func (c caller) with(token string) caller {
+	c.token = token
+	return c
+}
+
+// send is one request on a connection of its own; a body is JSON.
+func (c caller) send(method, path, body string) reply {
+	c.t.Helper()
+	got, err := c.try(method, path, body)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v\n%s", method, path, err, c.node.output())
+	}
+	return got
+}
+
+// try is send for a node that may be gone.
+func (c caller) try(method, path, body string) (reply, error) {
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.node.url+path, strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.from != "" {
+		req.Header.Set("X-Forwarded-For", c.from)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	res, err := client.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return reply{res.StatusCode, res.Header, string(text)}, err
+}
+
+// must is send for an answer with a certain status, and for errors a certain code.
+func (c caller) must(method, path, body string, status int, code string) reply {
+	c.t.Helper()
+	got := c.send(method, path, body)
+	if got.status != status || code != "" && got.code() != code {
+		c.t.Fatalf("%s %s: status %d, want %d %s\n%s", method, path, got.status, status, code, got.body)
+	}
+	return got
+}
+
+// code is error.code of an answer.
+func (r reply) code() string {
+	var refusal struct{ Error struct{ Code string } }
+	if err := json.Unmarshal([]byte(r.body), &refusal); err != nil {
+		return ""
+	}
+	return refusal.Error.Code
+}
+
+// field is a text of the answer's data.
+func (r reply) field(t *testing.T, name string) string {
+	t.Helper()
+	var answer struct{ Data map[string]any }
+	if err := json.Unmarshal([]byte(r.body), &answer); err != nil {
+		t.Fatalf("%v in %s", err, r.body)
+	}
+	text, found := answer.Data[name].(string)
+	if !found {
+		t.Fatalf("no %s in %s", name, r.body)
+	}
+	return text
+}
+
+// number is a whole number in a header.
+func (r reply) number(t *testing.T, name string) int {
+	t.Helper()
+	number, err := strconv.Atoi(r.header.Get(name))
+	if err != nil {
+		t.Fatalf("%s is %q: %v", name, r.header.Get(name), err)
+	}
+	return number
+}
+
+// left is what RateLimit says of a window, -1 when it says nothing.
+func (r reply) left(t *testing.T, window string) int {
+	t.Helper()
+	_, rest, found := strings.Cut(r.header.Get("RateLimit"), `"`+window+`";r=`)
+	if !found {
+		return -1
+	}
+	text, _, _ := strings.Cut(rest, ";")
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("RateLimit is %q: %v", r.header.Get("RateLimit"), err)
+	}
+	return number
+}
+
+// Paths of the tests.
+const (
+	codesPath    = "/v1/account/codes"
+	sessionsPath = "/v1/account/sessions"
+	keysPath     = "/v1/account/keys"
+	usagePath    = "/v1/account/usage"
+	countedPath  = "/v1/currencies" // answered also while no rate is published, and counted
+)
+
+// signIn goes the way from an address to a session.
+func (c caller) signIn(box *mailbox, email string) caller {
+	c.t.Helper()
+	c.must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
+	code := box.code(email)
+	session := c.must("POST", sessionsPath, `{"email":"`+email+`","code":"`+code+`"}`, http.StatusOK, "")
+	return c.with(session.field(c.t, "token"))
+}
+
+// newKey is a fresh key of the session, and its id.
+func (c caller) newKey(name string) (caller, string) {
+	c.t.Helper()
+	key := c.must("POST", keysPath, `{"name":"`+name+`"}`, http.StatusCreated, "")
+	return c.with(key.field(c.t, "secret")), key.field(c.t, "id")
+}

@@ -1,0 +1,208 @@
+package cmd
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before anything is touched.
+func TestCluster_Options(t *testing.T) {
+	const members = "--cluster-members=1=127.0.0.1:6221,2=127.0.0.1:6222,3=127.0.0.1:6223"
+	for name, one := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":          {[]string{members, "--cluster-node=1"}, "--cluster: missing"},
+		"no number":        {[]string{"--cluster=a", members}, "--cluster-node: missing"},
+		"no members":       {[]string{"--cluster=a", "--cluster-node=1"}, "--cluster-members: missing"},
+		"a guest, nowhere": {[]string{"--cluster=a", "--cluster-node=4", members}, "--cluster-listen"},
+		"two members":      {[]string{"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"}, "want 3 or 5"},
+		"no certificates":  {[]string{"--cluster=a", "--cluster-node=1", members}, "neither TLS nor insecure"},
+		"not an address":   {[]string{"--cluster=a", "--cluster-members=1=host"}, "is no HOST:PORT"},
+		"not a number":     {[]string{"--cluster=a", "--cluster-members=a=h:1"}, "want a number from 1 to 64"},
+		"far away, no TLS": {
+			[]string{"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1"},
+			"is no loopback address",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, nil, nil, append(serveArgs(t.TempDir()), one.args...)...)
+			if got.code != exitUsage || !strings.Contains(got.stderr, one.want) {
+				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exitUsage, one.want, got.stderr)
+			}
+		})
+	}
+}
+
+// clusterArgs make a node one of three at the given addresses, with the certificate of some files.
+func clusterArgs(node int, at []string, f *pairFiles) []string {
+	return []string{
+		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
+		"--cluster-ca", f.signer, "--cluster-cert", f.cert, "--cluster-key", f.key,
+	}
+}
+
+// clusterNodes starts three nodes that are one service, and waits until each has read the log.
+func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []string) {
+	t.Helper()
+	at, files := clustertest.Addresses(t, 3), newPairFiles(t)
+	for i := range at {
+		data := t.TempDir()
+		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, files)...)...)
+		nodes, directories = append(nodes, caller{t: t, node: p}), append(directories, data)
+	}
+	for _, one := range nodes {
+		one.node.listening().await("recovered")
+	}
+	return nodes, directories
+}
+
+// eventually waits until a question has the answer that it must come to.
+func eventually(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("it does not come true: %s", what)
+		}
+	}
+}
+
+// has tells whether a node has so many records.
+func has(t *testing.T, data string, records uint64) bool {
+	t.Helper()
+	seen := asJSON[admin.Cluster](t, operate(t, data, "cluster", "status", "--json"))
+	for _, n := range seen.Nodes {
+		if n.Self {
+			return n.Record >= records
+		}
+	}
+	return false
+}
+
+// TestCluster_ThreeNodes: a code asked for at one node opens a session at another, its key counts at the third; a rate is everywhere; the
+// operator sees all three; what one of them has promised holds when it is killed, and when it comes back.
+func TestCluster_ThreeNodes(t *testing.T) {
+	t.Parallel()
+	box := newMailbox(t)
+	nodes, directories := clusterNodes(t, box)
+	operate(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
+
+	const email = "ana@example.com"
+	nodes[0].must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
+	code := box.code(email)
+	eventually(t, "the second node has the rate and the code", func() bool { return has(t, directories[1], 2) })
+	session := nodes[1].must("POST", sessionsPath, fmt.Sprintf(`{"email":%q,"code":%q}`, email, code), http.StatusOK, "")
+	token := session.field(t, "token")
+	var key string
+	eventually(t, "the third node knows the session", func() bool {
+		made := nodes[2].with(token).send("POST", keysPath, `{"name":"everywhere"}`)
+		if made.status != http.StatusCreated {
+			return false
+		}
+		key = made.field(t, "secret")
+		return true
+	})
+	for i, one := range nodes {
+		eventually(t, fmt.Sprintf("node %d knows the key", i+1), func() bool { return one.with(key).send("GET", usagePath, "").status == http.StatusOK })
+		one.with(key).must("GET", countedPath, "", http.StatusOK, "")
+		if status := operate(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
+			t.Errorf("node %d sees\n%s", i+1, status)
+		}
+		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
+			t.Errorf("node %d does not tell when its certificate ends", i+1)
+		}
+	}
+	eventually(t, "the first node knows of the requests at the others", func() bool {
+		_, rest, _ := strings.Cut(nodes[0].with(key).must("GET", usagePath, "", http.StatusOK, "").body, `"day":{"limit":1000,"remaining":`)
+		left, err := strconv.Atoi(strings.TrimRight(rest[:4], ",}"))
+		return err == nil && left <= 997
+	})
+
+	nodes[1].node.signal(syscall.SIGKILL)
+	eventually(t, "the two that are left write", func() bool {
+		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exitDone
+	})
+	again := start(t, realNow, nodes[1].node.cmd.Args[1:]...).listening()
+	again.await("recovered")
+	eventually(t, "the killed node has caught up", func() bool {
+		_, body, err := again.get("/v1/rates/best?currency=USD&operation=buy")
+		return err == nil && strings.Contains(body, "59.40")
+	})
+	nodes[1].node = again
+	eventually(t, "the node that came back has a majority for its leases", func() bool {
+		return nodes[1].with(key).send("GET", countedPath, "").status == http.StatusOK
+	})
+	alone(t, nodes, directories[0])
+}
+
+// alone leaves the first of three nodes without the others: it serves what it has, changes nothing, says why, and stops in order.
+func alone(t *testing.T, nodes []caller, data string) {
+	t.Helper()
+	for _, one := range nodes[1:] {
+		one.node.signal(syscall.SIGKILL)
+	}
+	eventually(t, "the node says that it is alone", func() bool {
+		_, body, err := nodes[0].node.get("/readyz")
+		return err == nil && strings.Contains(body, `"name":"cluster","state":"no_majority"`)
+	})
+	if body := nodes[0].node.mustGet("/v1/rates/best?currency=USD&operation=buy"); !strings.Contains(body, "59.40") {
+		t.Errorf("alone it answers %s", body)
+	}
+	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
+	if status := operate(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
+		t.Errorf("the operator reads\n%s", status)
+	}
+	nodes[0].node.stop(syscall.SIGTERM)
+}
+
+// TestCluster_Alone: a node without others says so.
+func TestCluster_Alone(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	start(t, realNow, serveArgs(data)...).listening().await("recovered")
+	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
+	if got.code == exitDone || !strings.Contains(got.stderr, "started without --cluster") {
+		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+}
+
+// TestCluster_StatusInWords: what an operator reads of nodes that are there, gone, or were never heard.
+func TestCluster_StatusInWords(t *testing.T) {
+	since := time.Unix(61, 0)
+	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
+		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
+		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
+		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},
+	}}
+	var out strings.Builder
+	printCluster(&out, &shown)
+	const want = `rates: a majority of the nodes is there: changes are possible, since 1970-01-01T00:01:01Z
+
+NODE    ADDRESS        STATE                                                   RECORD  LACKS  VERSION
+node-1  10.0.0.1:6222  this one, its part is not whole                         62      1      -
+node-2  10.0.0.2:6222  reachable, leads                                        63      0      -
+node-3  10.0.0.3:6222  unreachable, last heard at 1970-01-01T00:01:01Z, guest  0       63     -
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	shown.Majority = false
+	out.Reset()
+	if printCluster(&out, &shown); !strings.Contains(out.String(), "no majority: reads and leased requests go on") {
+		t.Error(out.String())
+	}
+}

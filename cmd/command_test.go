@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+func TestVersion(t *testing.T) {
+	var out bytes.Buffer
+	printVersion(&out, &debug.BuildInfo{
+		Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"},
+		},
+	})
+	for _, part := range []string{"tasard    v1.2.3\n", "commit    0123abcd, with changes\n", "contract  /v1, 1.0.0\n", "log       format 1\n"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("%q lacks %q", out.String(), part)
+		}
+	}
+	out.Reset()
+	printVersion(&out, nil)
+	if !strings.Contains(out.String(), "tasard    (unknown)\n") {
+		t.Errorf("without build information: %q", out.String())
+	}
+}
+
+// TestExit_FullOutput wants a command whose output cannot be written to say so.
+func TestExit_FullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no full device: %v", err)
+	}
+	defer full.Close()
+	data := importedData(t, observation(1, "59", "60"))
+	for args, want := range map[string]int{
+		"version": exitBroken, "log verify --data DIR": exitBroken, "export --data DIR": exitCannotWrite, "--help": exitBroken,
+	} {
+		var stderr bytes.Buffer
+		p := &process{
+			args: commandIn(data, args), stdin: strings.NewReader(""), stdout: full, stderr: &stderr,
+			clock: clockFrom(realNow), seed: func() uint64 { return 1 },
+		}
+		if code := p.run(t.Context()); code != want {
+			t.Errorf("%s: exit code %d, want %d", args, code, want)
+		}
+		oneLine(t, stderr.String(), "no space left on device")
+	}
+}
+
+func TestExit_Codes(t *testing.T) {
+	wrapped := func(err error) error { return fmt.Errorf("open: %w", err) }
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, exitDone},
+		{errors.New("anything"), exitFailStop},
+		{wrapped(&wal.DamageError{}), exitBadData},
+		{wrapped(&wal.FormatError{}), exitBadData},
+		{wrapped(actors.ErrUnknownRecord), exitBadData},
+		{wrapped(wal.ErrLocked), exitBusy},
+		{wrapped(wal.ErrNoSpace), exitCannotWrite},
+		{errors.Join(wal.ErrPoisoned, syscall.ENOSPC), exitFailStop},
+		{wrapped(syscall.EROFS), exitCannotWrite},
+		{wrapped(fs.ErrPermission), exitCannotWrite},
+		{wrapped(fs.ErrNotExist), exitNoInput},
+		{&engine.Error{Code: engine.CodeReadOnly, Cause: wal.ErrNoSpace}, exitCannotWrite},
+		{errors.Join(fail(exitBadLines, "lines"), wal.ErrLocked), exitBadLines},
+	} {
+		if got := exitCode(test.err); got != test.want {
+			t.Errorf("%v: exit code %d, want %d", test.err, got, test.want)
+		}
+	}
+}

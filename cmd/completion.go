@@ -1,0 +1,155 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// shells are those for which there is a script, with the line that loads it.
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func (p *process) newCompletion() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print the script that completes command lines",
+		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values: currencies,
+institutions, sources, words, files. The script asks the program itself, so it need not be made anew for a newer one.
+
+bash needs its package bash-completion. To have it in every shell, write the script where the shell looks for such:
+  bash   tasard completion bash > /etc/bash_completion.d/tasard
+  zsh    tasard completion zsh > "${fpath[1]}/_tasard"
+  fish   tasard completion fish > ~/.config/fish/completions/tasard.fish`,
+		Example: `  source <(tasard completion bash)
+  tasard completion fish | source`,
+		ValidArgs: shells(),
+		Args:      oneShell,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.settled(func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.stdout) })(cmd, args)
+	}
+	return cmd
+}
+
+func oneShell(_ *cobra.Command, args []string) error {
+	if len(args) == 1 && slices.Contains(shells(), args[0]) {
+		return nil
+	}
+	found := "nothing"
+	if len(args) > 0 {
+		found = fmt.Sprintf("%q", strings.Join(args, " "))
+	}
+	return fail(exitUsage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
+}
+
+// script is the library's, which calls the hidden command of the library for what it does not know.
+func script(root *cobra.Command, shell string, out io.Writer) error {
+	switch shell {
+	case "bash":
+		return root.GenBashCompletionV2(out, true)
+	case "zsh":
+		return root.GenZshCompletion(out)
+	case "fish":
+		return root.GenFishCompletion(out, true)
+	}
+	return root.GenPowerShellCompletionWithDesc(out)
+}
+
+// completes reports that the arguments are a question of a script: a command of the library answers it.
+func completes(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// completeAll says for every command what may stand behind it, from the words of its Use, and for every flag what it may be, from the kind
+// of its value: a new one needs nothing but its name.
+func completeAll(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = completeArguments(cmd)
+	}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		// Its only errors are a flag that is not there, and one that has a function already.
+		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
+	})
+	for _, child := range cmd.Commands() {
+		completeAll(child)
+	}
+}
+
+// completeArguments completes the words in capitals of a Use, in their order; the last one again where it may be repeated.
+func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
+	var kinds []string
+	repeated := strings.Contains(cmd.Use, "...")
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(word, "--") {
+			kinds = append(kinds, "") // what follows is its value
+			continue
+		}
+		if len(kinds) > 0 && kinds[len(kinds)-1] == "" {
+			kinds = kinds[:len(kinds)-1]
+			continue
+		}
+		kinds = append(kinds, strings.Trim(word, "[]."))
+	}
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		at := len(args)
+		if repeated {
+			at = min(at, len(kinds)-1)
+		}
+		if at >= len(kinds) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return suggestions(kinds[at])
+	}
+}
+
+// completeValue completes the value of a flag. The name in its usage says more than its type.
+func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
+	kind, _ := pflag.UnquoteUsage(flag)
+	if strings.Contains(flag.Value.Type(), "|") {
+		kind = flag.Value.Type()
+	}
+	switch flag.Name {
+	case "currency", "institution", "source":
+		kind = strings.ToUpper(flag.Name)
+	}
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return suggestions(kind)
+	}
+}
+
+// suggestions are the texts of a kind: the program's own lists, without any file or node.
+func suggestions(kind string) (texts []cobra.Completion, directive cobra.ShellCompDirective) {
+	catalogue := engine.DefaultCatalogue()
+	directive = cobra.ShellCompDirectiveNoFileComp
+	switch kind {
+	case "FILE", "PATH":
+		directive = cobra.ShellCompDirectiveDefault
+	case "DIR", "NEWDIR":
+		directive = cobra.ShellCompDirectiveFilterDirs
+	case "CURRENCY", "CODE":
+		for _, currency := range catalogue.Currencies() {
+			texts = append(texts, cobra.CompletionWithDesc(currency.Code, currency.Name))
+		}
+	case "INSTITUTION":
+		for _, institution := range catalogue.Institutions() {
+			texts = append(texts, cobra.CompletionWithDesc(institution.ID, institution.Name))
+		}
+	case "ID", "SOURCE":
+		for _, d := range source.DefaultSet().Definitions() {
+			texts = append(texts, cobra.CompletionWithDesc(d.ID, d.Name))
+		}
+	default:
+		if strings.Contains(kind, "|") {
+			texts = strings.Split(kind, "|")
+		}
+	}
+	return texts, directive
+}

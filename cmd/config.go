@@ -1,0 +1,186 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (p *process) newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at the settings of serve",
+		Long: `config shows and checks what tasard serve would run with: its flags, the TASARD_ variables and the configuration file. Give
+it the flags that serve is given. It touches neither the data directory nor a running node.`,
+		Example: `  tasard config show --config tasard.toml
+  tasard config check --config tasard.toml`,
+		Args: noArguments,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(p.newConfigShow(), p.newConfigCheck())
+	return cmd
+}
+
+func (p *process) newConfigShow() *cobra.Command {
+	o, format := defaultServe(), "text"
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print every setting of serve and where it comes from",
+		Long: `show prints every setting of serve, its value, and which flag, variable or line of the configuration file it comes from.
+Secrets are never settings, but the names of files that hold them: those are shown, and not read. A password within an
+address is left out. As TOML the output is a configuration file again, with what is not set as remarks.`,
+		Example: `  tasard config show --config tasard.toml
+  TASARD_LISTEN=:8080 tasard config show --format toml`,
+		Args: noArguments,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := settle(cmd, p.environ); err != nil {
+			return err
+		}
+		return printSettings(p.stdout, settingsOf(cmd.Flags()), format)
+	}
+	addServe(cmd, o)
+	cmd.Flags().Var(wordValue(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+	return cmd
+}
+
+func (p *process) newConfigCheck() *cobra.Command {
+	o := defaultServe()
+	cmd := &cobra.Command{
+		Use:   "check --data DIR",
+		Short: "Check everything that serve checks before it starts",
+		Long: `check looks for all that would keep tasard serve from starting, as far as that can be told without the data directory: the
+values, the files that they name, definitions, catalogue, certificate and key, secrets and who may read them, what goes
+together, whether the address is one of this machine. It prints every problem, one a line, with exit code 78, or says that
+there is none.`,
+		Example: "  tasard config check --config /etc/tasard/tasard.toml",
+		Args:    noArguments,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		problems := []error{settle(cmd, p.environ), needData(cmd)}
+		if problem := errors.Join(append(problems, p.checkServe(o))...); problem != nil {
+			return &failure{exitBadData, problem}
+		}
+		say(p.stdout, "The configuration is good: %s set, the others have their defaults.\n", counted(countSet(cmd.Flags()), "setting"))
+		return nil
+	}
+	addServe(cmd, o)
+	return cmd
+}
+
+// checkServe finds what would keep a node from starting, but for the data directory.
+func (p *process) checkServe(o *serveOptions) error {
+	return errors.Join(inFlags(p.settledNode(&o.nodeOptions, silence()).Check()), p.checkImport(o.imported))
+}
+
+// checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
+func (p *process) checkImport(name string) error {
+	if name == "" {
+		return nil
+	}
+	file, err := openInput(name, p.stdin)
+	if err != nil || file.waits {
+		return err
+	}
+	return file.Close()
+}
+
+// A shown setting is one of serve as it is in force.
+type shownSetting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
+	Set   bool   `json:"set"`
+
+	redacted bool // a password was left out
+}
+
+// settingsOf are the settings of a command by name, with where they come from.
+func settingsOf(flags *pflag.FlagSet) []shownSetting {
+	var all []shownSetting
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			return
+		}
+		value := flag.Value.String()
+		one := shownSetting{Name: flag.Name, Value: withoutPassword(value), From: "default", Set: flag.Changed}
+		one.redacted = one.Value != value
+		if flag.Changed {
+			one.From = "--" + flag.Name
+		}
+		if origin := flag.Annotations[originMark]; len(origin) > 0 {
+			one.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
+		}
+		all = append(all, one)
+	})
+	return all
+}
+
+func countSet(flags *pflag.FlagSet) (count int) {
+	for _, one := range settingsOf(flags) {
+		if one.Set {
+			count++
+		}
+	}
+	return count
+}
+
+// withoutPassword leaves out who logs in, where a value is an address that says it.
+func withoutPassword(text string) string {
+	address, err := url.Parse(text)
+	if err != nil || address.User == nil {
+		return text
+	}
+	address.User = url.User("REDACTED")
+	return address.String()
+}
+
+func printSettings(out io.Writer, settings []shownSetting, format string) error {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(map[string]any{"settings": settings})
+	case "toml":
+		return printConfig(out, settings)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	say(table, "NAME\tVALUE\tFROM\n")
+	for _, one := range settings {
+		say(table, "%s\t%s\t%s\n", one.Name, printable(one.Value), printable(one.From))
+	}
+	return table.Flush()
+}
+
+// printConfig prints a configuration file. What has no value, and what had its password taken out, is a remark.
+func printConfig(out io.Writer, settings []shownSetting) error {
+	for _, one := range settings {
+		var value any = one.Value
+		if number, err := strconv.ParseInt(one.Value, 10, 64); err == nil {
+			value = number
+		}
+		if one.Value == "true" || one.Value == "false" {
+			value = one.Value == "true"
+		}
+		var line bytes.Buffer
+		if err := toml.NewEncoder(&line).Encode(map[string]any{one.Name: value}); err != nil {
+			return fmt.Errorf("write %s: %w", one.Name, err)
+		}
+		remark := ""
+		if one.Value == "" || one.redacted {
+			remark = "# "
+		}
+		say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), printable(one.From))
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package cmd
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExport_RoundTrip wants a directory into which an export was imported to answer as the exported one does.
+func TestExport_RoundTrip(t *testing.T) {
+	t.Parallel()
+	needReal(t)
+	first, second, dir := t.TempDir(), t.TempDir(), t.TempDir()
+	mustRun(t, "import", "--data", first, realPart(t, sweep(5, 1)))
+	mustRun(t, "export", "--data", first, "-o", dir+"/all.ndjson")
+	t.Log(strings.TrimSpace(mustRun(t, "import", "--data", second, dir+"/all.ndjson")))
+	a, b := startNode(t, first), startNode(t, second)
+	sameAnswers(t, answers(b), answers(a))
+	a.signal(os.Interrupt)
+	b.signal(os.Interrupt)
+	if again := mustRun(t, "export", "--data", second, "--format", "ndjson"); again != readFile(t, dir+"/all.ndjson") {
+		t.Error("the export of the import is another file")
+	}
+}
+
+func TestExport_Parts(t *testing.T) {
+	data := t.TempDir()
+	file := observationsFile(t, observation(1, "59", "60"), observation(2, "59.5", "60"), observation(3, "59.5", "60"))
+	mustRun(t, "import", "--data", data, file)
+	line := func(minute int, buy string) string {
+		return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,unspecified,commercial,%s,60,popular-site,,\n", minute, buy)
+	}
+	for what, want := range map[string]string{
+		"current": header + line(2, "59.5") + line(3, "59.5"),
+		"history": header + line(3, "59.5"),
+		"all":     header + line(2, "59.5") + line(3, "59.5"),
+	} {
+		if got := mustRun(t, "export", "--data", data, "--what", what); got != want {
+			t.Errorf("%s: got\n%swant\n%s", what, got, want)
+		}
+	}
+}
+
+func TestExport_Outputs(t *testing.T) {
+	data := importedData(t, observation(1, "59", "60"))
+	output := writeFile(t, "old.csv", "old")
+	mustRun(t, "export", "--data", data, "-o", output)
+	if got := readFile(t, output); !strings.HasPrefix(got, header) {
+		t.Errorf("the old file was not replaced: %q", got)
+	}
+	if left, err := filepath.Glob(filepath.Dir(output) + "/*"); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %q", left)
+	}
+	for _, place := range []string{t.TempDir() + "/none/o.csv", "/dev/full", t.TempDir()} {
+		run(t, nil, nil, "export", "--data", data, "-o", place).fails(t, exitCannotWrite, "write export: ")
+	}
+}
+
+// TestImport_Outcomes wants every line that is not published to be reported, and the codes of the contract.
+func TestImport_Outcomes(t *testing.T) {
+	data, reported := t.TempDir(), t.TempDir()+"/refused.ndjson"
+	heldLine, badLine := observation(2, "0", "60"), "x\n"
+	got := run(t, nil, strings.NewReader(header+observation(1, "59", "60")+heldLine), "import", "--data", data, "-")
+	if got.code != exitDone || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
+		t.Errorf("exit code %d, %s", got.code, got.stdout)
+	}
+	oneLine(t, got.stderr, "stdin:3: held as number 1: zero: ")
+
+	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exitBadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
+	var outcomes []string
+	for line := range strings.Lines(readFile(t, reported)) {
+		var u untaken
+		if err := json.Unmarshal([]byte(line), &u); err != nil {
+			t.Fatal(err)
+		}
+		outcomes = append(outcomes, fmt.Sprintf("%d %s %s %d", u.Line, u.Outcome, u.Reason, u.Held))
+	}
+	if want := []string{"2 held zero 1", "3 malformed  0", "4 refused unknown_institution 0"}; !slices.Equal(outcomes, want) {
+		t.Errorf("reported %q, want %q", outcomes, want)
+	}
+}
+
+// realPart is a file with one in so many of the real observations.
+func realPart(t *testing.T, step int) string {
+	t.Helper()
+	var part strings.Builder
+	at := 0
+	for line := range strings.Lines(readFile(t, realFile)) {
+		if at == 0 || at%step == 0 {
+			part.WriteString(line)
+		}
+		at++
+	}
+	return writeFile(t, "part.csv", part.String())
+}
+
+// TestImport_RealObservations wants all of them taken in but those that are held, each of which is told, and the same words the second
+// time. The clock stands: progress, which a slow import tells of, would be among them.
+func TestImport_RealObservations(t *testing.T) {
+	t.Parallel()
+	needReal(t)
+	data := t.TempDir()
+	still := func() time.Time { return instantOf(t, realNow) }
+	got := runAt(t, still, nil, nil, "import", "--data", data, realFile)
+	if got.code != exitDone || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+	if again := runAt(t, still, nil, nil, "import", "--data", data, realFile); !strings.Contains(again.stdout, "(0 new)") || again.stderr != got.stderr {
+		t.Errorf("the second time it says %s%s", again.stdout, differentLines(again.stderr, got.stderr))
+	}
+}
+
+func differentLines(a, b string) string {
+	var out strings.Builder
+	for line := range strings.Lines(a) {
+		if !strings.Contains(b, line) {
+			out.WriteString("+ " + line)
+		}
+	}
+	for line := range strings.Lines(b) {
+		if !strings.Contains(a, line) {
+			out.WriteString("- " + line)
+		}
+	}
+	return out.String()
+}
+
+func TestLog_Whole(t *testing.T) {
+	data := filledLog(t)
+	got := mustRun(t, "log", "verify", "--data", data)
+	if !strings.HasSuffix(got, "The log is whole.\n") || !regexp.MustCompile(`records   \d+, from 1 to \d+`).MatchString(got) {
+		t.Errorf("verify says %q", got)
+	}
+	last := uint64(0)
+	for line := range strings.Lines(mustRun(t, "log", "dump", "--data", data)) {
+		var record dumpedRecord
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		if record.Sequence != last+1 || record.Segment == "" || !strings.Contains(string(record.Event), "popular-site") {
+			t.Errorf("after %d comes %s", last, line)
+		}
+		last = record.Sequence
+	}
+	if last == 0 {
+		t.Error("dump printed nothing")
+	}
+	if got := mustRun(t, "log", "repair", "--data", data); !strings.Contains(got, "nothing to repair") {
+		t.Errorf("repair says %q", got)
+	}
+	if got := mustRun(t, "log", "repair", "--data", data, "--yes"); !strings.Contains(got, "nothing was changed") {
+		t.Errorf("repair --yes says %q", got)
+	}
+}
+
+// filledLog is a data directory whose records are all in the log, as a kill leaves it.
+func filledLog(t *testing.T) string {
+	t.Helper()
+	data := t.TempDir()
+	text := header
+	for minute := range 50 {
+		text += observation(minute, fmt.Sprintf("59.%02d", minute), "60.50")
+	}
+	p := start(t, realNow, serveArgs(data, "--import", writeFile(t, "o.csv", text))...).listening()
+	p.await("imported")
+	p.signal(os.Kill)
+	return data
+}
+
+// TestW5_DamagedLog wants damage to end every command with code 78 and one line, with nothing changed on disk, until the
+// operator asks for a repair.
+func TestW5_DamagedLog(t *testing.T) {
+	data := filledLog(t)
+	segment := segmentOf(t, data)
+	content := []byte(readFile(t, segment))
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(segment, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := fingerprint(t, data)
+	for _, args := range [][]string{
+		serveArgs(data), {"import", "--data", data, writeFile(t, "o.csv", header)}, {"export", "--data", data},
+		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data},
+	} {
+		promptly(t, args...).fails(t, exitBadData, "damaged log: ", segment+" at offset ", "expected", "found")
+		if after := fingerprint(t, data); after != before {
+			t.Fatalf("%s changed the directory:\n%s\n%s", args[:2], before, after)
+		}
+	}
+	run(t, nil, nil, serveArgs(data, "--log-format", "json")...).fails(t, exitBadData, `"exitCode":78`, segment)
+	t.Log(mustRun(t, "log", "repair", "--data", data, "--yes"))
+	mustRun(t, "log", "verify", "--data", data)
+	startNode(t, data)
+}
+
+// segmentOf is the file of the log's records.
+func segmentOf(t *testing.T, data string) string {
+	t.Helper()
+	names, err := filepath.Glob(data + "/[0-9]*")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no segment in %s: %v", data, err)
+	}
+	return names[0]
+}
+
+// fingerprint names every file of a directory with its hash.
+func fingerprint(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() { // the socket of a node that was killed
+			return err
+		}
+		fmt.Fprintf(&all, "%s %x\n", path, sha256.Sum256([]byte(readFile(t, path))))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

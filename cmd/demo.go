@@ -1,0 +1,342 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	demoDaysMax     = 365 // of history
+	demoStepDefault = 5 * time.Second
+	demoStepMin     = time.Second
+	demoStepMax     = time.Hour
+	demoLook        = 10 * time.Millisecond // between two looks at whether all sources were asked
+	demoLooksMax    = 300
+)
+
+// demoOptions are the settings of the demo command.
+type demoOptions struct {
+	nodeOptions // Dir "" = a directory that is removed at the end
+	log         logOptions
+	seed        uint64
+	step        time.Duration
+	days        int // of history
+	faults      []wishedFault
+	market      *simulated.Market
+}
+
+// wishedFault is a fault that the user wants to watch.
+type wishedFault struct {
+	source string
+	fault  simulated.Fault
+}
+
+func (p *process) newDemo() *cobra.Command {
+	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
+	o.nodeOptions = defaultNode()
+	o.limits = false
+	c := &o.config
+	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
+	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, engine.KeyPrefixTest
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a node with a simulated market, to look at",
+		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
+simulated sites of all institutions, on this machine, publish what is new every step. The node fetches and reads them as it
+does the real ones. Its sources are called demo-..., so that nobody takes its rates for real ones. The same seed gives the
+same market. With --break a source goes wrong, to watch what the node makes of it.
+
+It prints where it listens and lines to try. Login codes are printed, not sent; --limits=on holds callers to the quotas.
+Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or when nobody reads its output any more.`,
+		Example: `  tasard demo
+  tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
+  tasard demo --break bhd-site=zeros --break infodolar=challenge`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error {
+		return p.demo(ctx, &o, cmd.Flags().Changed("listen"))
+	})
+	addListen(cmd, &c.HTTP.Listen)
+	flags := cmd.Flags()
+	addLog(cmd, &o.log)
+	addWatch(cmd, &o.nodeOptions)
+	addLimits(cmd, &o.nodeOptions)
+	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
+	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
+	flags.Var(countValue(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
+	markSettings(flags)
+	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
+	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
+	flags.Var(pathValue(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+	return cmd
+}
+
+// demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
+func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
+	log := p.logger(o.log)
+	ctx, end := p.untilDemoEnds(ctx)
+	defer end.release()
+	reference, err := demoReference()
+	if err != nil {
+		return err
+	}
+	o.market = simulated.NewMarket(o.seed)
+	o.config.Collect = node.Collect{Later: true, Schedule: collectors.Every(o.step), Pause: -1}
+	site, err := p.startSite(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, site.Close()) }()
+	listener, note, err := demoListener(o.config.HTTP.Listen, chosen)
+	if err != nil {
+		return err
+	}
+	if o.config.Dir == "" {
+		if o.config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
+			return errors.Join(fail(exitCannotWrite, "make a directory for the demo: %w", err), listener.Close())
+		}
+		end.removes(o.config.Dir)
+		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
+	}
+	config := p.settledNode(&o.nodeOptions, log)
+	config.Reference, config.HTTP.Listener = &reference, listener
+	n, err := node.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
+		node.DemoPrefix, demoSources(reference.Sources), note, n.URL())
+	err = p.runDemo(ctx, n, o, log)
+	if stopped := node.Stopped(n.System()); stopped != nil {
+		err = stopped
+	}
+	return errors.Join(err, n.Close(ctx))
+}
+
+// demoListener listens on the address, or on any free port when the address is the default one and is taken.
+func demoListener(address string, chosen bool) (net.Listener, string, error) {
+	listener, err := node.Listen(address, "HTTP.Listen")
+	if !chosen && errors.Is(err, syscall.EADDRINUSE) {
+		listener, err = node.Listen("127.0.0.1:0", "HTTP.Listen")
+		return listener, fmt.Sprintf("%s is taken by another program; this demo takes a free port\n", address), err
+	}
+	return listener, "", err
+}
+
+// demoReference is the sources of the program as simulated ones, so that every rate says what it is.
+func demoReference() (node.Reference, error) {
+	return node.NewReference(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
+}
+
+// startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
+// to them.
+func (p *process) startSite(o *demoOptions) (*simulated.Site, error) {
+	site := simulated.NewSite(simulated.SiteConfig{Market: o.market})
+	for _, wish := range o.faults {
+		if err := site.Break(wish.source, wish.fault); err != nil {
+			return nil, fail(exitUsage, "--break %s=%s: %w", wish.source, wish.fault, err)
+		}
+	}
+	if err := site.Start(); err != nil {
+		return nil, fail(exitFailStop, "%w", err)
+	}
+	p.dial, p.roots = site.Dial, site.Roots()
+	return site, nil
+}
+
+// runDemo fills the node with the past, says what there is to see, and then publishes until the end.
+func (p *process) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+	if ready, err := await(ctx, n, n.Ready()); !ready {
+		return err
+	}
+	last, err := lastDemoDay(ctx, n, o.config.Dir)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	began := p.clock()
+	today := engine.DateOf(began)
+	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
+	taken, err := publish(n, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
+	if err != nil {
+		return err
+	}
+	o.market.Step(began)
+	n.Collect()
+	if heard, err := p.awaitHeard(ctx, n); !heard {
+		return err
+	}
+	say(p.stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
+		grouped(n.Rates()), o.days, grouped(taken+accepted(n.SourceHealth())), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+	if err := printBest(p.stdout, n); err != nil {
+		return err
+	}
+	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.called(), n.URL(), n.Socket()))
+	return p.keepMoving(ctx, n, o, log)
+}
+
+// awaitHeard waits until every source was asked, or long enough: a fault may hang.
+func (p *process) awaitHeard(ctx context.Context, n *node.Node) (bool, error) {
+	ticker := time.NewTicker(demoLook)
+	defer ticker.Stop()
+	for range demoLooksMax {
+		if ticked, err := await(ctx, n, ticker.C); !ticked {
+			return false, err
+		}
+		if heardAll(n.SourceHealth()) {
+			break
+		}
+	}
+	return true, nil
+}
+
+// heardAll reports that every source was asked, by this process or the one before.
+func heardAll(sources []collectors.Health) bool {
+	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
+		return h.State == collectors.Never && h.LastSlot.IsZero()
+	})
+}
+
+// accepted is how many observations of their newest slots were taken in.
+func accepted(sources []collectors.Health) int {
+	sum := 0
+	for i := range sources {
+		sum += sources[i].Accepted
+	}
+	return sum
+}
+
+// keepMoving moves the market; the collector sees it at its next slot.
+func (p *process) keepMoving(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+	ticker := time.NewTicker(o.step)
+	defer ticker.Stop()
+	for {
+		if ticked, err := await(ctx, n, ticker.C); !ticked {
+			return err
+		}
+		o.market.Step(p.clock())
+		log.Info("the market has moved")
+	}
+}
+
+func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
+	receipt, err := n.System().Observe(refreshes)
+	if err != nil {
+		return 0, fmt.Errorf("publish made-up rates: %w", err)
+	}
+	return receipt.Accepted, nil
+}
+
+// lastDemoDay is the newest day of history in the directory, no day when it is empty. A directory with rates that are not
+// made up is refused.
+func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
+	states, err := statesOf(ctx, n.System())
+	if err != nil {
+		return 0, err
+	}
+	var last engine.Date
+	for _, book := range states {
+		for _, offer := range book.Offers {
+			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
+				return 0, fail(exitBadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
+			}
+		}
+		if days := len(book.History); days > 0 {
+			last = max(last, book.History[days-1].Date)
+		}
+	}
+	return last, nil
+}
+
+// demoSources says what is fetched.
+func demoSources(set *source.Set) string {
+	count, shapes := 0, map[string]bool{}
+	for _, d := range node.DescribeSources(set).Sources {
+		if d.Disabled != "" {
+			continue
+		}
+		count++
+		for _, method := range d.Methods {
+			shapes[method] = true
+		}
+	}
+	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(shapes))
+}
+
+// faultsValue is a source with its fault. Each call adds one.
+func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
+	parse := func(text string) ([]wishedFault, error) {
+		name, word, _ := strings.Cut(text, "=")
+		fault, err := simulated.ReadFault(word)
+		if name == "" || err != nil {
+			return nil, fmt.Errorf("%q is no source with its fault, such as bhd-site=zeros: %w", text, err)
+		}
+		return append(slices.Clone(*into), wishedFault{name, fault}), nil
+	}
+	return &value[[]wishedFault]{into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
+		var texts []string
+		for _, f := range faults {
+			texts = append(texts, f.source+"="+string(f.fault))
+		}
+		return strings.Join(texts, ",")
+	}}
+}
+
+// printBest shows the best rates of the moment.
+func printBest(out io.Writer, n *node.Node) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	say(table, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
+	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
+		say(table, "  %s", currency)
+		for _, operation := range engine.Operations() {
+			page, err := n.System().Ranking(engine.RankingQuery{
+				Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}, Operation: operation,
+			})
+			if err != nil {
+				return fmt.Errorf("look up the best rates: %w", err)
+			}
+			side, name := "-", ""
+			if len(page.Items) > 0 {
+				side, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
+			}
+			say(table, "\t%s\t%s", side, name)
+		}
+		say(table, "\n")
+	}
+	if err := table.Flush(); err != nil {
+		return fail(exitBroken, "write to standard output: %w", err)
+	}
+	return nil
+}
+
+// tryLines are commands that show what a node answers.
+func tryLines(program, url, socket string) string {
+	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
+  curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
+  curl '%[1]s/v1/rates/history?currency=USD&institution=popular'
+  %[3]s sources list --admin-socket %[2]s
+Pages: %[1]s/ and %[1]s/docs; keys are made at %[1]s/account, or so (the login code is printed here, not sent):
+  curl -H 'Content-Type: application/json' -d '{"email":"ana@example.com"}' %[1]s/v1/account/codes
+`, url, socket, program)
+}

@@ -1,0 +1,220 @@
+package cmd
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// fewDays of history are made up much sooner than a year, which TestDemo_LinesToTry has.
+const fewDays = "TASARD_DAYS=20"
+
+// startDemo begins a demo and returns the directory of its temporary files.
+func startDemo(t *testing.T, args ...string) (p *program, temp string) {
+	t.Helper()
+	temp = t.TempDir()
+	return startWith(t, "now", []string{"TMPDIR=" + temp, fewDays}, append([]string{"demo", "--listen", "127.0.0.1:0"}, args...)...).listening(), temp
+}
+
+// leavesNothing fails unless the directory is empty.
+func leavesNothing(t *testing.T, dir string) {
+	t.Helper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestDemo_LinesToTry does what the demo tells people to try, and opens its pages. The variable that names the directory of a node does
+// not name the demo's.
+func TestDemo_LinesToTry(t *testing.T) {
+	t.Parallel()
+	temp, nodes := t.TempDir(), t.TempDir()
+	p := startWith(t, "now", []string{"TMPDIR=" + temp, "TASARD_DATA=" + nodes}, "demo", "--listen", "127.0.0.1:0").listening()
+	p.await("Ctrl-C stops it.")
+	t.Log(p.output())
+	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.output(), -1)
+	if len(commands) != 3 {
+		t.Fatalf("%d lines to try in\n%s", len(commands), p.output())
+	}
+	for _, command := range commands {
+		path, ours := strings.CutPrefix(command[1], p.url)
+		if !ours {
+			t.Errorf("%s is not where the demo listens", command[1])
+			continue
+		}
+		if body := p.mustGet(path); strings.Contains(body, `"data":[]`) || strings.Contains(path, "best") && !strings.Contains(body, "Demo") {
+			t.Errorf("GET %s: %s", path, body)
+		}
+	}
+	tryAccount(t, p)
+	wantPages(t, p)
+	p.stop(os.Interrupt)
+	leavesNothing(t, temp)
+	leavesNothing(t, nodes)
+}
+
+// tryAccount does what the demo tells about keys: the code is printed.
+func tryAccount(t *testing.T, p *program) {
+	t.Helper()
+	body, path := "", ""
+	if hint := regexp.MustCompile(`curl -H 'Content-Type: application/json' -d '(.+)' (http://\S+)`).FindStringSubmatch(p.output()); hint != nil {
+		body, path = hint[1], strings.TrimPrefix(hint[2], p.url)
+	}
+	anyone := caller{t: t, node: p}
+	anyone.must("POST", path, body, http.StatusAccepted, "")
+	code := regexp.MustCompile(`code=(\d{8})`).FindStringSubmatch(p.await("mail to=ana@example.com"))
+	session := anyone.must("POST", sessionsPath, `{"email":"ana@example.com","code":"`+code[1]+`"}`, http.StatusOK, "")
+	key, _ := anyone.with(session.field(t, "token")).newKey("first")
+	if !strings.HasPrefix(key.token, engine.KeyPrefixTest) {
+		t.Error("the key is none of the test environment")
+	}
+	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("RateLimit") != "" {
+		t.Errorf("the demo has limits: %v", got.header)
+	}
+}
+
+// TestDemo_MovesAndBreaks wants new rates with each step, a source that goes wrong to be told and its last good rates to stay, and nothing
+// left behind when the terminal hangs up.
+func TestDemo_MovesAndBreaks(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")
+	p.await("sources in 6 shapes are fetched over HTTPS")
+	p.await("Ctrl-C stops it.")
+	directories, err := filepath.Glob(temp + "/*")
+	if err != nil || len(directories) != 1 {
+		t.Fatalf("while it runs the directory has %v, %v", directories, err)
+	}
+	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
+	p.await("the market has moved")
+	eventually(t, "the rates change", func() bool { return withoutMoment(p.mustGet("/v1/rates?limit=200")) != before })
+	p.await("source=demo-bhd-site state=failing")
+	if failure := listedSources(t, directories[0])["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
+		t.Errorf("a challenge page is %+v", failure)
+	}
+	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.Buy == "0" || rate.SourceID != "demo-bhd-site" {
+		t.Errorf("the last good rate is gone: %+v", rate)
+	}
+	p.stop(syscall.SIGHUP)
+	leavesNothing(t, temp)
+}
+
+// TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client holds up.
+func TestDemo_SecondSignal(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t)
+	halfRequests(t, p, "/v1/institutions", 1)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // another signal than the second: two alike may become one
+		t.Fatal(err)
+	}
+	if code := p.signal(syscall.SIGINT); code != -1 {
+		t.Errorf("exit code %d, want a death by signal", code)
+	}
+	leavesNothing(t, temp)
+}
+
+// TestDemo_OutputClosed wants a demo whose output is closed after the first line to end in order.
+func TestDemo_OutputClosed(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	cmd := exec.Command(os.Args[0], "demo", "--listen", "127.0.0.1:0", "--log-format", "text")
+	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp, fewDays)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "tasard demo") {
+		t.Errorf("the first line is %q, %v", line, err)
+	}
+	if err := stdout.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // ProcessState tells
+	if code := cmd.ProcessState.ExitCode(); code != exitBroken {
+		t.Errorf("exit code %d:\n%s", code, stderr.String())
+	}
+	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
+	leavesNothing(t, temp)
+}
+
+// TestDemo_TakesAFreePort wants the default port, taken, to be left to its holder, and to be an error when it was asked for.
+func TestDemo_TakesAFreePort(t *testing.T) {
+	taken, err := net.Listen("tcp", listenDefault)
+	if err != nil {
+		t.Skipf("another program, which may end soon, holds the port: %v", err)
+	}
+	defer taken.Close()
+	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, "demo").listening()
+	p.await(listenDefault + " is taken by another program")
+	if strings.HasSuffix(p.url, ":8080") {
+		t.Errorf("it listens on %s", p.url)
+	}
+	run(t, nil, nil, "demo", "--listen", listenDefault).fails(t, exitBusy, listenDefault)
+}
+
+// TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and neither a node to take the
+// demo's directory nor a demo that of a node.
+func TestDemo_KeepsItsDirectory(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	for _, limits := range []string{"off", "on"} {
+		p, temp := startDemo(t, "--data", data, "--limits", limits)
+		p.await("Ctrl-C stops it.")
+		if got := (caller{t: t, node: p}).must("GET", countedPath, "", http.StatusOK, ""); limits == "on" && got.left(t, "minute") != 59 {
+			t.Errorf("%d left of the minute", got.left(t, "minute"))
+		}
+		p.stop(os.Interrupt)
+		leavesNothing(t, temp)
+	}
+	refused := run(t, nil, nil, serveArgs(data)...)
+	if last := "tasard: the data directory holds made-up rates, of demo-"; refused.code != exitBadData || !strings.Contains(refused.stderr, last) {
+		t.Errorf("a node on the demo's directory: exit code %d\n%s", refused.code, refused.stderr)
+	}
+	realData := importedData(t, observation(1, "59", "60"))
+	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
+	got.stderr = lastLine(got.stderr) // there may be a warning about open files
+	got.fails(t, exitBadData, realData+": holds rates of popular-site")
+}
+
+// TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
+func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
+	for name, want := range map[string]string{"./tasard": "./tasard", "/opt/tasard-1.0/tasard": "/opt/tasard-1.0/tasard", "": "tasard", "/tmp/a b;c": "tasard"} {
+		lines := tryLines((&process{name: name}).called(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
+		if !strings.Contains(lines, "\n  "+want+" sources list --admin-socket /tmp/demo/admin.sock\n") {
+			t.Errorf("called as %q:\n%s", name, lines)
+		}
+	}
+}
+
+// TestDemo_SaysSoEverywhere wants every source of the market to be called a demo.
+func TestDemo_SaysSoEverywhere(t *testing.T) {
+	t.Parallel()
+	reference, err := demoReference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clockFrom(realNow)()
+	market := simulated.NewMarket(1)
+	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)
+	for _, refresh := range refreshes {
+		if source := reference.Catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {
+			t.Fatalf("%s is called %q", refresh.SourceID, source.Name)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package cmd
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
+)
+
+// about are the findings of a check, a line each.
+func (r doctorReport) about(check string) string {
+	var lines []string
+	for _, f := range r.Findings {
+		if f.Check == check {
+			lines = append(lines, f.Level+" "+f.Found)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestDoctor_ClusterBesideOthers: of three nodes one runs, one is to be looked at, and the third is not there. The one that runs greets over
+// TLS, and is not troubled by who only wanted to hear that.
+func TestDoctor_ClusterBesideOthers(t *testing.T) {
+	t.Parallel()
+	at, f := clustertest.Addresses(t, 3), newPairFiles(t)
+	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, at, f)...)...)
+	args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
+	var got string
+	eventually(t, "the other node is reached", func() bool {
+		report, _ := diagnosis(t, args...)
+		got = report.about("cluster")
+		return strings.Contains(got, "OK node-2 at "+at[1]+" is reached")
+	})
+	for _, want := range []string{
+		"OK the certificate of this node is good until 2242-", "OK " + at[0] + " is free",
+		"WARN node-3 at " + at[2] + " is not reached: ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not said:\n%s", want, got)
+		}
+	}
+	if said := p.output(); strings.Contains(said, "handshake error") {
+		t.Errorf("the node that was greeted is troubled:\n%s", said)
+	}
+}
+
+// TestDoctor_ClusterMeetsAStranger: what listens where a node should be, and is none, is no node.
+func TestDoctor_ClusterMeetsAStranger(t *testing.T) {
+	at := clustertest.Addresses(t, 3)
+	stranger, err := net.Listen("tcp", at[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		conn, err := stranger.Accept()
+		if err == nil {
+			_, err = conn.Write([]byte("220 mail.example.com\r\n"))
+			err = errors.Join(err, conn.Close())
+		}
+		served <- err
+	}()
+	report, _ := diagnosis(t, "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--cluster", "test", "--cluster-node", "1", "--cluster-insecure",
+		"--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]))
+	if err := errors.Join(stranger.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+	const want = "is no node of a cluster: \"220 m\""
+	if got := report.about("cluster"); !strings.Contains(got, want) {
+		t.Errorf("%q is not said:\n%s", want, got)
+	}
+}
+
+// TestCluster_CertificateHasEnded: a node that nobody will let in any more says so before it waits for the others.
+func TestCluster_CertificateHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
+	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, clustertest.Addresses(t, 3), f)...)...)
+	if line := p.await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
+		t.Error(line)
+	}
+}
+
+// TestDoctor_ClusterFindsWhatIsWrong: what others would refuse of this node's certificate, and a key that anybody may read, are told before
+// the node is started; serve refuses what can't be read.
+func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
+	at := clustertest.Addresses(t, 3)
+	foreign := newPairFiles(t)
+	for name, one := range map[string]struct {
+		change       func(*x509.Certificate)
+		spoil        func(f *pairFiles)
+		check, found string
+	}{
+		"expired": {
+			change: func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+			check:  "cluster", found: "FAIL the certificate has expired on 2026-01-02T03:04:05Z",
+		},
+		"for another host": {
+			change: func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} },
+			check:  "cluster", found: "FAIL others reach this node at 127.0.0.1, and the certificate is for node-1.example.com",
+		},
+		"for one end alone": {
+			change: func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] },
+			check:  "cluster", found: "FAIL the other nodes will not believe ",
+		},
+		"signed by others": {
+			spoil: func(f *pairFiles) { f.signer = foreign.signer },
+			check: "cluster", found: "FAIL the other nodes will not believe ",
+		},
+		"a key for all": {
+			spoil: func(f *pairFiles) {
+				if err := os.Chmod(f.key, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			check: "settings", found: "others may read or change this private key (mode 0644)",
+		},
+		"no such file": {
+			spoil: func(f *pairFiles) { f.cert += ".none" },
+			check: "settings", found: "read the certificate of this node: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*x509.Certificate)
+			if one.change != nil {
+				change = append(change, one.change)
+			}
+			f := newPairFiles(t, change...)
+			if one.spoil != nil {
+				one.spoil(f)
+			}
+			args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
+			report, got := diagnosis(t, args...)
+			if found := report.about(one.check); !strings.Contains(found, one.found) || got.code != exitUnwell {
+				t.Errorf("code %d, %q is not said:\n%s", got.code, one.found, found)
+			}
+			if one.check != "settings" {
+				return
+			}
+			if refused := run(t, nil, nil, append([]string{"serve"}, args...)...); refused.code != exitBadData || !strings.Contains(refused.stderr, one.found) {
+				t.Errorf("serve: code %d\n%s", refused.code, refused.stderr)
+			}
+		})
+	}
+}

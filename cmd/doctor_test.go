@@ -1,0 +1,183 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+// diagnosis is what doctor says as JSON.
+func diagnosis(t *testing.T, args ...string) (doctorReport, outcomeOf) {
+	t.Helper()
+	got := run(t, nil, nil, append([]string{"doctor", "--json"}, args...)...)
+	var report doctorReport
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
+		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+	}
+	return report, got
+}
+
+// of is the finding of a check.
+func (r doctorReport) of(t *testing.T, check string) finding {
+	t.Helper()
+	for _, f := range r.Findings {
+		if f.Check == check {
+			return f
+		}
+	}
+	t.Fatalf("nothing about %s in %+v", check, r.Findings)
+	return finding{}
+}
+
+// header is the value of a header line of a view, "" without one.
+func (v clientView) header(name string) string {
+	for _, line := range v.Headers {
+		if text, found := strings.CutPrefix(line, name+": "); found {
+			return text
+		}
+	}
+	return ""
+}
+
+// TestDoctor_BeforeTheFirstStart wants a machine without a node to be looked at, and nothing to be left there.
+func TestDoctor_BeforeTheFirstStart(t *testing.T) {
+	data := t.TempDir() + "/data"
+	report, got := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0")
+	for check, level := range map[string]string{
+		"settings": findingOK, "node": findingOK, "zone": findingOK, "data": findingOK, "log": findingOK, "address": findingOK,
+		"certificate": findingOK, "mail": findingWarn, "sources": findingOK, "transition": findingOK,
+	} {
+		if f := report.of(t, check); f.Level != level {
+			t.Errorf("%+v, want %s", f, level)
+		}
+	}
+	if report.Worst != findingWarn || got.code != exitDone {
+		t.Errorf("worst %s, exit code %d", report.Worst, got.code)
+	}
+	if found := report.of(t, "sources").Found; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
+		t.Errorf("who would be asked: %q", found)
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Error("the data directory was made")
+	}
+}
+
+// TestDoctor_FindsWhatIsWrong wants each planted fault in a line of its own, and exit code 1.
+func TestDoctor_FindsWhatIsWrong(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	data := importedData(t, observation(1, "59", "60"))
+	if err := os.Chmod(data, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	report, got := diagnosis(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
+		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
+	for check, want := range map[string]finding{
+		"settings": {Level: findingFail, Found: "there is no such catalogue file"}, "data": {Level: findingWarn, Found: "others may write"},
+		"address": {Level: findingFail, Found: "another program listens there"}, "descriptors": {Level: findingWarn, Found: "connections need 1,000,256"},
+		"mail": {Level: findingFail, Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: findingOK, Found: "whole"},
+	} {
+		if f := report.of(t, check); f.Level != want.Level || !strings.Contains(f.Found, want.Found) {
+			t.Errorf("%+v, want %+v", f, want)
+		}
+	}
+	if f := report.of(t, "sync"); !strings.Contains(f.Found, "of 20") {
+		t.Errorf("the disk is not timed: %+v", f)
+	}
+	if got.code != exitUnwell || report.Worst != findingFail {
+		t.Errorf("exit code %d, worst %s", got.code, report.Worst)
+	}
+	oneLine(t, got.stderr, "FAIL")
+	files, err := os.ReadDir(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.Contains(file.Name(), "doctor") {
+			t.Errorf("%s is left", file.Name())
+		}
+	}
+	text := run(t, nil, nil, "doctor", "--data", data).stdout
+	if !strings.Contains(text, "\nDay 0, ") || !strings.Contains(text, "HTTP/1.1 401 Unauthorized") || !strings.HasPrefix(text, "OK ") {
+		t.Errorf("for people:\n%s", text)
+	}
+}
+
+// TestDoctor_BesideANode wants a running node to be recognised, left alone, and its mail server to be tried without a letter.
+func TestDoctor_BesideANode(t *testing.T) {
+	t.Parallel()
+	box := newMailbox(t)
+	data := t.TempDir()
+	p := startNode(t, data)
+	_, address, _ := strings.Cut(p.url, "//")
+	report, _ := diagnosis(t, append(box.args(), "--data", data, "--listen", address)...)
+	for check, want := range map[string]string{
+		"node": "one is running", "log": "a running node holds it", "address": "while the node runs", "sync": "not timed", "mail": "lets " + mailUser + " in",
+	} {
+		if f := report.of(t, check); f.Level != findingOK || !strings.Contains(f.Found, want) {
+			t.Errorf("%+v, want %q", f, want)
+		}
+	}
+	if len(box.letters) > 0 {
+		t.Error("a letter was sent")
+	}
+	p.mustGet("/v1/institutions")
+}
+
+// TestK7_DoctorRehearses wants the views to be those of a real node with the same settings, to the header: what it announces, and 401s from
+// the moment on.
+func TestK7_DoctorRehearses(t *testing.T) {
+	t.Parallel()
+	const required = "2026-07-20T04:00:00Z"
+	data := t.TempDir()
+	p := start(t, realNow, "serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text",
+		"--import", observationsFile(t, observation(1, "59", "60"))).listening()
+	p.await("imported")
+	mustRun(t, "admin", "keys-required", "--data", data, "--at", required)
+	report, _ := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")
+	if len(report.Transition) != 3 {
+		t.Fatalf("%d views", len(report.Transition))
+	}
+	before, at, after := report.Transition[0], report.Transition[1], report.Transition[2]
+	_, real := p.ask("GET", rehearsed)
+	for _, name := range []string{"Deprecation", "Sunset", "Link", "Vary", "RateLimit-Policy", "Content-Security-Policy", "Access-Control-Allow-Origin"} {
+		if want := real.Get(name); want == "" || before.header(name) != want {
+			t.Errorf("%s: %q, the node says %q", name, before.header(name), want)
+		}
+	}
+	if before.Status != "HTTP/1.1 200 OK" || before.header("Sunset") != "Mon, 20 Jul 2026 04:00:00 GMT" {
+		t.Errorf("before: %+v", before)
+	}
+	for _, view := range []clientView{at, after} {
+		if view.Status != "HTTP/1.1 401 Unauthorized" || view.header("Sunset")+view.header("Deprecation") != "" || view.header("Www-Authenticate") == "" {
+			t.Errorf("%+v", view)
+		}
+	}
+	if got := fmt.Sprint(before.At, at.At, after.At); got != "2026-07-06 04:00:00 +0000 UTC 2026-07-20 04:00:00 +0000 UTC 2026-07-21 04:00:00 +0000 UTC" {
+		t.Errorf("days %s", got)
+	}
+}
+
+// TestDoctor_Network wants the host of each source to be reached where it can be, without a page of it being asked for, and a missing
+// contact to be told.
+func TestDoctor_Network(t *testing.T) {
+	t.Parallel()
+	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
+	if code := p.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	text := p.output()
+	reached := strings.Count(text, " is reached")
+	if reached < 20 || strings.Contains(text, "is not reached") || !strings.Contains(text, "www.bancentral.gov.do:443 is reached") {
+		t.Errorf("%d hosts are reached:\n%s", reached, text)
+	}
+	if !strings.Contains(text, "--collect-contact") {
+		t.Errorf("the missing contact is not told:\n%s", text)
+	}
+}

@@ -1,0 +1,146 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node"
+)
+
+// exportOptions are the settings and flags of the export command.
+type exportOptions struct {
+	node   node.Config
+	log    logOptions
+	format string // "" = by the name of the output, else csv
+	what   string
+	output string // "" = stdout
+}
+
+// What export writes.
+const (
+	exportAll     = "all"
+	exportCurrent = "current"
+	exportHistory = "history"
+)
+
+func (p *process) newExport() *cobra.Command {
+	o := exportOptions{what: exportAll, log: logOptions{format: "text", level: "warn"}}
+	cmd := &cobra.Command{
+		Use:   "export --data DIR",
+		Short: "Write what a data directory holds as a file of observations",
+		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
+imported answers as this one does. No node may be running on the directory; export of a copy needs no stop. As a start
+does, it takes the lock of the directory and cuts off what a crash left unfinished at the end of the log, keeping the
+bytes in a file beside it.
+
+  --what current  the last word of every source on every quote, also what has expired
+  --what history  one line for each row of daily history
+  --what all      both: the default
+
+The file holds no quarantine, but for values that were held as implausible until the next answer of their source
+confirmed them: the import needs them to come to the same end, and holds them again. What keeps everything is
+tasard backup, which needs no stop.`,
+		Example: `  tasard export --data ./data -o rates.csv
+  tasard export --data ./data --what current --format ndjson`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.export(ctx, &o) })
+	addDirectory(cmd, &o.node)
+	addLog(cmd, &o.log)
+	markSettings(cmd.Flags())
+	cmd.Flags().Var(wordValue(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
+	cmd.Flags().Var(wordValue(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
+	cmd.Flags().VarP(pathValue(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
+	return cmd
+}
+
+func (p *process) export(ctx context.Context, o *exportOptions) (err error) {
+	// A file in the place of the directory is told by the start, as other commands tell it.
+	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
+		if err := needLog(o.node.Dir); err != nil {
+			return err
+		}
+	}
+	opened, err := p.openDirectory(ctx, o.node, p.logger(o.log))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.close()) }()
+	states, err := statesOf(ctx, opened.system)
+	if err != nil {
+		return err
+	}
+	format := cmp.Or(collectors.Format(o.format), collectors.FormatOf(o.output), collectors.CSV)
+	return writeOutput(p.stdout, o.output, func(out io.Writer) error {
+		return writeObservations(out, format, exported(states, o.what))
+	})
+}
+
+func writeObservations(out io.Writer, format collectors.Format, observations []collectors.Observation) error {
+	writer, err := collectors.NewWriter(out, format)
+	if err != nil {
+		return err
+	}
+	for _, observation := range observations {
+		if err := writer.Write(observation); err != nil {
+			return err
+		}
+	}
+	return writer.Flush()
+}
+
+// writeOutput lets write fill a file, which appears under its name only when it is complete; "" is stdout.
+func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
+	if path == "" {
+		return asOutput(write(stdout))
+	}
+	info, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return asOutput(err)
+	}
+	if err == nil && !info.Mode().IsRegular() { // a pipe or a device: there is nothing to replace
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return asOutput(err)
+		}
+		return asOutput(errors.Join(write(file), file.Close()))
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return asOutput(err)
+	}
+	err = errors.Join(write(file), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return asOutput(errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}
+
+func asOutput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fail(exitCannotWrite, "write export: %w", err)
+}
+
+func exported(states []engine.BookState, what string) []collectors.Observation {
+	switch what {
+	case exportCurrent:
+		return collectors.ExportOffers(states)
+	case exportHistory:
+		return collectors.ExportHistory(states)
+	}
+	return collectors.Export(states)
+}

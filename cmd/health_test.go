@@ -1,0 +1,99 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// TestS15_BothListeners wants the same conditions at both listeners, in the metrics and from tasard ping: without a node, before the first
+// rate, after it, and when the node has stopped.
+func TestS15_BothListeners(t *testing.T) {
+	data := t.TempDir()
+	ping := func(code int, said string, args ...string) {
+		t.Helper()
+		got := run(t, nil, nil, append([]string{"ping", "--data", data}, args...)...)
+		if got.code != code || !strings.HasPrefix(got.stdout+got.stderr, said) {
+			t.Errorf("ping %s: %+v, want %d, %s", args, got, code, said)
+		}
+	}
+	ping(exitUnavailable, "tasard: no node is running", "--live")
+	p := startNode(t, data)
+	if status, headers := p.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "2" {
+		t.Errorf("without rates: %d, Retry-After %q", status, headers.Get("Retry-After"))
+	}
+	if body := p.mustGet("/livez"); body != `{"status":"live"}` {
+		t.Errorf("/livez: %s", body)
+	}
+	ping(exitUnavailable, "unavailable, data: empty\n")
+	ping(exitDone, "unavailable, data: empty\n", "--live")
+	text := askSocket(t, data, admin.MetricsPath)
+	for _, line := range []string{`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("metrics lack %s", line)
+		}
+	}
+	operate(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30")
+	var public struct {
+		Status     engine.Readiness
+		Conditions []struct{ Name, State string }
+	}
+	if err := json.Unmarshal([]byte(p.mustGet("/readyz")), &public); err != nil || public.Status != engine.Ready {
+		t.Errorf("with a rate: %+v, %v", public, err)
+	}
+	shown := asJSON[admin.Readiness](t, askSocket(t, data, admin.ReadyzPath))
+	if shown.Status != engine.Ready || len(shown.Conditions) != len(public.Conditions) || shown.Version == "" {
+		t.Errorf("at the management socket: %+v", shown)
+	}
+	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exitDone || got.stdout != "ready\n" {
+		t.Errorf("with a rate: %+v", got)
+	}
+	ping(exitDone, `{"status":"ready","conditions":[{`, "--json")
+	p.stop(syscall.SIGTERM)
+	ping(exitUnavailable, "tasard: ")
+}
+
+// TestPing_NotANode wants an answer that is none to be told as that.
+func TestPing_NotANode(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Listener = listener
+	other.Start()
+	defer other.Close()
+	if got := run(t, nil, nil, "ping", "--live", "--admin-socket", socket); got.code != exitBroken || !strings.Contains(got.stderr, "404 Not Found") {
+		t.Errorf("of something else: %+v", got)
+	}
+}
+
+// askSocket is what the management listener of a node answers.
+func askSocket(t *testing.T, data, path string) string {
+	t.Helper()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(data, admin.SocketName))
+	}
+	asker := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	answer, err := asker.Get("http://tasard" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

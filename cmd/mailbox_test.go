@@ -1,0 +1,205 @@
+package cmd
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"mime"
+	"mime/multipart"
+	"net"
+	"net/mail"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+)
+
+const (
+	mailUser     = "tasard"
+	mailPassword = "c4n4ry-Pa55word/+of the mail server"
+	mailSender   = "no-reply@tasard.example"
+)
+
+// mailbox is a real SMTP server, STARTTLS and login included, that keeps the letters it gets.
+type mailbox struct {
+	t       *testing.T
+	addr    string
+	ca      string // file with the certificate that signs its own
+	letters chan letter
+
+	mu    sync.Mutex
+	codes []string // every code that was sent
+}
+
+// letter is what arrived.
+type letter struct {
+	from string
+	to   []string
+	text []byte
+}
+
+// newMailbox serves until the test ends.
+func newMailbox(t *testing.T) *mailbox {
+	t.Helper()
+	certificate, authority := newCertificate(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mailbox{t: t, addr: listener.Addr().String(), ca: writeFile(t, "ca.pem", authority), letters: make(chan letter, 64)}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailDialog{box: m}, nil }))
+	server.Domain, server.TLSConfig = "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{certificate}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return m
+}
+
+// args are the settings of a node that sends its letters here.
+func (m *mailbox) args() []string {
+	return []string{
+		"--smtp-addr", m.addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
+		"--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender,
+	}
+}
+
+// code waits for the next letter, which must be to an address alone, and takes the code out of it.
+func (m *mailbox) code(to string) string {
+	m.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case got := <-m.letters:
+		if got.from != mailSender || len(got.to) != 1 || got.to[0] != to {
+			m.t.Fatalf("a letter from %s to %q, want one to %s", got.from, got.to, to)
+		}
+		code := codeIn(m.t, got.text)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.codes = append(m.codes, code)
+		return code
+	case <-timer.C:
+		m.t.Fatalf("no letter to %s has arrived", to)
+	}
+	return ""
+}
+
+// codeIn is the code in the plain text of a letter; the subject must not have it.
+func codeIn(t *testing.T, text []byte) string {
+	t.Helper()
+	message, err := mail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // decodes quoted-printable
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`\b\d{8}\b`).FindString(string(plain))
+	if code == "" || strings.Contains(message.Header.Get("Subject"), code) {
+		t.Fatalf("the code is %q in\n%s", code, text)
+	}
+	return code
+}
+
+// mailDialog is one connection to the mailbox.
+type mailDialog struct {
+	box    *mailbox
+	logged bool
+	got    letter
+}
+
+func (d *mailDialog) Reset()                   { d.got = letter{} }
+func (d *mailDialog) Logout() error            { return nil }
+func (d *mailDialog) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (d *mailDialog) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user != mailUser || password != mailPassword {
+			return smtp.ErrAuthFailed
+		}
+		d.logged = true
+		return nil
+	}), nil
+}
+
+func (d *mailDialog) Mail(from string, _ *smtp.MailOptions) error {
+	if !d.logged {
+		return smtp.ErrAuthRequired
+	}
+	d.got = letter{from: from}
+	return nil
+}
+
+func (d *mailDialog) Rcpt(to string, _ *smtp.RcptOptions) error {
+	d.got.to = append(d.got.to, to)
+	return nil
+}
+
+func (d *mailDialog) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	d.got.text = text
+	d.box.letters <- d.got
+	return nil
+}
+
+// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
+func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
+	t.Helper()
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	for _, do := range change {
+		do(server)
+	}
+	var keys [2]*ecdsa.PrivateKey
+	for i := range keys {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[i] = key
+	}
+	sign := func(template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
+		der, err := x509.CreateCertificate(rand.Reader, template, authority, &key.PublicKey, keys[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	signer := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sign(authority, keys[0])})
+	return tls.Certificate{Certificate: [][]byte{sign(server, keys[1])}, PrivateKey: keys[1]}, string(signer)
+}

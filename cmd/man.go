@@ -1,0 +1,124 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+const (
+	manSection  = "1"
+	manDirMode  = 0o755
+	manFileMode = 0o644
+)
+
+func (p *process) newMan() *cobra.Command {
+	var directory string
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "Print the manual page",
+		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it creates
+if there is none: tasard.1, tasard-serve.1 and so on.`,
+		Example: `  tasard man | man -l -
+  tasard man --dir /usr/local/share/man/man1`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(context.Context, []string) error { return p.man(directory) })
+	cmd.Flags().Var(pathValue(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
+	return cmd
+}
+
+func (p *process) man(directory string) error {
+	root := p.newRoot()
+	header := doc.GenManHeader{Section: manSection, Source: strings.TrimSpace("tasard " + buildVersion()), Manual: "tasard", Date: new(p.builtAt())}
+	if directory == "" {
+		text, err := manPage(root, header)
+		if err == nil {
+			_, err = p.stdout.Write(text)
+		}
+		return err
+	}
+	if err := os.MkdirAll(directory, manDirMode); err != nil {
+		return fail(exitCannotWrite, "%w", err)
+	}
+	return manPages(root, header, directory)
+}
+
+// builtAt is when the sources were that the program is built from, so that the same sources give the same pages; the present where it
+// is not known.
+func (p *process) builtAt() time.Time {
+	if build, known := debug.ReadBuildInfo(); known {
+		for _, setting := range build.Settings {
+			if at, err := time.Parse(time.RFC3339, setting.Value); err == nil && setting.Key == "vcs.time" {
+				return at
+			}
+		}
+	}
+	return p.clock()
+}
+
+// manPages writes the page of a command and those of the commands below it.
+func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) error {
+	text, err := manPage(cmd, header)
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
+	if err := os.WriteFile(filepath.Join(directory, name), text, manFileMode); err != nil {
+		if errors.Is(err, fs.ErrPermission) || cannotWrite(err) {
+			return fail(exitCannotWrite, "%w", err)
+		}
+		return fmt.Errorf("write manual page: %w", err)
+	}
+	for _, child := range cmd.Commands() {
+		if !child.IsAvailableCommand() {
+			continue
+		}
+		if err := manPages(child, header, directory); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manPage is one page. header is a copy: the library completes it for the command.
+func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
+	cmd.DisableAutoGenTag = true
+	cmd.InitDefaultHelpFlag()
+	cmd.Long = manText(cmd.Long)
+	var page bytes.Buffer
+	if err := doc.GenMan(cmd, &header, &page); err != nil {
+		return nil, fmt.Errorf("make the manual page of %s: %w", cmd.CommandPath(), err)
+	}
+	return page.Bytes(), nil
+}
+
+// manText is a text of the help as the library wants it: what is indented, a table or a command line, stands as it is; everywhere else
+// signs that mean something to it don't.
+func manText(help string) string {
+	signs := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
+	var text strings.Builder
+	table := false
+	for line := range strings.SplitSeq(help, "\n") {
+		indented := strings.HasPrefix(line, "  ")
+		if indented != table {
+			text.WriteString("\n")
+		}
+		if table = indented; indented {
+			text.WriteString("  " + line + "\n")
+			continue
+		}
+		text.WriteString(signs.Replace(line) + "\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,170 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/client"
+	"github.com/tasard/tasard/httpapi/mcp"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	mcpPath    = "/mcp"
+	mcpWaitMax = 10 * time.Second // for the limit of a minute a model does not wait; it is told
+	// Bounds of one connection of --http. Answers wait for the node, and for its Retry-After.
+	mcpReadMax   = 10 * time.Second
+	mcpWriteMax  = 2 * time.Minute
+	mcpHeaderMax = 16 << 10
+)
+
+// mcpOptions are the settings of the mcp command.
+type mcpOptions struct {
+	url       string
+	keyFile   string
+	publicURL string
+	listen    string   // "" = standard input and output
+	names     []string // of this server, besides those of the machine
+	log       logOptions
+}
+
+func (p *process) newMCP() *cobra.Command {
+	o := mcpOptions{url: "http://" + listenDefault, log: logOptions{format: "auto", level: "warn"}}
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Give language models the rates of a node",
+		Long: `mcp is a server of the Model Context Protocol: it gives a language model tools for the best rate, for conversions and for
+history. It asks a node over HTTP, as any caller does, under the limits of its key or address.
+
+By itself it speaks over standard input and output, with the program that started it. With --http it listens, at the path ` + mcpPath + `.
+It knows nobody by name: whoever reaches it spends the quota of its key. Other addresses than those of this machine
+need --http-name, the name under which the server is reached; others are refused.`,
+		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
+  tasard mcp --http 127.0.0.1:8090`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) })
+	flags := cmd.Flags()
+	flags.Var(urlValue(&o.url, urlBytesMax), "url", "the node to ask")
+	flags.Var(pathValue(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
+	flags.Var(originValue(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
+	flags.Var(addressValue(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
+	flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
+	addLog(cmd, &o.log)
+	markSettings(flags)
+	return cmd
+}
+
+// namesValue is a list of names of hosts. Each call adds to it.
+func namesValue(into *[]string) pflag.Value {
+	name := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+	parse := func(text string) ([]string, error) {
+		all := slices.Clone(*into)
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); !name.MatchString(part) {
+				return nil, fmt.Errorf("%q is no name of a host, such as mcp.example.com (without a port)", part)
+			}
+			all = append(all, part)
+		}
+		return all, nil
+	}
+	return &value[[]string]{into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") }}
+}
+
+// mcp runs until the other side hangs up, or ctx ends.
+func (p *process) mcp(ctx context.Context, o *mcpOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	logger := p.logger(o.log)
+	server, err := p.openMCP(o, logger)
+	if err != nil {
+		return err
+	}
+	if o.listen != "" {
+		return p.mcpOverHTTP(ctx, server, o, logger)
+	}
+	if err := server.Serve(ctx, p.stdin, p.stdout); err != nil && ctx.Err() == nil {
+		return fail(exitBroken, "speak with the program that started this one: %w", err)
+	}
+	return nil
+}
+
+// check holds settings against each other.
+func (o *mcpOptions) check() error {
+	if node, err := url.Parse(o.url); err == nil && o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()) {
+		return fail(exitUsage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
+	}
+	host, _, err := net.SplitHostPort(o.listen)
+	if o.listen == "" || err == nil && (isLoopback(host) || len(o.names) > 0) {
+		return nil
+	}
+	return fail(exitUsage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
+}
+
+// isLoopback tells the names and addresses of this machine that nobody else reaches.
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// openMCP makes the server. It asks nothing yet: a node that is away now may be there when a tool is called.
+func (p *process) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
+	var key engine.Secret
+	if o.keyFile != "" {
+		var err error
+		if key, err = node.ReadSecret(o.keyFile, p.variable(credentialsVariable)); err != nil {
+			return nil, fail(exitBadData, "--key-file: %w", err)
+		}
+	}
+	asker, err := client.New(client.Config{
+		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + buildVersion(), WaitMax: mcpWaitMax, Random: p.random,
+	})
+	if err != nil {
+		return nil, fail(exitUsage, "--url, --key-file: %w", err)
+	}
+	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: buildVersion(), Hosts: o.names, Logger: logger})
+}
+
+// mcpOverHTTP answers until ctx ends.
+func (p *process) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
+	listener, err := node.Listen(o.listen, "")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(mcpPath, server.Handler())
+	front := &http.Server{
+		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
+		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- front.Serve(listener) }()
+	say(p.stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
+	select {
+	case err := <-ended:
+		return fail(exitFailStop, "answer on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
+	defer cancel()
+	err = front.Shutdown(stop)
+	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {
+		err = errors.Join(err, over)
+	}
+	return err
+}

@@ -1,0 +1,442 @@
+package cmd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/simulated"
+)
+
+const (
+	// asProgram makes the test binary run as the program itself: its arguments are the command line, the value is the
+	// instant at which the clock starts, or "now".
+	asProgram = "RUN_AS_TASARD"
+	// fileBytesMax is a variable that makes the program's writes fail when a file would become larger.
+	fileBytesMax = "RUN_WITH_FILES_UP_TO"
+	// withSite is a variable that makes the program find the simulated institutions instead of the network; its value is the seed
+	// of their market, and may go on with faults: 7,bhd-site=zeros.
+	withSite = "RUN_WITH_SIMULATED_SITE"
+	// realFile is a file of real observations, which lies beside the repository on machines that have it.
+	realFile = "../shared/data/observations.csv"
+	// realNow is an instant at which the newest real observations are an hour old.
+	realNow = "2026-06-30T15:00:00Z"
+	// patience bounds every wait for another process.
+	patience = time.Minute
+	// parallelTests is how many of the tests that may run beside others do.
+	parallelTests = 6
+)
+
+func TestMain(m *testing.M) {
+	start, isProgram := os.LookupEnv(asProgram)
+	if !isProgram {
+		if err := os.Chdir(".."); err != nil { // where the files lie that the program speaks of
+			panic(err)
+		}
+		// Tests that run beside others wait for processes most of the time: more of them than there are processors.
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(parallelTests)); err != nil {
+			panic(err)
+		}
+		if signal.Ignored(syscall.SIGHUP) { // as nohup asks; a program that is started while it is handled does not inherit that
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+		}
+		os.Exit(m.Run())
+	}
+	if limit, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			panic(err)
+		}
+	}
+	p := &process{
+		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		clock: clockFrom(start), seed: randomSeed, random: rand.Reader,
+	}
+	if wish, given := os.LookupEnv(withSite); given {
+		p.simulate(wish)
+	}
+	os.Exit(p.run(UntilSignal()))
+}
+
+// simulate leads the program to simulated institutions; they end with it.
+func (p *process) simulate(wish string) {
+	words := strings.Split(wish, ",")
+	seed, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	o := &demoOptions{market: simulated.NewMarket(seed)}
+	o.market.Step(p.clock())
+	for _, word := range words[1:] {
+		if err := faultsValue(&o.faults).Set(word); err != nil {
+			panic(err)
+		}
+	}
+	if _, err := p.startSite(o); err != nil {
+		panic(err)
+	}
+}
+
+// clockFrom runs as the real clock does, but from an instant of the test's choice.
+func clockFrom(start string) func() time.Time {
+	base, err := time.Parse(time.RFC3339, start)
+	if err != nil {
+		return time.Now
+	}
+	began := time.Now()
+	return func() time.Time { return base.Add(time.Now().Sub(began)) } //nolint:staticcheck // S1012: time.Since is not allowed here
+}
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+// needReal skips the test where the real observations are not at hand.
+func needReal(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(realFile); err != nil {
+		t.Skipf("%s is not here", realFile)
+	}
+}
+
+// outcomeOf is what a command that ran to its end left behind.
+type outcomeOf struct {
+	args           []string
+	code           int
+	stdout, stderr string
+}
+
+// fails wants an exit code, nothing on stdout but what an import and a demo tell first, and on stderr one line that contains all the parts.
+func (o outcomeOf) fails(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	if o.code != code || o.stdout != "" && o.args[0] != "import" && o.args[0] != "demo" {
+		t.Errorf("tasard %s: exit code %d, want %d\n%s%s", strings.Join(o.args, " "), o.code, code, o.stdout, o.stderr)
+	}
+	oneLine(t, o.stderr, parts...)
+}
+
+// run carries a command out in this process; stdin may be nil.
+func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcomeOf {
+	t.Helper()
+	return runAt(t, clockFrom(realNow), environ, stdin, args...)
+}
+
+// runAt is run with a clock of the test's own.
+func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) outcomeOf {
+	t.Helper()
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	var stdout, stderr bytes.Buffer
+	p := &process{
+		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
+		clock: clock, seed: func() uint64 { return 1 }, random: rand.Reader,
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	code := p.run(ctx)
+	return outcomeOf{args, code, stdout.String(), stderr.String()}
+}
+
+// promptly is run for a command that must end within a second, or as much later as the machine is slow: a command that has nothing to do
+// tells that.
+func promptly(t *testing.T, args ...string) outcomeOf {
+	t.Helper()
+	clock := clockFrom("now")
+	began := clock()
+	mustRun(t, "version")
+	idle := clock().Sub(began)
+	got := run(t, nil, nil, args...)
+	if took := clock().Sub(began) - idle; took > time.Second+20*idle {
+		t.Errorf("tasard %s took %s", strings.Join(args, " "), took)
+	}
+	return got
+}
+
+// mustRun is run for a command that must end well; it returns its output.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	got := run(t, nil, nil, args...)
+	if got.code != exitDone {
+		t.Fatalf("tasard %s: exit code %d\n%s%s", strings.Join(args, " "), got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+// program is the command in a process of its own.
+type program struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	url  string // where it listens
+	done chan struct{}
+
+	mu    sync.Mutex
+	lines []string      // of stdout and stderr
+	more  chan struct{} // closed and replaced with each line
+}
+
+// start begins a command in a process of its own; the test ends it.
+func start(t *testing.T, clock string, args ...string) *program {
+	t.Helper()
+	return startWith(t, clock, nil, args...)
+}
+
+// startWith is start with more variables in the environment.
+func startWith(t *testing.T, clock string, environ []string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, done: make(chan struct{}), more: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(append(os.Environ(), asProgram+"="+clock), environ...)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = write, write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close() // the child has its own
+	go p.follow(read)
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may be over
+		<-p.done
+	})
+	return p
+}
+
+// follow gathers the lines until the process is over.
+func (p *program) follow(output *os.File) {
+	defer close(p.done)
+	defer output.Close()
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		p.mu.Lock()
+		p.lines = append(p.lines, scanner.Text())
+		close(p.more)
+		p.more = make(chan struct{})
+		p.mu.Unlock()
+	}
+	if p.cmd != nil { // nil: it runs in this process
+		_ = p.cmd.Wait() // ProcessState tells
+	}
+}
+
+// await returns the first line that contains the text.
+func (p *program) await(text string) string {
+	p.t.Helper()
+	line, found := p.find(text)
+	if !found {
+		p.t.Fatalf("the program has not written %q:\n%s", text, p.output())
+	}
+	return line
+}
+
+// find is await for a line that may not come; false when the program ends or time is up.
+func (p *program) find(text string) (string, bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for from := 0; ; {
+		p.mu.Lock()
+		for ; from < len(p.lines); from++ {
+			if strings.Contains(p.lines[from], text) {
+				defer p.mu.Unlock()
+				return p.lines[from], true
+			}
+		}
+		more := p.more
+		p.mu.Unlock()
+		select {
+		case <-more:
+		case <-p.done:
+			return "", false
+		case <-deadline.C:
+			return "", false
+		}
+	}
+}
+
+// over reports whether the process has ended.
+func (p *program) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// listening waits until the program listens and remembers where.
+func (p *program) listening() *program {
+	p.t.Helper()
+	if !p.listens() {
+		p.t.Fatalf("the program does not listen:\n%s", p.output())
+	}
+	return p
+}
+
+// listens is listening for a program that may end before; false when it does.
+func (p *program) listens() bool {
+	line, found := p.find("listening on http://")
+	_, address, _ := strings.Cut(line, "listening on ")
+	p.url, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
+	return found
+}
+
+func (p *program) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "\n")
+}
+
+// signal sends a signal and waits for the end; it returns the exit code, -1 for a death by signal.
+func (p *program) signal(s os.Signal) int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+	return p.end()
+}
+
+// stop is signal for a program that must end in order.
+func (p *program) stop(s os.Signal) {
+	p.t.Helper()
+	if code := p.signal(s); code != exitDone {
+		p.t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+}
+
+// end waits for the end and returns the exit code.
+func (p *program) end() int {
+	p.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	select {
+	case <-p.done:
+	case <-deadline.C:
+		p.t.Fatalf("the program does not end:\n%s", p.output())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// ask is one request of which only status and headers matter.
+func (p *program) ask(method, path string) (int, http.Header) {
+	p.t.Helper()
+	got := caller{t: p.t, node: p}.send(method, path, "")
+	return got.status, got.header
+}
+
+// get is one request on a connection of its own.
+func (p *program) get(path string) (int, string, error) {
+	got, err := caller{t: p.t, node: p}.try(http.MethodGet, path, "")
+	return got.status, got.body, err
+}
+
+// mustGet is get for an answer that must be 200.
+func (p *program) mustGet(path string) string {
+	p.t.Helper()
+	status, body, err := p.get(path)
+	if err != nil || status != http.StatusOK {
+		p.t.Fatalf("GET %s: status %d, %v\n%s", path, status, err, body)
+	}
+	return body
+}
+
+// oneLine fails unless the text is one line that contains each of the parts.
+func oneLine(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("want one line, got %q", text)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q does not contain %q", text, part)
+		}
+	}
+}
+
+// lastLine is the last line of a text.
+func lastLine(text string) string {
+	return text[strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1:]
+}
+
+// serveArgs are the arguments of a node on a free port of this machine, without limits.
+func serveArgs(data string, more ...string) []string {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text", "--limits", "off"}
+	return append(args, more...)
+}
+
+// startNode starts a node on a data directory and waits until it has read its log.
+func startNode(t *testing.T, data string, more ...string) *program {
+	t.Helper()
+	p := start(t, realNow, serveArgs(data, more...)...).listening()
+	p.await("recovered")
+	return p
+}
+
+// startWithLines is startNode with some lines to import; it waits until they are in.
+func startWithLines(t *testing.T, data string, lines ...string) *program {
+	t.Helper()
+	p := startNode(t, data, "--import", observationsFile(t, lines...))
+	p.await("imported")
+	return p
+}
+
+// importedData is a data directory into which some lines were imported.
+func importedData(t *testing.T, lines ...string) string {
+	t.Helper()
+	data := t.TempDir()
+	mustRun(t, "import", "--data", data, observationsFile(t, lines...))
+	return data
+}
+
+// observationsFile is a file of observations.
+func observationsFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	return writeFile(t, "o.csv", header+strings.Join(lines, ""))
+}
+
+// commandIn are the words of a command in which DIR stands for a directory, whose name may have blanks.
+func commandIn(dir, command string) []string {
+	words := strings.Fields(command)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
+	}
+	return words
+}
+
+// writeFile makes a file for a test and returns its name.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := t.TempDir() + "/" + name
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// header is the first line of a CSV file of observations.
+const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
+
+// observation is a line of a CSV file that anybody would take.
+func observation(minute int, buy, sell string) string {
+	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
+}

@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// TestReadme_Commands wants every command that README and the help of the commands show to be one that the program takes.
+func TestReadme_Commands(t *testing.T) {
+	lines := regexp.MustCompile(`(?m)^    (?:\$ )?((?:\./)?tasard [a-z-]+(?: .+?(?:\\\n.+?)*)?)$`).FindAllStringSubmatch(readFile(t, "README.md"), -1)
+	if len(lines) < 15 {
+		t.Fatalf("only %d commands were found in README", len(lines))
+	}
+	for _, line := range lines {
+		checkExample(t, line[1])
+	}
+	for _, command := range everyCommand((&process{}).newRoot()) {
+		for line := range strings.Lines(strings.ReplaceAll(command.Example, "\\\n", " ")) {
+			checkExample(t, line)
+		}
+	}
+}
+
+// checkExample parses what a line calls the program with, and goes no further.
+func checkExample(t *testing.T, line string) {
+	t.Helper()
+	for part := range strings.SplitSeq(strings.ReplaceAll(line, "\\\n", " "), " | ") {
+		words := shellWords(part)
+		at := slices.IndexFunc(words, func(word string) bool { return strings.TrimPrefix(word, "./") == "tasard" })
+		if at < 0 {
+			continue
+		}
+		root := (&process{}).newRoot()
+		found, rest, err := root.Find(words[at+1:])
+		if err == nil {
+			err = found.ParseFlags(rest)
+		}
+		if err == nil {
+			err = found.ValidateArgs(found.Flags().Args())
+		}
+		if page := found.Flags().Lookup("page"); err == nil && page != nil && page.Changed {
+			_, err = pageOf(mustFind(t, cmp.Or(flagText(found, "source"), found.Flags().Arg(0))), page.Value.String())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		}
+	}
+}
+
+func flagText(command *cobra.Command, name string) string {
+	if flag := command.Flags().Lookup(name); flag != nil {
+		return flag.Value.String()
+	}
+	return ""
+}
+
+func mustFind(t *testing.T, id string) *source.Definition {
+	t.Helper()
+	d, err := knownSource(source.DefaultSet(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// shellWords splits a line as a shell does, but for what no example needs.
+func shellWords(line string) []string {
+	var words []string
+	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
+		words = append(words, strings.Trim(word, "'"))
+	}
+	return words
+}

@@ -1,0 +1,240 @@
+package cmd
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// pairFiles is a certificate for 127.0.0.1 and its key, in files, and who signed it.
+type pairFiles struct {
+	cert, key, signer string
+	roots             *x509.CertPool
+}
+
+func newPairFiles(t *testing.T, change ...func(server *x509.Certificate)) *pairFiles {
+	t.Helper()
+	directory := t.TempDir()
+	f := &pairFiles{cert: filepath.Join(directory, "cert.pem"), key: filepath.Join(directory, "key.pem"), signer: filepath.Join(directory, "ca.pem")}
+	f.renew(t, change...)
+	return f
+}
+
+// renew writes another pair, signed by somebody else.
+func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)) {
+	t.Helper()
+	pair, signer := newCertificate(t, change...)
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.roots = x509.NewCertPool()
+	f.roots.AppendCertsFromPEM([]byte(signer))
+	f.write(t, f.signer, signer)
+	f.write(t, f.cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	f.write(t, f.key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+}
+
+func (f *pairFiles) write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *pairFiles) args() []string { return []string{"--tls-cert", f.cert, "--tls-key", f.key} }
+
+// secureStatus asks a node over HTTPS, trusting one signer.
+func secureStatus(address string, roots *x509.CertPool) (int, error) {
+	client := http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots},
+	}}
+	res, err := client.Get("https://" + address + "/v1/institutions")
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+// securely waits until a program listens over HTTPS and gives its address.
+func (p *program) securely() string {
+	_, address, _ := strings.Cut(p.await("listening on https://"), "listening on https://")
+	return strings.TrimSpace(address)
+}
+
+// hangUp sends SIGHUP and waits for a line of the log.
+func (p *program) hangUp(line string) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		p.t.Fatal(err)
+	}
+	p.await(line)
+}
+
+// TestReload_Certificate wants a new pair to be that of the next connection, and a bad one to change nothing and be told.
+func TestReload_Certificate(t *testing.T) {
+	t.Parallel()
+	files := newPairFiles(t)
+	first := files.roots
+	data := t.TempDir()
+	p := start(t, "now", serveArgs(data, files.args()...)...)
+	address := p.securely()
+	p.await("recovered")
+	if status, err := secureStatus(address, first); status != http.StatusOK {
+		t.Fatalf("%d, %v", status, err)
+	}
+	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Unix(1<<32, 0) })
+	p.hangUp("reloaded: the certificate, valid until ")
+	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
+		t.Error("the metrics do not tell when the new certificate ends")
+	}
+	second := files.roots
+	if status, err := secureStatus(address, second); status != http.StatusOK {
+		t.Errorf("the new certificate: %d, %v", status, err)
+	}
+	if _, err := secureStatus(address, first); err == nil {
+		t.Error("the old certificate is still given")
+	}
+	files.write(t, files.cert, "no certificate")
+	p.hangUp("nothing was reloaded")
+	if line := p.await("reload: "); !strings.Contains(line, files.cert) {
+		t.Errorf("%q does not name the file", line)
+	}
+	if status, err := secureStatus(address, second); status != http.StatusOK {
+		t.Errorf("after a bad file: %d, %v", status, err)
+	}
+	p.stop(syscall.SIGTERM)
+}
+
+// TestReload_PlainHTTP wants somebody who forgot the s to be told, and nothing else.
+func TestReload_PlainHTTP(t *testing.T) {
+	t.Parallel()
+	p := start(t, "now", serveArgs(t.TempDir(), newPairFiles(t).args()...)...)
+	res, err := (&http.Client{Timeout: patience}).Get("http://" + p.securely() + "/v1/institutions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// TestReload_Definitions wants a mended definition to be gone by, and what only a start can take to be refused, certificate and all.
+func TestReload_Definitions(t *testing.T) {
+	t.Parallel()
+	data, directory, files := t.TempDir(), t.TempDir(), newPairFiles(t)
+	define := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, "now", serveArgs(data, append(files.args(), "--sources", directory)...)...)
+	address := p.securely()
+	p.await("recovered")
+	p.hangUp("reloaded: nothing has changed")
+	define("bhd.json", `{"id": "bhd-site", "disabled": "asks for a password"}`)
+	p.hangUp("reloaded: definitions of bhd-site")
+	if state := listedSources(t, data)["bhd-site"].State; state != string(collectors.Disabled) {
+		t.Errorf("the source is %s", state)
+	}
+	first := files.roots
+	files.renew(t)
+	define("qik.json", `{"id": "qik-site", "priority": 42}`)
+	p.hangUp("reload: what rates say of the source qik-site")
+	p.await("nothing was reloaded")
+	if status, err := secureStatus(address, first); status != http.StatusOK {
+		t.Errorf("the certificate was taken although a definition was refused: %d, %v", status, err)
+	}
+	define("qik.json", `{"id": "qik-site", "pages": 7}`)
+	p.hangUp("qik.json")
+}
+
+// TestTLS_Refused wants every pair that can't be used to keep serve from starting, with a line that says why.
+func TestTLS_Refused(t *testing.T) {
+	t.Parallel()
+	good, other := newPairFiles(t), newPairFiles(t)
+	open := newPairFiles(t)
+	if err := os.Chmod(open.key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"belong together":                    {"--tls-cert", good.cert},
+		"private key does not match":         {"--tls-cert", good.cert, "--tls-key", other.key},
+		"there is no such file":              {"--tls-cert", good.cert + "x", "--tls-key", good.key},
+		"may read or change this private ke": open.args(),
+	} {
+		got := run(t, nil, nil, append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0", "--log-format", "text"}, args...)...)
+		if got.code != exitBadData && got.code != exitUsage {
+			t.Errorf("%q: exit code %d", args, got.code)
+		}
+		oneLine(t, got.stderr, want)
+	}
+}
+
+// manager is the service manager's end of sd_notify.
+type manager struct {
+	conn *net.UnixConn
+	path string
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &manager{conn, path}
+}
+
+// await reads messages until one has all the parts; it gives those before it too.
+func (m *manager) await(t *testing.T, parts ...string) (before []string) {
+	t.Helper()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := m.conn.Read(buffer)
+		if err != nil {
+			t.Fatalf("%q was not said, but %q: %v", parts, before, err)
+		}
+		message, found := string(buffer[:n]), true
+		for _, part := range parts {
+			found = found && strings.Contains(message, part)
+		}
+		if found {
+			return before
+		}
+		before = append(before, message)
+	}
+}
+
+// TestNotify wants the service manager to hear of every turn: ready, alive, reloading, ready again, stopping.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	p := startWith(t, realNow, []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=600000"}, serveArgs(t.TempDir())...).listening()
+	for _, early := range m.await(t, "READY=1", "STATUS=0 rates") {
+		if strings.Contains(early, "READY") {
+			t.Errorf("said before it was ready: %q", early)
+		}
+	}
+	m.await(t, "WATCHDOG=1")
+	m.await(t, "WATCHDOG=1")
+	p.hangUp("reloaded: nothing has changed")
+	m.await(t, "RELOADING=1", "MONOTONIC_USEC=")
+	m.await(t, "READY=1")
+	p.stop(syscall.SIGTERM)
+	m.await(t, "STOPPING=1")
+}

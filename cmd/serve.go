@@ -1,0 +1,249 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+	"github.com/tasard/tasard/wal"
+)
+
+// serveOptions are the settings of the serve command.
+type serveOptions struct {
+	nodeOptions
+	log      logOptions
+	imported string // file to take in at start, "" = none
+}
+
+func (p *process) newServe() *cobra.Command {
+	o := defaultServe()
+	cmd := &cobra.Command{
+		Use:   "serve --data DIR",
+		Short: "Run the node on a data directory",
+		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
+its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight get their answer, everything accepted is
+on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
+
+It fetches what the institutions publish at 08:00, 12:00 and 17:00 in Santo Domingo, spread over the minutes after, and once
+after a start when a slot was missed; tasard sources list tells how each source is. With --no-collect it fetches nothing. A
+directory of definitions, --sources, mends, adds or turns off sources without another program.
+
+With --import it takes a file of observations, or a named pipe, in after the start, while it answers; tasard import --help
+tells the form. A file that can't be read is an error in the log, and the node goes on with the data that it has; without
+any data it ends with code 66, or 74 when reading broke off.
+
+Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
+quota of the day and of the minute; callers without a key are counted by address. Behind a proxy, name it with
+--trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.
+
+With --tls-cert and --tls-key it answers over HTTPS (TLS 1.2 and later, HTTP/1.1) and nothing else. SIGHUP reads again the
+certificate and its key, the password for the mail server and the definitions of --sources: all of them, or none when one is
+bad, and the log says what has changed or what is wrong. Asked to stop with --drain-delay, it first answers on for that long:
+/readyz says 503 and every answer ends its connection. A service manager is told through NOTIFY_SOCKET (Type=notify-reload,
+WatchdogSec).`,
+		Example: `  tasard serve --data ./data --collect-contact ana@example.com
+  tasard serve --data ./data --import observations.csv --no-collect
+  tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
+    --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
+  TASARD_DATA=./data tasard serve`,
+		Args: noArguments,
+	}
+	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
+	addServe(cmd, o)
+	return cmd
+}
+
+// defaultServe is what serve does where nobody says otherwise.
+func defaultServe() *serveOptions {
+	return &serveOptions{nodeOptions: defaultNode(), log: logOptions{format: "auto", level: "info"}}
+}
+
+// addServe declares the settings of serve, for itself and for the commands that look at them.
+func addServe(cmd *cobra.Command, o *serveOptions) {
+	addNode(cmd, &o.nodeOptions)
+	addLog(cmd, &o.log)
+	cmd.Flags().Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+	markSettings(cmd.Flags())
+}
+
+// serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
+// touched.
+func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
+	wanted, release := hangUps()
+	defer release()
+	log := p.logger(o.log)
+	var file *input
+	if o.imported != "" {
+		if file, err = p.openImport(o); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+	}
+	config := p.settledNode(&o.nodeOptions, log)
+	n, err := node.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	log.Info("tasard is starting", "data", config.Dir)
+	log.Info("listening on " + n.URL())
+	if config.MailWay() == admin.MailOff {
+		log.Info(noMailNote)
+	}
+	told := p.newNotifier(n, log)
+	err = p.runNode(ctx, n, &running{config.Collect.On, file, wanted, told, log})
+	log.Info("stopping")
+	told.tell(daemon.SdNotifyStopping)
+	err = errors.Join(err, n.Close(ctx))
+	told.end()
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+// running is what a node does once it is ready.
+type running struct {
+	collects bool
+	file     *input           // to take in, nil = none
+	wanted   <-chan os.Signal // to read the files again
+	told     *notifier
+	log      *slog.Logger
+}
+
+// runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
+func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
+	if ready, err := await(ctx, n, n.Ready()); !ready {
+		return err
+	}
+	found := n.System().Recovery()
+	r.log.Info(fmt.Sprintf("recovered %s rates", grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	if found.TornBytes > 0 {
+		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
+	}
+	if found.AmbiguousTail {
+		r.log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
+	}
+	if !r.collects {
+		r.log.Info("nothing is collected (--no-collect)")
+	}
+	r.told.ready(statusOf(n))
+	if r.file != nil {
+		if err := p.takeInBeside(ctx, n, r.file, r.log); err != nil {
+			return err
+		}
+	}
+	for {
+		if again, err := await(ctx, n, r.wanted); !again {
+			return err
+		}
+		r.told.reloading()
+		reload(n, r.log)
+		r.told.ready(statusOf(n))
+	}
+}
+
+// statusOf is one line about the node for the service manager.
+func statusOf(n *node.Node) string { return fmt.Sprintf("%s rates, %s", grouped(n.Rates()), n.URL()) }
+
+// hangUps are the SIGHUPs of the process until release: serve reads its files again.
+func hangUps() (wanted <-chan os.Signal, release func()) {
+	signals := make(chan os.Signal, 1) // one that comes while files are read makes it read them once more
+	signal.Notify(signals, syscall.SIGHUP)
+	return signals, func() { signal.Stop(signals) }
+}
+
+// reload reads the files again. What is wrong with them goes to the log, and all stays as it was.
+func reload(n *node.Node, log *slog.Logger) {
+	changes, err := n.Reload()
+	if err != nil {
+		for problem := range strings.SplitSeq(inFlags(err).Error(), "\n") {
+			log.Error("reload: " + problem)
+		}
+		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
+		return
+	}
+	if len(changes) == 0 {
+		changes = []string{"nothing has changed"}
+	}
+	log.Info("reloaded: " + strings.Join(changes, "; "))
+}
+
+// openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
+func (p *process) openImport(o *serveOptions) (*input, error) {
+	file, err := openInput(o.imported, p.stdin)
+	if err == nil {
+		return file, nil
+	}
+	if found, _ := wal.Exists(o.config.Dir); !found { // the start tells what is wrong with a directory
+		return nil, err
+	}
+	return &input{ReadCloser: io.NopCloser(unreadable{err}), name: o.imported}, nil
+}
+
+// takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
+func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
+	taking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(ended)
+		failed = p.takeIn(taking, n, file, log)
+	}()
+	_, err := await(ctx, n, ended)
+	cancel()
+	<-ended
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
+// nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
+func (p *process) takeIn(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
+	var breath actors.Breath
+	defer breath.End()
+	intake := &intake{
+		to: n.System(), clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.Catalogue(),
+		pause: breath.Take,
+	}
+	err := intake.take(ctx, file, collectors.AnyFormat)
+	if err == nil || intake.tally.lines > 0 {
+		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
+	}
+	if stopped := node.Stopped(n.System()); stopped != nil {
+		return stopped
+	}
+	switch code := exitCode(err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || readOnly(err):
+		log.Warn(err.Error())
+		return nil
+	case (code == exitNoInput || code == exitBroken) && (n.System().Recovery().Last > 0 || intake.tally.lines > 0):
+		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
+		return nil
+	}
+	return err
+}
+
+// readOnly tells an error that passes: the disk is full, and reads go on.
+func readOnly(err error) bool {
+	var answer *engine.Error
+	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly
+}

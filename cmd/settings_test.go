@@ -1,0 +1,242 @@
+package cmd
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// settledWith are the settings of serve after the command line, the variables and the file have had their say.
+func settledWith(t *testing.T, args, environ []string) (map[string]string, error) {
+	t.Helper()
+	p := &process{args: append([]string{"serve"}, args...), environ: environ}
+	root := p.newRoot()
+	values := map[string]string{}
+	for _, command := range root.Commands() {
+		if command.Name() == "serve" {
+			command.RunE = p.settledInto(command, values)
+		}
+	}
+	return values, root.ExecuteContext(t.Context())
+}
+
+// settledInto is a command that only tells its settings.
+func (p *process) settledInto(cmd *cobra.Command, values map[string]string) func(*cobra.Command, []string) error {
+	return p.settled(func(context.Context, []string) error {
+		for _, name := range allSettings(cmd.Root()) {
+			if flag := cmd.Flags().Lookup(name); flag != nil {
+				values[name] = flag.Value.String()
+			}
+		}
+		return nil
+	})
+}
+
+func TestSettings_Precedence(t *testing.T) {
+	file := writeFile(t, "tasard.toml", "data = 'file'\nlisten = ':3'\nlog-level = \"debug\"\nno-collect = true\nstrict = false\nseed = 7\n")
+	variables := []string{"PATH=x", "TASARD_CONFIG=" + file, "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=warn", "TASARD_STEP=9s"}
+	values, err := settledWith(t, []string{"--listen", ":1"}, variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"listen": ":1", "log-level": "warn", "data": "file", "no-collect": "true", "strict": "off", "log-format": "auto",
+	}
+	for name, text := range want {
+		if values[name] != text {
+			t.Errorf("%s is %q, want %q", name, values[name], text)
+		}
+	}
+}
+
+func TestSettings_FileOfTheFlagWins(t *testing.T) {
+	one, two := writeFile(t, "1.toml", "data = 'one'\n"), writeFile(t, "2.toml", "data = 'two'\n")
+	values, err := settledWith(t, []string{"--config", one}, []string{"TASARD_CONFIG=" + two})
+	if err != nil || values["data"] != "one" {
+		t.Errorf("data is %q, %v; want one", values["data"], err)
+	}
+}
+
+// TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
+func TestSettings_SameWords(t *testing.T) {
+	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
+		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "account-url"} {
+		_, flagErr := settledWith(t, []string{"--" + name + "=\x01"}, nil)
+		_, variableErr := settledWith(t, nil, []string{variableOf(name) + "=\x01"})
+		_, fileErr := settledWith(t, []string{"--config", writeFile(t, "t.toml", name+" = \"\\u0001\"\n")}, nil)
+		if name == "data" {
+			_, flagErr = settledWith(t, []string{"--data="}, nil)
+			_, variableErr = settledWith(t, nil, []string{"TASARD_DATA="})
+			_, fileErr = settledWith(t, []string{"--config", writeFile(t, "t.toml", "data = ''\n")}, nil)
+		}
+		if flagErr == nil || variableErr == nil || fileErr == nil {
+			t.Errorf("%s takes a bad value: %v, %v, %v", name, flagErr, variableErr, fileErr)
+			continue
+		}
+		_, why, _ := strings.Cut(flagErr.Error(), ": ")
+		for _, err := range []error{variableErr, fileErr} {
+			if !strings.HasSuffix(err.Error(), ": "+why) || exitCode(err) != exitBadData {
+				t.Errorf("%s: %v (exit code %d), but the flag says %q", name, err, exitCode(err), why)
+			}
+		}
+	}
+}
+
+func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
+	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
+		"reason refused saved sell show source to version what withdraw yes" // data: of demo, which must not take the one of serve
+	settings := allSettings((&process{}).newRoot())
+	for _, command := range everyCommand((&process{}).newRoot()) {
+		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
+			_, name, found := strings.Cut(usage, "--")
+			if !found {
+				continue
+			}
+			name, _, _ = strings.Cut(name, " ")
+			if flag := command.Flags().Lookup(name); !isSetting(flag) && !strings.Contains(ofOneCall, name) {
+				t.Errorf("%s --%s has no variable", command.CommandPath(), name)
+			}
+		}
+	}
+	if len(settings) < 10 {
+		t.Errorf("only the settings %q", settings)
+	}
+}
+
+// TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command, also by
+// those that have no such flag.
+func TestSettings_EveryCommandRefuses(t *testing.T) {
+	data := importedData(t, observation(1, "59", "60"))
+	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
+	for _, command := range []string{
+		"serve --listen 127.0.0.1:0 --data DIR", "demo --listen 127.0.0.1:0", "import o.csv --data DIR", "export --data DIR", "log verify --data DIR",
+		"log dump --data DIR", "log repair --data DIR", "log", "version", "--version",
+	} {
+		for variable, want := range map[string]string{
+			"TASARD_LISTN=:1":           "TASARD_LISTN: unknown variable (did you mean TASARD_LISTEN?)",
+			"TASARD_LOG_LEVEL=loud":     `TASARD_LOG_LEVEL: "loud" is none of`,
+			"TASARD_STEP=soon":          `TASARD_STEP: "soon" is no span of time`,
+			"TASARD_CONFIG=" + config:   config + ":1: step: ",
+			"TASARD_CONFIG=/dev/null/x": "configuration",
+		} {
+			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exitBadData, want)
+		}
+	}
+	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {
+		t.Errorf("good variables: exit code %d, %s", got.code, got.stderr)
+	}
+}
+
+func TestVersion_Flag(t *testing.T) {
+	if got, want := mustRun(t, "--version"), mustRun(t, "version"); got != want || got == "" {
+		t.Errorf("--version says %q, version %q", got, want)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	known := []string{"serve", "demo", "import", "export"}
+	for word, want := range map[string]string{"srve": "serve", "exprot": "export", "demos": "demo", "zzz": "", "": ""} {
+		got := didYouMean(word, known)
+		if want != "" {
+			want = " (did you mean " + want + "?)"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// FuzzConfig wants every text to be read or refused with a place, never a panic.
+func FuzzConfig(f *testing.F) {
+	f.Add("listen = ':8080'\n[a]\nb = 1\n")
+	f.Add("a.b = [1, 2]\n\"listen\" = true\n")
+	f.Add("listen = '''\nlisten = 1\n'''")
+	known := allSettings((&process{}).newRoot())
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := parseConfig("tasard.toml", text, known)
+		if err != nil && !strings.HasPrefix(err.Error(), "tasard.toml:") {
+			t.Errorf("%q does not begin with the file's name", err)
+		}
+		for name, line := range lines {
+			if line.number < 1 || line.number > strings.Count(text, "\n")+1 {
+				t.Errorf("%s is said to stand in line %d", name, line.number)
+			}
+		}
+	})
+}
+
+// commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
+const commentedForm = `(?m)^#([a-z][a-z-]* = )`
+
+// TestPackaging_SettingsFile wants the file of the package to be one that serve takes, as it is and with everything that it shows.
+func TestPackaging_SettingsFile(t *testing.T) {
+	const path = "packaging/tasard.toml"
+	values, err := settledWith(t, []string{"--config", path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values["data"] != "/var/lib/tasard" || values["admin-socket"] != "/run/tasard/admin.sock" {
+		t.Errorf("as it is: data %q, admin-socket %q", values["data"], values["admin-socket"])
+	}
+	whole := regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1")
+	if _, err := settledWith(t, []string{"--config", writeFile(t, "tasard.toml", whole)}, nil); err != nil {
+		t.Errorf("with everything that it shows: %v", err)
+	}
+}
+
+// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
+func TestPackaging_SettingsFileIsWhole(t *testing.T) {
+	text := readFile(t, "packaging/tasard.toml")
+	root := (&process{}).newRoot()
+	shown, err := parseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), allSettings(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			return
+		}
+		line, found := shown[flag.Name]
+		if !found {
+			t.Errorf("packaging/tasard.toml does not tell %s; show it as a comment, with its default", flag.Name)
+			return
+		}
+		if isExample(text, line.number) {
+			return
+		}
+		other := (&process{}).newServe().Flags().Lookup(flag.Name)
+		if err := other.Value.Set(line.text); err != nil || other.Value.String() != flag.DefValue {
+			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.number, flag.Name, line.text, err, flag.DefValue)
+		}
+	})
+}
+
+// isExample tells whether a line shows an example and no default: it is active, or the comment above it says so.
+func isExample(text string, number int) bool {
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(lines[number-1], "#") {
+		return true
+	}
+	for i := number - 2; i >= 0 && strings.HasPrefix(lines[i], "#"); i-- {
+		if strings.Contains(strings.ToLower(lines[i]), "example") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPackaging_ImageSettings wants a container without further settings to answer outside itself.
+func TestPackaging_ImageSettings(t *testing.T) {
+	values, err := settledWith(t, []string{"--config", "packaging/image/tasard.toml"}, nil)
+	if err != nil || values["data"] != "/var/lib/tasard" || values["listen"] != ":8080" {
+		t.Errorf("%v: %v", err, values)
+	}
+}

@@ -1,0 +1,223 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+// reasonRunesShown is how much of a reason a table shows; --json has the rest.
+const reasonRunesShown = 100
+
+func (p *process) newSources() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sources",
+		Short: "List, check or try out where rates come from",
+		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
+read it. The program carries one for every institution that publishes; a directory of definitions, --sources, adds to
+them, replaces some or turns some off.`,
+		Example: `  tasard sources list --data ./data
+  tasard sources check bhd-site
+  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.newSourcesList(), p.newSourcesCheck(), p.newSourcesParse())
+	return cmd
+}
+
+// sourcesOptions say which sources a command looks at.
+type sourcesOptions struct {
+	directory string
+	catalogue string
+	json      bool
+}
+
+// open is the definitions that the options name, held against the catalogue.
+func (o *sourcesOptions) open() (node.Reference, error) {
+	return node.LoadReference(o.catalogue, o.directory)
+}
+
+// add declares the flags of sourcesOptions.
+func (o *sourcesOptions) add(cmd *cobra.Command) {
+	addSources(cmd, &o.directory)
+	addCatalogue(cmd, &o.catalogue)
+	markSettings(cmd.Flags())
+	plainSwitch(cmd.Flags(), &o.json, "json", "answer as JSON")
+}
+
+// settledAlone is settled for a command that needs no data directory.
+func (p *process) settledAlone(cmd *cobra.Command, work func(ctx context.Context, args []string) error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := settle(cmd, p.environ); err != nil {
+			return err
+		}
+		return work(cmd.Context(), args)
+	}
+}
+
+func (p *process) newSourcesList() *cobra.Command {
+	o, at := &sourcesOptions{}, &adminOptions{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sources and how they are",
+		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
+something of each was taken in last, and why not since. Without a node it lists the definitions.
+
+States: ok, partial (a page failed, or the rules hold something back), held (the rules hold everything back), failing,
+resting (failing for long: tried once a day), never (not since the start), disabled, off (nobody collects it).`,
+		Example: `  tasard sources list --data ./data
+  tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
+		Args: noArguments,
+	}
+	p.settledAlone(cmd, func(ctx context.Context, _ []string) error { return p.listSources(ctx, o, at) })
+	addData(cmd, &at.data)
+	addAdminSocket(cmd, &at.socket)
+	o.add(cmd)
+	return cmd
+}
+
+func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminOptions) error {
+	at.json = o.json
+	if running := at.running(ctx); running != nil {
+		shown, err := ask(ctx, running, admin.ListSources, admin.None{})
+		if err != nil {
+			return err
+		}
+		return p.print(at, shown, func() { printSources(p.stdout, &shown, "") })
+	}
+	reference, err := o.open()
+	if err != nil {
+		return err
+	}
+	shown := node.DescribeSources(reference.Sources)
+	place := ""
+	if at.data != "" && needDirectory(at.data) != nil {
+		place = " (" + at.data + " is no data directory)"
+	}
+	return p.print(at, shown, func() {
+		printSources(p.stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
+	})
+}
+
+// running is the node that the options name, nil when they name none, or a data directory on which none runs.
+func (o *adminOptions) running(ctx context.Context) *remote {
+	socket := o.socket
+	if socket == "" && o.data != "" {
+		socket = socketOf("", o.data)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		if err == nil {
+			_ = conn.Close() // nothing was said
+		}
+	}
+	if socket == "" {
+		return nil
+	}
+	return &remote{admin.NewClient(socket), "tasard serve" + o.place()}
+}
+
+func printSources(out io.Writer, shown *admin.Sources, before string) {
+	say(out, "%s", before)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	say(table, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
+	for i := range shown.Sources {
+		s := &shown.Sources[i]
+		success, rates, held := "-", "-", "-"
+		if h := s.Health; h != nil && h.Runs > 0 {
+			success, rates, held = instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
+		}
+		say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, printable(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
+			s.State, success, rates, held, printable(shortened(whyOf(s), reasonRunesShown)))
+	}
+	_ = table.Flush() // out remembers a failure
+}
+
+// whyOf says why a source is as it is, "" when there is nothing to say.
+func whyOf(s *admin.Source) string {
+	h := s.Health
+	switch {
+	case h == nil || s.Disabled != "":
+		return s.Disabled
+	case h.Runs == 0 && !h.Running.IsZero():
+		return "is being asked since " + instant(h.Running)
+	case h.Runs == 0 && !h.LastSlot.IsZero():
+		return "heard before the start, for the slot of " + instant(h.LastSlot)
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
+		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
+	case h.Held > 0:
+		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Held, h.Read, s.ID)
+	case h.Frozen:
+		return "says the same since " + instant(h.UnchangedSince)
+	}
+	return ""
+}
+
+// shortened cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
+func shortened(text string, runesMax int) string {
+	runes := []rune(text)
+	if len(runes) <= runesMax {
+		return text
+	}
+	end := runesMax / 2
+	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
+}
+
+// knownSource is the definition of an id that a user typed.
+func knownSource(set *source.Set, id string) (*source.Definition, error) {
+	if d, known := set.Find(id); known {
+		return d, nil
+	}
+	var ids, ofInstitution []string
+	meant := strings.ToLower(id)
+	for _, d := range set.Definitions() {
+		ids = append(ids, d.ID)
+		if d.Institution == meant {
+			ofInstitution = append(ofInstitution, d.ID)
+		}
+	}
+	hint := didYouMean(meant, ids)
+	if len(ofInstitution) > 0 {
+		hint = fmt.Sprintf(" (%s has %s)", meant, strings.Join(ofInstitution, ", "))
+	}
+	return nil, fail(exitUsage, "there is no source %q%s; tasard sources list lists them", id, hint)
+}
+
+// pageOf is the page of a source that a user named; "" names the only one.
+func pageOf(d *source.Definition, name string) (int, error) {
+	var names []string
+	for i := range d.Pages {
+		if d.Pages[i].Name == name {
+			return i, nil
+		}
+		names = append(names, d.Pages[i].Name)
+	}
+	slices.Sort(names)
+	switch all := strings.Join(names, ", "); {
+	case len(d.Pages) == 1 && name == "":
+		return 0, nil
+	case len(d.Pages) == 1:
+		return 0, fail(exitUsage, "the source %s has one page only; leave --page %s out", d.ID, name)
+	case name == "":
+		return 0, fail(exitUsage, "the source %s has several pages; name one of %s with --page", d.ID, all)
+	default:
+		return 0, fail(exitUsage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
+			didYouMean(strings.ToLower(name), names), all)
+	}
+}

@@ -1,0 +1,308 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+// collectArgs are the arguments of a node that collects at once.
+func collectArgs(data string, more ...string) []string {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--collect-spread", "0s", "--log-format", "text", "--limits", "off"}
+	return append(args, more...)
+}
+
+// listedSources is what tasard sources list says of a running node, by id.
+func listedSources(t *testing.T, data string) map[string]admin.Source {
+	t.Helper()
+	shown := asJSON[admin.Sources](t, mustRun(t, "sources", "list", "--json", "--data", data))
+	by := map[string]admin.Source{}
+	for _, one := range shown.Sources {
+		by[one.ID] = one
+	}
+	return by
+}
+
+// collected waits until every source that is collected was asked, or was heard by the node before.
+func collected(t *testing.T, p *program, data string) map[string]admin.Source {
+	t.Helper()
+	looks := time.NewTicker(100 * time.Millisecond) // each look costs the node something
+	defer looks.Stop()
+	clock := clockFrom("now")
+	for end := clock().Add(patience); clock().Before(end) && !p.over(); <-looks.C {
+		by, waiting := listedSources(t, data), 0
+		for _, one := range by {
+			if one.Health == nil || one.State == string(collectors.Never) && one.Health.LastSlot.IsZero() {
+				waiting++
+			}
+		}
+		if waiting == 0 {
+			return by
+		}
+	}
+	t.Fatalf("the sources are not collected:\n%s", p.output())
+	return nil
+}
+
+// TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and after a
+// stop not to ask again for the slot that it has.
+func TestServe_Collects(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros"}
+	data := t.TempDir()
+	p := startWith(t, realNow, site, collectArgs(data)...).listening()
+	by := collected(t, p, data)
+	for id, want := range map[string]collectors.State{
+		"bhd-site": collectors.OK, "bcrd-usd": collectors.OK, "infodolar": collectors.OK, "banesco-site": collectors.Failing,
+		"vimenca-site": collectors.Failing, "jmmb-site": collectors.Disabled,
+	} {
+		if got := by[id]; got.State != string(want) {
+			t.Errorf("%s is %s, want %s: %+v", id, got.State, want, got.Health.Failure)
+		}
+	}
+	if failure := by["banesco-site"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
+		t.Errorf("a challenge page is %+v", failure)
+	}
+	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.SourceID != "bhd-site" {
+		t.Errorf("published: %+v", rate)
+	}
+	if rate := rateOf(t, p, "USD", "banesco"); rate == nil || rate.SourceID != "infodolar" {
+		t.Errorf("a source that is blocked is not replaced: %+v", rate)
+	}
+	checkMetrics(t, data)
+	p.stop(syscall.SIGTERM)
+
+	again := startWith(t, realNow, site, collectArgs(data)...).listening()
+	by = collected(t, again, data)
+	if h := by["bhd-site"].Health; h.Runs != 0 || h.LastSlot.IsZero() {
+		t.Errorf("after a stop the slot is collected again: %+v", h)
+	}
+	if h := by["banesco-site"].Health; h.Runs == 0 {
+		t.Errorf("a source that gave nothing is not asked again: %+v", h)
+	}
+	again.signal(syscall.SIGTERM)
+	if times := slotsIn(t, data); times["bhd-site USD"] != 1 || times["infodolar USD"] != 1 {
+		t.Errorf("the slot is in the log: %v", times)
+	}
+}
+
+// checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the runtime's.
+func checkMetrics(t *testing.T, data string) {
+	t.Helper()
+	all := askSocket(t, data, admin.MetricsPath)
+	for _, want := range []string{
+		`tasard_source_up{source="bhd-site"} 1`, `tasard_source_up{source="banesco-site"} 0`,
+		`tasard_source_failures_total{kind="blocked",source="banesco-site"} 1`,
+		`tasard_source_consecutive_failures{source="banesco-site"} 1`,
+		`tasard_source_observations{outcome="accepted",source="bhd-site"} 2`,
+		`tasard_source_last_success_timestamp_seconds{source="bhd-site"} 1.78`,
+		"\ngo_memstats_mallocs_total ", "\ngo_goroutines ",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+	if problems, err := promlint.New(strings.NewReader(all)).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("Prometheus finds fault with it: %v, %v", problems, err)
+	}
+	for line := range strings.Lines(all) {
+		if !regexp.MustCompile("^(# |tasard_|go_|process_)").MatchString(line) {
+			t.Errorf("not ours: %s", line)
+		}
+	}
+}
+
+// slotsIn counts for each source and currency the events of one slot in the log.
+func slotsIn(t *testing.T, data string) map[string]int {
+	t.Helper()
+	times, seen := map[string]int{}, map[string]int{}
+	for line := range strings.Lines(mustRun(t, "log", "dump", "--data", data)) {
+		event := asJSON[struct {
+			Event struct{ SourceID, Currency, Slot string }
+		}](t, line).Event
+		if event.Slot == "" {
+			continue
+		}
+		key := event.SourceID + " " + event.Currency
+		seen[key+event.Slot]++
+		times[key] = max(times[key], seen[key+event.Slot])
+	}
+	return times
+}
+
+// TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the log once.
+func TestD5_KilledWhileCollecting(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "3"}
+	data := t.TempDir()
+	for range sweep(2, 5) {
+		p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
+		p.await("source collected") // one that the runs before did not come to
+		p.signal(os.Kill)
+	}
+	p := startWith(t, realNow, site, collectArgs(data)...).listening()
+	collected(t, p, data)
+	want := withoutMoment(p.mustGet("/v1/rates?limit=200"))
+	p.signal(os.Kill)
+	times := slotsIn(t, data)
+	for key, count := range times {
+		if count != 1 {
+			t.Errorf("%s: the slot is in the log %d times", key, count)
+		}
+	}
+	if len(times) < 40 {
+		t.Errorf("only %d sources and currencies were heard: %v", len(times), times)
+	}
+	again := startWith(t, realNow, site, serveArgs(data)...).listening()
+	again.await("recovered")
+	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
+		at := firstDifference(got, want)
+		t.Errorf("has %s\nhad %s", around(got, at), around(want, at))
+	}
+}
+
+// TestServe_StopsWhileCollecting wants a stop to wait for no site that hangs, and to be orderly all the same.
+func TestServe_StopsWhileCollecting(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "3,bhd-site=hang,apap-site=trickle"}
+	data := t.TempDir()
+	p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
+	p.await("source collected source=qik-site")
+	clock := clockFrom("now")
+	began := clock()
+	p.stop(syscall.SIGTERM)
+	p.await("stopped")
+	if took := clock().Sub(began); took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	mustRun(t, "log", "verify", "--data", data)
+	if times := slotsIn(t, data); times["bhd-site USD"] != 0 || times["qik-site USD"] != 1 {
+		t.Errorf("the slot is in the log: %v", times)
+	}
+}
+
+// TestSources_Check wants what was read, why a source gave nothing, and code 69 then.
+func TestSources_Check(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "7,bdi-site=layout"}
+	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
+	if code := p.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
+		p.await(part)
+	}
+	p = startWith(t, realNow, site, "sources", "check")
+	if code := p.end(); code != exitUnavailable {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("bdi-site: layout: ")
+	if last := p.await("tasard: 1 of "); !strings.HasSuffix(last, " sources gave nothing, or not all: bdi-site") {
+		t.Error(last)
+	}
+}
+
+// TestSources_CheckInterrupted wants an interrupted check to count what was checked, not what was begun.
+func TestSources_CheckInterrupted(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "7,apap-site=hang"}
+	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
+	p.await("1 of 2: bhd-site: 2 rates")
+	if code := p.signal(os.Interrupt); code != exitInterrupted {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+	p.await("tasard: interrupted when 1 of 2 sources were checked")
+}
+
+// TestSources_Why wants the table to say why a source is as it is now: with the cause, which stands at the end of a long reason,
+// and not with what it has recovered from.
+func TestSources_Why(t *testing.T) {
+	now := clockFrom(realNow)()
+	earlier := now.Add(-time.Hour)
+	network := func(at time.Time) *admin.SourceFailure {
+		return &admin.SourceFailure{Kind: string(source.Network), Detail: "ask", At: at}
+	}
+	for name, test := range map[string]struct {
+		state  collectors.State
+		health *admin.SourceHealth
+		want   string
+	}{
+		"no node":      {node.SourceOff, nil, ""},
+		"well":         {collectors.OK, &admin.SourceHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
+		"fails":        {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
+		"tried again":  {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
+		"partly held":  {collectors.Partial, &admin.SourceHealth{Runs: 2, LastTry: now, Read: 5, Held: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
+		"frozen":       {collectors.OK, &admin.SourceHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
+		"first try":    {collectors.Never, &admin.SourceHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
+		"heard before": {collectors.Never, &admin.SourceHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
+		"never":        {collectors.Never, &admin.SourceHealth{}, ""},
+	} {
+		if got := whyOf(&admin.Source{ID: "x-site", State: string(test.state), Health: test.health}); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	long := "network: ask for robots.txt before anything else: dial: connect: no route to host"
+	if got := shortened(long, 40); got != "network: ask for ro…ct: no route to host" {
+		t.Errorf("shortened to %q", got)
+	}
+}
+
+// lafisePage is a document of lafise-site, made up after its shape.
+const lafisePage = `{"date":"2026-06-30","rates":{"USD":{"buying":58.10,"selling":61.40},"EUR":{"buying":66.5,"selling":70.25}}}`
+
+// TestSources_Parse wants what a document would give, whole as JSON, and code 66 with the reason for one that gives nothing.
+func TestSources_Parse(t *testing.T) {
+	file := writeFile(t, "rates.json", lafisePage)
+	table := mustRun(t, "sources", "parse", "lafise-site", file)
+	for _, part := range []string{"lafise-site: 2 rates\n", "lafise       USD       unspecified  commercial  58.10  61.40  2026-06-30"} {
+		if !strings.Contains(table, part) {
+			t.Errorf("no %q in\n%s", part, table)
+		}
+	}
+	got := run(t, nil, strings.NewReader(lafisePage), "sources", "parse", "lafise-site", "-", "--json")
+	if read := asJSON[shownReading](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
+		t.Errorf("as JSON %+v", read)
+	}
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exitNoInput, "- is no document of lafise-site: layout: ")
+}
+
+// TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.
+func TestSources_OperatorsDirectory(t *testing.T) {
+	directory := t.TempDir()
+	for name, text := range map[string]string{
+		"bhd.json": `{"id": "bhd-site", "disabled": "asks for a password"}`, "qik.json": `{"id": "qik-site", "priority": 42}`,
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := mustRun(t, "sources", "list", "--sources", directory)
+	if !strings.HasPrefix(table, "There is no running node to ask") || !strings.Contains(table, "asks for a password") {
+		t.Errorf("listed as\n%s", table)
+	}
+	data := t.TempDir()
+	p := startNode(t, data, "--sources", directory)
+	by := listedSources(t, data)
+	p.signal(os.Kill)
+	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask; ") {
+		t.Errorf("after a kill, which leaves the socket:\n%s", table)
+	}
+	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "There is no running node to ask ("+data+"/typo is no data directory)") {
+		t.Errorf("a directory that is none:\n%s", table)
+	}
+	if by["bhd-site"].State != string(collectors.Disabled) || by["qik-site"].Priority != 42 || by["qik-site"].State != node.SourceOff {
+		t.Errorf("%+v\n%+v", by["bhd-site"], by["qik-site"])
+	}
+}

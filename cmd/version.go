@@ -1,0 +1,61 @@
+package cmd
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// contractVersion is the version of the contract that /v1 follows.
+const contractVersion = "1.0.0"
+
+func (p *process) newVersion() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of program, contract and files",
+		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
+		Example: "  tasard version",
+		Args:    noArguments,
+	}
+	cmd.RunE = p.settled(p.version)
+	return cmd
+}
+
+// buildVersion is the version that this build says of itself, "" when it says none.
+func buildVersion() string {
+	if build, known := debug.ReadBuildInfo(); known {
+		return build.Main.Version
+	}
+	return ""
+}
+
+func (p *process) version(context.Context, []string) error {
+	build, _ := debug.ReadBuildInfo()
+	printVersion(p.stdout, build)
+	return nil
+}
+
+// printVersion tells what is known of the build; build may be nil.
+func printVersion(out io.Writer, build *debug.BuildInfo) {
+	version, commit := "(unknown)", "(unknown)"
+	if build != nil {
+		version = build.Main.Version
+		settings := map[string]string{}
+		for _, setting := range build.Settings {
+			settings[setting.Key] = setting.Value
+		}
+		if revision := settings["vcs.revision"]; revision != "" {
+			commit = revision
+			if settings["vcs.modified"] == "true" {
+				commit += ", with changes"
+			}
+		}
+	}
+	say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
+}

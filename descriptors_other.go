@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "math"
-
-// descriptorsMax is not bounded here.
-func descriptorsMax() int { return math.MaxInt32 }

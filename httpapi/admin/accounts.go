@@ -1,0 +1,214 @@
+package admin
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Most that an account may be given.
+const (
+	QuotaDayMax    = 100_000_000
+	QuotaMinuteMax = 60_000 // each request of the last minute is remembered
+)
+
+// What is sent about accounts.
+type (
+	// Suspension says why an account is suspended, and who does it.
+	Suspension struct {
+		Reason string `json:"reason"`
+		By     string `json:"by,omitempty"`
+	}
+	// By says who makes a change, "" = the operating system's user alone.
+	By struct {
+		By string `json:"by,omitempty"`
+	}
+	// LimitChange gives an account limits of its own: nil leaves one as it is, 0 makes it the node's.
+	LimitChange struct {
+		Day    *int   `json:"day,omitempty"`
+		Minute *int   `json:"minute,omitempty"`
+		By     string `json:"by,omitempty"`
+	}
+)
+
+// What is answered about accounts. Instants that have not come are left out.
+type (
+	// ListedAccount is an account in a list: its address is masked.
+	ListedAccount struct {
+		ID         uint64    `json:"id"`
+		Email      string    `json:"email"`
+		CreatedAt  time.Time `json:"createdAt"`
+		ActiveKeys int       `json:"activeKeys"`
+		Suspended  bool      `json:"suspended"`
+		Limits     Limits    `json:"limits"`
+		SpentToday int       `json:"spentToday"`
+	}
+	// Limits are the limits in force; Own tells whether the account has any of its own.
+	Limits struct {
+		Day    int  `json:"day"`
+		Minute int  `json:"minute"`
+		Own    bool `json:"own"`
+	}
+	// Account is all that the operator may know of one.
+	Account struct {
+		ID          uint64    `json:"id"`
+		Email       string    `json:"email"`
+		CreatedAt   time.Time `json:"createdAt"`
+		SuspendedAt time.Time `json:"suspendedAt,omitzero"`
+		Reason      string    `json:"reason,omitempty"`
+		Limits      Limits    `json:"limits"`
+		Day         Window    `json:"day"`
+		Minute      Window    `json:"minute"`
+		Keys        []Key     `json:"keys"`
+	}
+	// Window is what is left of a limit.
+	Window struct {
+		Limit     int       `json:"limit"`
+		Remaining int       `json:"remaining"`
+		ResetAt   time.Time `json:"resetAt"`
+	}
+	// Key is one of an account's keys, by its last characters.
+	Key struct {
+		ID         string    `json:"id"`
+		Name       string    `json:"name"`
+		Hint       string    `json:"hint"`
+		CreatedAt  time.Time `json:"createdAt"`
+		RevokedAt  time.Time `json:"revokedAt,omitzero"`
+		LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+	}
+)
+
+func (s *Server) limits(own engine.Allowance) Limits {
+	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != engine.Allowance{}}
+}
+
+func windowOf(w engine.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
+
+// listAccounts writes one line for each account, so that a long list is never whole in memory.
+func (s *Server) listAccounts(w http.ResponseWriter, _ *http.Request) {
+	accounts, err := s.config.Node.ListAccounts()
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	slices.SortFunc(accounts, func(a, b engine.AccountSummary) int { return cmp.Compare(a.ID, b.ID) })
+	lines := linesTo(w)
+	defer lines.end()
+	for i := range accounts {
+		a := &accounts[i]
+		if !lines.write(ListedAccount{
+			a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Allowance), a.SpentToday,
+		}) {
+			return
+		}
+	}
+}
+
+func (s *Server) showAccount(r *http.Request, _ None) (Account, error) {
+	id, err := s.account(r)
+	if err != nil {
+		return Account{}, err
+	}
+	return s.describe(id)
+}
+
+// account is the number of the account that the path names.
+func (s *Server) account(r *http.Request) (uint64, error) {
+	text := r.PathValue("account")
+	if id, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return id, nil
+	}
+	email, err := engine.ParseEmail(text)
+	if err != nil {
+		return 0, badRequest("%q is neither the number of an account nor an e-mail address", text)
+	}
+	accounts, err := s.config.Node.ListAccounts()
+	if err != nil {
+		return 0, err
+	}
+	for i := range accounts {
+		if accounts[i].Email == email.ID() {
+			return accounts[i].ID, nil
+		}
+	}
+	return 0, &engine.Error{Code: engine.CodeNotFound, Message: "no account has this e-mail address"}
+}
+
+func (s *Server) describe(id uint64) (Account, error) {
+	record, verdict, err := s.config.Node.ShowAccount(id)
+	if err != nil {
+		return Account{}, err
+	}
+	shown := Account{
+		ID: record.ID, Email: record.Email.String(), CreatedAt: record.CreatedAt, SuspendedAt: record.SuspendedAt, Reason: record.Reason,
+		Limits: s.limits(record.Allowance), Day: windowOf(verdict.Day), Minute: windowOf(verdict.Minute), Keys: []Key{},
+	}
+	for i := range record.Keys {
+		key := &record.Keys[i]
+		shown.Keys = append(shown.Keys, Key{key.ID, key.Name, key.Hint, key.CreatedAt, key.RevokedAt, key.LastUsed})
+	}
+	return shown, nil
+}
+
+// change carries out a change of the account that the path names, and tells what it is now.
+func (s *Server) change(r *http.Request, operation, by string, do func(id uint64, by string) error) (Account, error) {
+	if err := checkBy(by); err != nil {
+		return Account{}, err
+	}
+	id, err := s.account(r)
+	if err != nil {
+		return Account{}, err
+	}
+	by = who(r.Context(), by)
+	if err := do(id, by); err != nil {
+		return Account{}, err
+	}
+	s.config.Logger.Info("changed by an operator", "operation", operation, "account", id, "by", by)
+	return s.describe(id)
+}
+
+func (s *Server) suspend(r *http.Request, body Suspension) (Account, error) {
+	return s.change(r, "suspend", body.By, func(id uint64, by string) error {
+		if strings.TrimSpace(body.Reason) == "" {
+			return badRequest("a suspension needs a reason")
+		}
+		if err := checkLine("the reason", body.Reason, ReasonMax); err != nil {
+			return err
+		}
+		return s.config.Node.SuspendAccount(id, body.Reason, by)
+	})
+}
+
+func (s *Server) restore(r *http.Request, body By) (Account, error) {
+	return s.change(r, "restore", body.By, s.config.Node.RestoreAccount)
+}
+
+func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
+	return s.change(r, "limit", body.By, func(id uint64, by string) error {
+		record, _, err := s.config.Node.ShowAccount(id)
+		if err != nil {
+			return err
+		}
+		allowance := record.Allowance
+		for _, limit := range []struct {
+			name  string
+			given *int
+			into  *int
+			most  int
+		}{{"day", body.Day, &allowance.Day, QuotaDayMax}, {"minute", body.Minute, &allowance.Minute, QuotaMinuteMax}} {
+			switch {
+			case limit.given == nil:
+			case *limit.given < 0 || *limit.given > limit.most:
+				return badRequest("the limit of the %s must be from 1 to %d, or 0 for the node's", limit.name, limit.most)
+			default:
+				*limit.into = *limit.given
+			}
+		}
+		return s.config.Node.LimitAccount(id, allowance, by)
+	})
+}

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// patience is how long a caller waits for the node, but for a long list.
+const patience = 2 * time.Minute
+
+// readinessBytesMax is room for every condition and every source with its reason.
+const readinessBytesMax = 1 << 20
+
+// Client asks the node behind a socket. Its errors are UnreachedError, Refusal or StrangeError.
+type Client struct {
+	Socket string
+	http   http.Client
+}
+
+// NewClient asks nobody yet.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: patience}}
+}
+
+// UnreachedError is the end of a question that got no answer: nobody listens (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not
+// ask (fs.ErrPermission), or the node was silent.
+type UnreachedError struct {
+	Socket string
+	Err    error
+}
+
+// Error says where nobody answered.
+func (e *UnreachedError) Error() string {
+	return fmt.Sprintf("ask the node behind %s: %v", e.Socket, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *UnreachedError) Unwrap() error { return e.Err }
+
+// Refusal is a node's word that it does not do what it was asked.
+type Refusal struct {
+	Code    engine.Code `json:"code"`
+	Message string      `json:"message"`
+}
+
+// Error is the node's message.
+func (r *Refusal) Error() string { return "the node says: " + r.Message }
+
+// StrangeError is an answer that is none of this protocol: node and caller may be of different versions.
+type StrangeError struct {
+	Status string
+	Err    error // nil: the status alone is strange
+}
+
+// Error says what was found.
+func (e *StrangeError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("read the node's answer: %v", e.Err)
+	}
+	return fmt.Sprintf("the node answered %s; do node and command have the same version?", e.Status)
+}
+
+// Unwrap gives the cause.
+func (e *StrangeError) Unwrap() error { return e.Err }
+
+// refusalBody is the body of every refusal.
+type refusalBody struct {
+	Error Refusal `json:"error"`
+}
+
+// ask sends a request and gives the body of its good answer, to be closed; body nil sends none.
+func (c *Client) ask(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("write the request: %w", err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://tasard"+path, sent)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", typeJSON)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, &UnreachedError{c.Socket, err}
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, nil
+	}
+	return nil, errors.Join(refusalOf(res), res.Body.Close())
+}
+
+// refusalOf is the error that a refusal says.
+func refusalOf(res *http.Response) error {
+	var refusal refusalBody
+	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&refusal); err != nil || refusal.Error.Message == "" {
+		return &StrangeError{Status: res.Status}
+	}
+	return &refusal.Error
+}
+
+// decode reads the whole answer and closes it.
+func decode(answered io.ReadCloser, into any) (err error) {
+	defer func() { err = errors.Join(err, answered.Close()) }()
+	if err := json.NewDecoder(answered).Decode(into); err != nil {
+		return &StrangeError{Err: err}
+	}
+	return nil
+}
+
+// Readiness asks how the node is. Unlike other answers, the one of a node that can't serve has something to read too.
+func (c *Client) Readiness(ctx context.Context) (shown Readiness, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tasard"+ReadyzPath, nil)
+	if err != nil {
+		return shown, fmt.Errorf("write the request: %w", err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return shown, &UnreachedError{c.Socket, err}
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&shown); err != nil || shown.Status == "" {
+		return shown, &StrangeError{Status: res.Status}
+	}
+	return shown, nil
+}
+
+// Items is a list that is on its way.
+type Items[Item any] struct {
+	io.ReadCloser // the lines themselves, for whoever passes them on
+	decoder       *json.Decoder
+}
+
+func newItems[Item any](answered io.ReadCloser) *Items[Item] {
+	return &Items[Item]{answered, json.NewDecoder(answered)}
+}
+
+// Next is the next one; the end is io.EOF.
+func (i *Items[Item]) Next() (item Item, err error) {
+	if err = i.decoder.Decode(&item); err != nil && !errors.Is(err, io.EOF) {
+		err = &StrangeError{Err: err}
+	}
+	return item, err
+}

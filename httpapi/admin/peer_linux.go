@@ -1,0 +1,36 @@
+package admin
+
+import (
+	"net"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// unknownPeer stands for a user that the operating system does not tell.
+const unknownPeer = "unknown user"
+
+// peerName is the user at the other end of a Unix socket: by name, by number when there is no name.
+func peerName(conn net.Conn) string {
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return unknownPeer
+	}
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return unknownPeer
+	}
+	var peer *syscall.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); err != nil || failed != nil {
+		return unknownPeer
+	}
+	number := strconv.FormatUint(uint64(peer.Uid), 10)
+	known, err := user.LookupId(number)
+	if err != nil {
+		return "uid " + number
+	}
+	return known.Username
+}

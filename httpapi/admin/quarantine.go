@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// What tasard admin is answered about held values.
+type (
+	// Held is a value that the rules hold back. It is named by currency and number: USD/17.
+	Held struct {
+		Number        string         `json:"number"`
+		ObservedAt    time.Time      `json:"observedAt"`
+		SourceID      string         `json:"sourceId"`
+		InstitutionID string         `json:"institutionId"`
+		Currency      string         `json:"currency"`
+		Channel       engine.Channel `json:"channel"`
+		Kind          engine.Kind    `json:"kind"`
+		Buy           string         `json:"buy"`
+		Sell          string         `json:"sell"`
+		EffectiveDate string         `json:"effectiveDate,omitempty"`
+		PublishedAt   time.Time      `json:"publishedAt,omitzero"`
+		ExpiresAt     time.Time      `json:"expiresAt,omitzero"`
+		Reason        engine.Reason  `json:"reason"`
+		Detail        string         `json:"detail"`
+		Document      string         `json:"document,omitempty"`
+	}
+	// Verdict is what became of a held value; Published is the rate that its quote has now.
+	Verdict struct {
+		Held      Held   `json:"held"`
+		By        string `json:"by"`
+		Published *Offer `json:"published,omitempty"`
+	}
+)
+
+// listHeld writes one line for each value in quarantine; currency and source in the query keep the others out.
+func (s *Server) listHeld(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	currency, source := query.Get("currency"), query.Get("source")
+	held, err := s.config.Node.Held(currency)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	lines := linesTo(w)
+	defer lines.end()
+	for i := range held {
+		if source != "" && held[i].SourceID != source {
+			continue
+		}
+		if !lines.write(describeHeld(&held[i])) {
+			return
+		}
+	}
+}
+
+func describeHeld(held *engine.Held) Held {
+	seen := &held.Observation
+	shown := Held{
+		Number: heldNumber(seen.Currency, held.ID), ObservedAt: held.ObservedAt, SourceID: held.SourceID,
+		InstitutionID: seen.InstitutionID, Currency: seen.Currency, Channel: cmp.Or(seen.Channel, engine.Unspecified),
+		Kind: cmp.Or(seen.Kind, engine.Commercial), Buy: seen.Buy, Sell: seen.Sell, PublishedAt: seen.PublishedAt,
+		ExpiresAt: seen.ExpiresAt, Reason: held.Reason, Detail: held.Detail, Document: seen.Document,
+	}
+	if !seen.EffectiveDate.IsZero() {
+		shown.EffectiveDate = seen.EffectiveDate.String()
+	}
+	return shown
+}
+
+// heldNumber names a held value among those of all currencies.
+func heldNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
+
+func (s *Server) release(r *http.Request, body By) (Verdict, error) {
+	return s.judge(r, body, "release", func(id uint64, by string) engine.Command { return engine.Release{HeldID: id, By: by} })
+}
+
+func (s *Server) reject(r *http.Request, body By) (Verdict, error) {
+	return s.judge(r, body, "reject", func(id uint64, by string) engine.Command { return engine.Reject{HeldID: id, By: by} })
+}
+
+// judge carries out what the operator decides about a held value.
+func (s *Server) judge(r *http.Request, body By, operation string, order func(uint64, string) engine.Command) (Verdict, error) {
+	if err := checkBy(body.By); err != nil {
+		return Verdict{}, err
+	}
+	held, err := s.held(r)
+	if err != nil {
+		return Verdict{}, err
+	}
+	by, currency := who(r.Context(), body.By), held.Observation.Currency
+	if _, err := s.config.Node.Order(currency, order(held.ID, by)); err != nil {
+		return Verdict{}, err
+	}
+	verdict := Verdict{Held: describeHeld(&held), By: by}
+	verdict.Published = s.offer(currency, engine.QuoteKey{
+		Institution: held.Observation.InstitutionID, Channel: verdict.Held.Channel, Kind: verdict.Held.Kind,
+	})
+	s.config.Logger.Info("changed by an operator", "operation", operation, "held", verdict.Held.Number, "by", by)
+	return verdict, nil
+}
+
+// held is the value that the path names.
+func (s *Server) held(r *http.Request) (engine.Held, error) {
+	currency, text := r.PathValue("currency"), r.PathValue("number")
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return engine.Held{}, badRequest("%q is no number of a held value, such as USD/17", currency+"/"+text)
+	}
+	held, err := s.config.Node.Held(currency)
+	if err != nil {
+		return engine.Held{}, err
+	}
+	for i := range held {
+		if held[i].ID == id {
+			return held[i], nil
+		}
+	}
+	return engine.Held{}, &engine.Error{
+		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d, or no longer; tasard admin quarantine list tells what it has", currency, id),
+	}
+}

@@ -1,0 +1,220 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	// ManualSource is the source of rates that an operator typed.
+	ManualSource = "manual"
+	// ManualLifeMax is how long such a rate may last: it is looked at again within a year.
+	ManualLifeMax = 366 * 24 * time.Hour
+)
+
+// What tasard admin sends about rates. Sides and the date are texts; "" = not given.
+type (
+	// Quote names a rate; without channel and kind they are unspecified and commercial.
+	Quote struct {
+		Institution string         `json:"institution"`
+		Currency    string         `json:"currency"`
+		Channel     engine.Channel `json:"channel,omitempty"`
+		Kind        engine.Kind    `json:"kind,omitempty"`
+	}
+	// ManualRate is a rate that an operator sets.
+	ManualRate struct {
+		Quote
+		Buy           string    `json:"buy,omitempty"`
+		Sell          string    `json:"sell,omitempty"`
+		EffectiveDate string    `json:"effectiveDate,omitempty"`
+		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
+		For           string    `json:"for,omitempty"` // a span from now instead of ExpiresAt
+		By            string    `json:"by,omitempty"`
+	}
+	// Withdrawal takes back what a source says of a rate.
+	Withdrawal struct {
+		Quote
+		Source string `json:"source"`
+		By     string `json:"by,omitempty"`
+	}
+)
+
+// What tasard admin is answered about rates.
+type (
+	// Offer is the rate that is published for a quote.
+	Offer struct {
+		Buy       string    `json:"buy,omitempty"`
+		Sell      string    `json:"sell,omitempty"`
+		SourceID  string    `json:"sourceId"`
+		ExpiresAt time.Time `json:"expiresAt"`
+		Stale     bool      `json:"stale"`
+	}
+	// RateChange is what became of a manual rate, or of an offer that was withdrawn. With Held the rules hold the new value
+	// back, and Published is what was there before.
+	RateChange struct {
+		ID        string `json:"id"`
+		SourceID  string `json:"sourceId"`
+		By        string `json:"by"`
+		Held      *Held  `json:"held,omitempty"`
+		Published *Offer `json:"published,omitempty"`
+	}
+)
+
+// setRate publishes a rate that an operator typed (S11). It goes through the rules as every observation does.
+func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
+	key, err := s.quote(&body.Quote, body.By)
+	if err != nil {
+		return RateChange{}, err
+	}
+	now, by := s.config.Clock().Truncate(time.Second), who(r.Context(), body.By)
+	observation, err := s.manual(&body, key, now)
+	if err != nil {
+		return RateChange{}, err
+	}
+	receipt, err := s.config.Node.Observe([]engine.Refresh{{
+		SourceID: ManualSource, ObservedAt: now, By: by, Observations: []engine.Observation{observation},
+	}})
+	if err != nil {
+		return RateChange{}, err
+	}
+	answer := RateChange{ID: key.ID(body.Currency), SourceID: ManualSource, By: by, Published: s.offer(body.Currency, key)}
+	if len(receipt.Refused) > 0 {
+		refusal := &receipt.Refused[0]
+		if refusal.HeldID == 0 {
+			return RateChange{}, badRequest("the rate is refused: %s: %s", refusal.Reason, refusal.Detail)
+		}
+		held := describeHeld(&engine.Held{
+			ID: refusal.HeldID, SourceID: ManualSource, ObservedAt: now, Observation: refusal.Observation,
+			Reason: refusal.Reason, Detail: refusal.Detail,
+		})
+		answer.Held = &held
+	}
+	s.config.Logger.Info("changed by an operator", "operation", "set rate", "rate", answer.ID, "buy", body.Buy, "sell", body.Sell,
+		"expiresAt", observation.ExpiresAt, "held", answer.Held != nil, "by", by)
+	return answer, nil
+}
+
+// manual is the observation that an operator typed. What could never be published is refused here and not held.
+func (s *Server) manual(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
+	observation := engine.Observation{
+		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
+	}
+	if body.Buy == "" && body.Sell == "" {
+		return observation, badRequest("a rate needs a side: buy, sell or both")
+	}
+	buy, err := readSide("buy", body.Buy)
+	if err != nil {
+		return observation, err
+	}
+	sell, err := readSide("sell", body.Sell)
+	if err != nil {
+		return observation, err
+	}
+	if !buy.IsNull() && !sell.IsNull() && buy.Compare(sell) > 0 {
+		return observation, badRequest("buy, which the institution pays, is above sell, which it asks: %s and %s", body.Buy, body.Sell)
+	}
+	if body.EffectiveDate != "" {
+		if observation.EffectiveDate, err = engine.ParseDate(body.EffectiveDate); err != nil {
+			return observation, badRequest("%q is no date, such as 2027-01-31", body.EffectiveDate)
+		}
+	}
+	observation.ExpiresAt, err = s.manualEnd(body, now)
+	return observation, err
+}
+
+// readSide reads a side that a person typed; "" is no side.
+func readSide(name, text string) (engine.Decimal, error) {
+	if text == "" {
+		return engine.Decimal{}, nil
+	}
+	side, err := ParseSide(text)
+	if err != nil {
+		return side, badRequest("%s: %v", name, err)
+	}
+	return side, nil
+}
+
+// ParseSide reads a side of a rate. It wants a decimal above zero, as somebody writes a price: 057.5 lacks a digit (X13), and could never be released.
+func ParseSide(text string) (engine.Decimal, error) {
+	side, err := engine.ParseDecimal(text)
+	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
+		return side, fmt.Errorf("%q is no rate, such as 58.95", text)
+	}
+	return side, nil
+}
+
+// manualEnd is when a manual rate expires.
+func (s *Server) manualEnd(body *ManualRate, now time.Time) (time.Time, error) {
+	ends := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
+	switch {
+	case body.For != "" && !body.ExpiresAt.IsZero():
+		return ends, badRequest("want one of expiresAt and for, found both")
+	case body.For != "":
+		span, err := time.ParseDuration(body.For)
+		if err != nil {
+			return ends, badRequest("%q is no span of time, such as 6h", body.For)
+		}
+		ends = now.Add(span)
+	case !body.ExpiresAt.IsZero():
+		ends = body.ExpiresAt
+	}
+	if !ends.After(now) || ends.Sub(now) > ManualLifeMax {
+		return ends, badRequest("the rate would expire at %s; want an instant within the next %d days", ends.UTC().Format(time.RFC3339), ManualLifeMax/(24*time.Hour))
+	}
+	return ends, nil
+}
+
+// quote checks what a request names, and completes it.
+func (s *Server) quote(body *Quote, by string) (engine.QuoteKey, error) {
+	key := engine.QuoteKey{
+		Institution: body.Institution,
+		Channel:     cmp.Or(body.Channel, engine.Unspecified), Kind: cmp.Or(body.Kind, engine.Commercial),
+	}
+	if err := checkBy(by); err != nil {
+		return key, err
+	}
+	if _, known := s.config.Catalogue.Institution(body.Institution); !known {
+		return key, badRequest("the catalogue has no institution %q; GET /v1/institutions lists them", body.Institution)
+	}
+	if _, known := s.config.Catalogue.Currency(body.Currency); !known {
+		return key, badRequest("the catalogue has no currency %q", body.Currency)
+	}
+	if _, known := engine.ParseChannel(string(key.Channel)); !known {
+		return key, badRequest("there is no channel %q", body.Channel)
+	}
+	if _, known := engine.ParseKind(string(key.Kind)); !known {
+		return key, badRequest("there is no kind %q", body.Kind)
+	}
+	return key, nil
+}
+
+// withdrawRate ends an offer.
+func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, error) {
+	key, err := s.quote(&body.Quote, body.By)
+	if err != nil {
+		return RateChange{}, err
+	}
+	by := who(r.Context(), body.By)
+	if _, err := s.config.Node.Order(body.Currency, engine.Withdraw{Key: key, SourceID: body.Source, By: by}); err != nil {
+		return RateChange{}, err
+	}
+	s.config.Logger.Info("changed by an operator", "operation", "withdraw rate", "rate", key.ID(body.Currency), "source", body.Source, "by", by)
+	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.offer(body.Currency, key)}, nil
+}
+
+// offer is what is published for a quote; nil when nothing is.
+func (s *Server) offer(currency string, key engine.QuoteKey) *Offer {
+	page, err := s.config.Node.Rates(engine.RatesQuery{
+		Filter: engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},
+		Cut:    engine.Cut{Limit: 1},
+	})
+	if err != nil || len(page.Items) == 0 {
+		return nil
+	}
+	rate := page.Items[0]
+	return &Offer{rate.Buy.String(), rate.Sell.String(), rate.SourceID, rate.ExpiresAt, rate.Stale}
+}

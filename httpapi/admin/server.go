@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof" // what it registers by itself is on a mux that nobody serves
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	headerMax    = 8 << 10 // bytes
+	readTimeout  = 5 * time.Second
+	writeTimeout = 5 * time.Minute // for a list of a million accounts, read slowly
+	idleTimeout  = 30 * time.Second
+	stopMax      = 15 * time.Second // for requests in flight at the end
+)
+
+// Node is what the operator changes and looks at.
+type Node interface {
+	engine.Operator
+	engine.Intake
+	Transition() engine.Transition
+	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
+	Held(currency string) ([]engine.Held, error)
+	Order(currency string, c engine.Command) (engine.Receipt, error)
+}
+
+// Config is what a Server works on.
+type Config struct {
+	Node      Node
+	Catalogue *engine.Catalogue
+	Allowance engine.Allowance // of accounts without their own
+	Mail      string           // how letters leave the node: MailSMTP, MailLog or MailOff
+	Clock     func() time.Time
+	Logger    *slog.Logger
+
+	Readiness func() Readiness
+	Sources   func() Sources
+	Cluster   func() Cluster // nil: the node is alone
+	Metrics   http.Handler   // what Prometheus reads
+	// Backup writes a copy of the node as it is now and asks pace before each piece of so many bytes.
+	Backup func(out io.Writer, pace func(bytes int) error) (Copy, error)
+}
+
+// Server lets the operator at a running node.
+type Server struct {
+	config Config
+	copies copies
+	http   *http.Server
+	ended  chan struct{} // closed when the server has ended
+}
+
+// New listens to nobody before Start.
+func New(c Config) *Server { return &Server{config: c} }
+
+// Start answers what the listener accepts, at once: errors until the node is ready. Stop waits for its goroutine.
+func (s *Server) Start(listener net.Listener) {
+	s.ended = make(chan struct{})
+	s.http = &http.Server{
+		Handler: s.Handler(), ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: headerMax, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}
+	s.copies.leaving = make(chan struct{})
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.copies.leaving) }))
+	go func() {
+		defer close(s.ended)
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Logger.Error("tasard admin is not answered any more: the management listener ended", "cause", err.Error())
+		}
+	}()
+}
+
+// Stop lets requests in flight finish, removes the socket and waits for the server's end.
+func (s *Server) Stop(ctx context.Context) error {
+	if err := stop(ctx, s.http, s.ended); err != nil {
+		return fmt.Errorf("stop the management listener: %w", err)
+	}
+	return nil
+}
+
+// stop ends a server in order, by force after stopMax.
+func stop(ctx context.Context, server *http.Server, ended <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	<-ended
+	return err
+}
+
+// Handler answers the operations, whoever listens.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ListAccounts.path, s.listAccounts)
+	ShowAccount.handle(mux, s.showAccount)
+	SuspendAccount.handle(mux, s.suspend)
+	RestoreAccount.handle(mux, s.restore)
+	LimitAccount.handle(mux, s.limit)
+	ShowTransition.handle(mux, s.showTransition)
+	Announce.handle(mux, s.announce)
+	WithdrawAnnouncement.handle(mux, s.withdraw)
+	mux.HandleFunc("GET "+ListHeld.path, s.listHeld)
+	ReleaseHeld.handle(mux, s.release)
+	RejectHeld.handle(mux, s.reject)
+	SetRate.handle(mux, s.setRate)
+	WithdrawRate.handle(mux, s.withdrawRate)
+	ListSources.handle(mux, func(*http.Request, None) (Sources, error) { return s.config.Sources(), nil })
+	ShowCluster.handle(mux, s.showCluster)
+	mux.HandleFunc("GET "+ReadyzPath, s.readiness)
+	mux.Handle("GET "+MetricsPath, s.config.Metrics)
+	mux.HandleFunc("GET "+backupPath, s.backup)
+	for name, show := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace, "symbol": pprof.Symbol} {
+		mux.HandleFunc("GET "+profilePath+name, show)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})
+	})
+	return mux
+}

@@ -1,0 +1,278 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// stillNode is a node with one account and one held value, on which every change succeeds.
+type stillNode struct {
+	changes int
+	by      string
+}
+
+func (n *stillNode) ListAccounts() ([]engine.AccountSummary, error) {
+	email, err := engine.ParseEmail("ana@example.com")
+	return []engine.AccountSummary{{ID: 7, Email: email.ID()}}, err
+}
+
+func (n *stillNode) ShowAccount(id uint64) (engine.AccountRecord, engine.Verdict, error) {
+	if id != 7 {
+		return engine.AccountRecord{}, engine.Verdict{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
+	}
+	return engine.AccountRecord{ID: 7}, engine.Verdict{}, nil
+}
+
+func (n *stillNode) change(by string) error {
+	n.changes++
+	n.by = by
+	return nil
+}
+
+func (n *stillNode) SuspendAccount(_ uint64, _, by string) error                { return n.change(by) }
+func (n *stillNode) RestoreAccount(_ uint64, by string) error                   { return n.change(by) }
+func (n *stillNode) LimitAccount(_ uint64, _ engine.Allowance, by string) error { return n.change(by) }
+func (n *stillNode) WithdrawAnnouncement(by string) error                       { return n.change(by) }
+func (n *stillNode) Transition() engine.Transition                              { return engine.Transition{} }
+func (n *stillNode) Announce(_ time.Time, by string) (engine.Transition, error) {
+	return engine.Transition{}, n.change(by)
+}
+
+func (n *stillNode) Observe([]engine.Refresh) (engine.Receipt, error) {
+	return engine.Receipt{Accepted: 1, Changed: 1}, n.change("")
+}
+
+func (n *stillNode) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+	return &engine.Page[*engine.Rate]{}, nil
+}
+
+func (n *stillNode) Held(currency string) ([]engine.Held, error) {
+	return []engine.Held{{
+		ID: 17, SourceID: "popular-site", Reason: engine.Jump,
+		Observation: engine.Observation{InstitutionID: "popular", Currency: cmp.Or(currency, "USD"), Buy: "5.81"},
+	}}, nil
+}
+
+func (n *stillNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
+	switch order := c.(type) {
+	case engine.Release:
+		return engine.Receipt{}, n.change(order.By)
+	case engine.Reject:
+		return engine.Receipt{}, n.change(order.By)
+	case engine.Withdraw:
+		return engine.Receipt{}, n.change(order.By)
+	}
+	return engine.Receipt{}, errors.New("no such order")
+}
+
+// at is when the tests are.
+func at() time.Time { return time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC) }
+
+// serverOf tells of a node in which something is wrong, and which can't be copied.
+func serverOf(node Node) *Server {
+	return New(Config{
+		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: engine.DefaultAllowance(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
+		Readiness: func() Readiness {
+			conditions := []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
+			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: Conditions(conditions), Log: Log{Failure: "secret cause"}}
+		},
+		Sources: func() Sources { return Sources{Sources: []Source{}} },
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tasard_up 1\n") }),
+		Backup:  func(io.Writer, func(int) error) (Copy, error) { return Copy{}, errors.New("nothing to copy") },
+	})
+}
+
+// askServer is a request of JSON to the listener.
+func askServer(t *testing.T, s *Server, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	return askAs(t, s, method, path, typeJSON, body)
+}
+
+// askAs is askServer with another media type, "" for none.
+func askAs(t *testing.T, s *Server, method, path, media, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://node"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	answer := httptest.NewRecorder()
+	s.Handler().ServeHTTP(answer, req)
+	return answer
+}
+
+// TestServer_OnlyItsOwnRequests sends what tasard admin would not.
+func TestServer_OnlyItsOwnRequests(t *testing.T) {
+	for _, test := range []struct {
+		method, path, media, body string
+		status                    int
+	}{
+		{"GET", "/keys-required", "", "", http.StatusOK},
+		{"GET", "/", "", "", http.StatusNotFound},
+		{"GET", "/accounts/", "", "", http.StatusNotFound},
+		{"PUT", "/accounts", "", "", http.StatusNotFound},
+		{"GET", "/accounts/-1", "", "", http.StatusBadRequest},
+		{"GET", "/accounts/18446744073709551616", "", "", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", "", "{}", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", "text/plain", "{}", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, "", http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"bye":"x"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{} {}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", bodyMax) + `"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/restore", typeJSON, `{"by":"` + strings.Repeat("x", ByMax+1) + `"}`, http.StatusBadRequest},
+		{"GET", "/accounts/1", "", "", http.StatusNotFound},
+		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":" "}`, http.StatusBadRequest},
+		{"POST", "/accounts/1/suspend", typeJSON, `{"reason":"a\u001b[2Jb"}`, http.StatusBadRequest},
+		{"POST", "/keys-required", typeJSON, `{"at":"soon"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"0"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","sell":"-1"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","sell":"1e2"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","sell":"057.5"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":58.1}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"soon"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"-1h"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","for":"1h","expiresAt":"2026-07-01T00:00:00Z"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","effectiveDate":"2026-02-30"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","channel":"cellar"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","kind":"x"}`, http.StatusBadRequest},
+		{"POST", SetRate.path, typeJSON, `{"institution":"popular","currency":"USD","buy":"58.1","by":"a\nb"}`, http.StatusBadRequest},
+		{"DELETE", SetRate.path, typeJSON, `{"institution":"","currency":"USD","source":"manual"}`, http.StatusBadRequest},
+		{"POST", "/quarantine/USD/-1/release", typeJSON, `{}`, http.StatusBadRequest},
+		{"POST", "/quarantine/USD/17/release", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
+	} {
+		node := &stillNode{}
+		if got := askAs(t, serverOf(node), test.method, test.path, test.media, test.body); got.Code != test.status || node.changes > 0 {
+			t.Errorf("%s %s %.80s: status %d, want %d, %d changes", test.method, test.path, test.body, got.Code, test.status, node.changes)
+		}
+	}
+}
+
+// FuzzServer wants every request to be answered with JSON, and nothing to be changed by one that is refused or has an
+// author that would not stay on its line.
+func FuzzServer(f *testing.F) {
+	f.Add("GET", "/accounts", "")
+	f.Add("POST", "/accounts/7/suspend", `{"reason":"x","by":"ana"}`)
+	f.Add("POST", "/accounts/ana@example.com/limit", `{"day":5}`)
+	f.Add("POST", "/keys-required", `{"at":"2027-01-01T00:00:00Z"}`)
+	f.Add("DELETE", "/keys-required", "{}")
+	f.Add("GET", "/accounts/%2f%00", "")
+	f.Add("GET", "/quarantine?currency=USD&source=x", "")
+	f.Add("POST", "/quarantine/USD/17/release", `{"by":"ana"}`)
+	f.Add("POST", "/rates", `{"institution":"popular","currency":"USD","buy":"58.10","for":"6h"}`)
+	f.Add("DELETE", "/rates", `{"institution":"popular","currency":"USD","source":"manual"}`)
+	f.Fuzz(func(t *testing.T, method, path, body string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://node"+path, strings.NewReader(body))
+		if err != nil || !strings.HasPrefix(path, "/") {
+			t.Skip()
+		}
+		req.Header.Set("Content-Type", typeJSON)
+		node := &stillNode{}
+		answer := httptest.NewRecorder()
+		serverOf(node).Handler().ServeHTTP(answer, req)
+		switch {
+		case answer.Code/100 == 3: // a path that the library cleans
+		case !jsonLines(answer):
+			t.Errorf("%s %s %q: %d %q", method, path, body, answer.Code, answer.Body)
+		}
+		if node.changes > 1 || node.changes == 1 && answer.Code/100 == 4 && answer.Code != 404 || strings.ContainsAny(node.by, "\r\n\x1b") {
+			t.Errorf("%s %s %q: %d, %d changes by %q", method, path, body, answer.Code, node.changes, node.by)
+		}
+	})
+}
+
+// jsonLines tells an answer that is JSON, or one JSON object a line where it says so.
+func jsonLines(answer *httptest.ResponseRecorder) bool {
+	if answer.Header().Get("Content-Type") != typeLines {
+		return json.Valid(answer.Body.Bytes())
+	}
+	for line := range strings.Lines(answer.Body.String()) {
+		if !json.Valid([]byte(line)) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestServer_Author wants the operating system's user in every author, whatever name is given.
+func TestServer_Author(t *testing.T) {
+	ctx := context.WithValue(t.Context(), peerKey{}, "root")
+	for by, want := range map[string]string{"": "root", "ana": "ana (root)", "root": "root (root)"} {
+		if got := who(ctx, by); got != want {
+			t.Errorf("%q: %q, want %q", by, got, want)
+		}
+	}
+}
+
+// TestServer_Public: the listener for Prometheus has metrics and health alone, without causes, and changes nothing.
+func TestServer_Public(t *testing.T) {
+	node := &stillNode{}
+	public := serverOf(node).public()
+	for target, want := range map[string]int{
+		"GET /metrics": 200, "GET /livez": 200, "GET /readyz": 200, "HEAD /livez": 200, "POST /metrics": 405, "GET /": 404, "GET /debug/pprof/": 404,
+		"GET /accounts": 404, "POST /accounts/7/suspend": 404, "GET /quarantine": 404, "GET /backup": 404, "GET /sources": 404, "DELETE /keys-required": 404,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		answer := httptest.NewRecorder()
+		public.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+		if answer.Code != want {
+			t.Errorf("%s: %d, want %d", target, answer.Code, want)
+		}
+		if body := answer.Body.String(); strings.Contains(body, "secret") || path == ReadyzPath && !strings.Contains(body, `{"status":"degraded","conditions":[{"name":"log"`) {
+			t.Errorf("%s: %s", target, body)
+		}
+	}
+	if node.changes > 0 {
+		t.Error("the listener has changed something")
+	}
+}
+
+// TestServer_WatchedFromOutside: an address that other machines reach is warned of.
+func TestServer_WatchedFromOutside(t *testing.T) {
+	open, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := serverOf(&stillNode{})
+	s.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	if err := s.Watch(open).Stop(t.Context()); err != nil || !strings.Contains(log.String(), "metrics can be read by whoever reaches this address") {
+		t.Errorf("%v: %s", err, log.String())
+	}
+}
+
+// TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to end its copy.
+func TestBackup_OneAtATime(t *testing.T) {
+	s := serverOf(&stillNode{})
+	s.copies.taken.Store(true)
+	if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("the second is answered %d", got.Code)
+	}
+	s.copies.taken.Store(false)
+	for range 2 { // the first has let go
+		if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
+			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)
+		}
+	}
+	p := &pacer{ctx: t.Context(), leaving: make(chan struct{}), wait: time.NewTimer(0), stalled: time.NewTimer(time.Hour)}
+	close(p.leaving)
+	if err := p.take(backupBytesASecond * 60); !errors.Is(err, errLeaving) {
+		t.Errorf("a node that stops: %v", err)
+	}
+}

@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// SocketName is what the socket is called in a data directory.
+const SocketName = "admin.sock"
+
+const (
+	socketMode         = 0o600
+	socketPathBytesMax = 107 // the system's own limit
+)
+
+// Why there is no socket. Every other error of Listen is one of the place: it can't be written to.
+var (
+	ErrSocketPath = errors.New("no path of a socket")
+	ErrAnswered   = errors.New("another node answers there")
+)
+
+// Listen makes the socket. One that a dead process left behind is replaced, one that is answered is refused.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	if err := CheckSocket(path); err != nil {
+		return nil, err
+	}
+	listener, err := bind(ctx, path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if err := removeStale(ctx, path); err != nil {
+			return nil, err
+		}
+		listener, err = bind(ctx, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the management socket: %w", err)
+	}
+	return listener, nil
+}
+
+// CheckSocket refuses what no socket can be called.
+func CheckSocket(path string) error {
+	if len(path) <= socketPathBytesMax {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has %d bytes, the path of a socket has at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
+}
+
+// bind gives the socket its mode before it has a name, so that at no moment anybody else can open it.
+func bind(ctx context.Context, path string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		return conn.Control(func(fd uintptr) {
+			_ = syscall.Fchmod(int(fd), socketMode) // not every system can; Chmod below is for those
+		})
+	}}
+	listener, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// removeStale removes a socket that nobody answers.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make the management socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s: there is a file that is no socket", path)
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close() // nothing was said
+		return fmt.Errorf("%s: %w", path, ErrAnswered)
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s: it can't be told whether %w: %w", path, ErrAnswered, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the socket of a node that is gone: %w", err)
+	}
+	return nil
+}
+
+// peerKey marks the operating system's user in the context of a connection.
+type peerKey struct{}
+
+// withPeer notes who is at the other end, as the operating system knows it.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, peerName(conn))
+}
+
+// who is the name under which a change goes into the log: the operating system's user, behind the name that was given.
+func who(ctx context.Context, by string) string {
+	peer, _ := ctx.Value(peerKey{}).(string)
+	if by == "" {
+		return peer
+	}
+	return fmt.Sprintf("%s (%s)", by, peer)
+}

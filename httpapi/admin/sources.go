@@ -1,0 +1,54 @@
+package admin
+
+import "time"
+
+// What is answered about sources. What has not happened is left out.
+type (
+	// Sources are all sources of the node.
+	Sources struct {
+		Collecting bool     `json:"collecting"`
+		Sources    []Source `json:"sources"`
+	}
+	// Source is one, with how it is.
+	Source struct {
+		ID             string        `json:"id"`
+		Name           string        `json:"name"`
+		Institution    string        `json:"institution,omitempty"`
+		URL            string        `json:"url,omitempty"`
+		Host           string        `json:"host"` // that is asked first
+		Priority       int64         `json:"priority"`
+		UpstreamSource string        `json:"upstreamSource,omitempty"`
+		Methods        []string      `json:"methods"` // the extractors that read it
+		State          string        `json:"state"`
+		Disabled       string        `json:"disabled,omitempty"` // why
+		Note           string        `json:"note,omitempty"`
+		Health         *SourceHealth `json:"health,omitempty"`
+	}
+	// SourceHealth is what became of it since the start.
+	SourceHealth struct {
+		Running             time.Time      `json:"running,omitzero"`
+		LastTry             time.Time      `json:"lastTry,omitzero"`
+		LastSuccess         time.Time      `json:"lastSuccess,omitzero"`
+		LastSlot            time.Time      `json:"lastSlot,omitzero"`
+		NextRun             time.Time      `json:"nextRun,omitzero"`
+		DurationMillis      int64          `json:"durationMillis"`
+		Runs                uint64         `json:"runs"`
+		ConsecutiveFailures int            `json:"consecutiveFailures"`
+		Failure             *SourceFailure `json:"failure,omitempty"`
+		Read                int            `json:"read"`
+		Accepted            int            `json:"accepted"`
+		Held                int            `json:"held"`
+		Repeated            int            `json:"repeated"`
+		Digests             []string       `json:"digests,omitempty"`
+		Notes               []string       `json:"notes,omitempty"`
+		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"`
+		Frozen              bool           `json:"frozen"`
+	}
+	// SourceFailure is why the last answer gave nothing.
+	SourceFailure struct {
+		Kind   string    `json:"kind"`
+		Page   string    `json:"page,omitempty"`
+		Detail string    `json:"detail"`
+		At     time.Time `json:"at,omitzero"`
+	}
+)

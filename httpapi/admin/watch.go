@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	watchWriteTimeout = 30 * time.Second
+	watchIdleTimeout  = 2 * time.Minute // scrapes come every quarter of a minute or so, over one connection
+)
+
+// What is told about the node as a whole.
+type (
+	// Readiness is how the node is, for its operator alone: it names causes.
+	Readiness struct {
+		Status     engine.Readiness `json:"status"`
+		Conditions []Condition      `json:"conditions"`
+		Version    string           `json:"version"`
+		Log        Log              `json:"log"`
+		Mail       *Letters         `json:"mail,omitempty"` // nil: there is no mail server
+		Failing    []FailingSource  `json:"failingSources,omitempty"`
+	}
+	// Condition is one part of it.
+	Condition struct {
+		Name   string    `json:"name"`
+		State  string    `json:"state"`
+		Down   bool      `json:"down"`
+		Since  time.Time `json:"since,omitzero"`
+		Detail string    `json:"detail,omitempty"`
+	}
+	// Log is what the start found.
+	Log struct {
+		LastRecord    uint64 `json:"lastRecord"`
+		Snapshot      uint64 `json:"snapshot"`
+		TornBytes     int64  `json:"tornBytes"`
+		AmbiguousTail bool   `json:"ambiguousTail"`
+		Failure       string `json:"failure,omitempty"` // why the node stops
+	}
+	// Letters are what became of login codes.
+	Letters struct {
+		Waiting   int    // in the queue or on their way
+		Sent      uint64 // taken by the mail server
+		Refused   uint64 // by the mail server, for good
+		Exhausted uint64 // no try left
+		Expired   uint64 // the code ran out first
+		Replaced  uint64 // by a newer letter to the same address
+		Abandoned uint64 // at the end of the node
+		Overflown uint64 // not taken: the queue was full
+		Failures  uint64 // tries that failed
+		Open      bool   // the mail server is left in peace for a while
+		LastSent  time.Time
+	}
+	// FailingSource gave nothing when it was asked last.
+	FailingSource struct {
+		ID      string `json:"id"`
+		State   string `json:"state"`
+		Failure string `json:"failure"`
+	}
+)
+
+// Conditions are the engine's, as they are shown.
+func Conditions(all []engine.Condition) []Condition {
+	shown := make([]Condition, 0, len(all))
+	for _, c := range all {
+		shown = append(shown, Condition(c))
+	}
+	return shown
+}
+
+func (s *Server) readiness(w http.ResponseWriter, _ *http.Request) {
+	shown := s.config.Readiness()
+	writeJSON(w, readinessStatus(shown.Status), shown)
+}
+
+// readinessStatus is what a balancer or a service manager goes by.
+func readinessStatus(r engine.Readiness) int {
+	if r == engine.Unavailable {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// public is what a Watch answers. Profiles and everything else of the socket stay there.
+func (s *Server) public() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+MetricsPath, s.config.Metrics)
+	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			Status string `json:"status"`
+		}{"live"})
+	})
+	mux.HandleFunc("GET "+ReadyzPath, func(w http.ResponseWriter, _ *http.Request) {
+		whole := s.config.Readiness()
+		writeJSON(w, readinessStatus(whole.Status), struct { // without what only its operator may know
+			Status     engine.Readiness `json:"status"`
+			Conditions []Condition      `json:"conditions"`
+		}{whole.Status, whole.Conditions})
+	})
+	return mux
+}
+
+// Watch is the listener for Prometheus over TCP: metrics and health, and nothing that changes the node or shows whose it is. Whoever
+// reaches it may ask.
+type Watch struct {
+	URL    string // of the metrics
+	server *http.Server
+	ended  chan struct{} // closed when the server has ended
+}
+
+// Watch answers what the listener accepts. Watch.Stop waits for its goroutine.
+func (s *Server) Watch(listener net.Listener) *Watch {
+	log := s.config.Logger
+	w := &Watch{URL: "http://" + listener.Addr().String() + MetricsPath, ended: make(chan struct{})}
+	w.server = &http.Server{
+		Handler: s.public(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), MaxHeaderBytes: headerMax,
+		ReadTimeout: readTimeout, WriteTimeout: watchWriteTimeout, IdleTimeout: watchIdleTimeout,
+	}
+	log.Info("metrics are at " + w.URL)
+	if at, err := netip.ParseAddrPort(listener.Addr().String()); err == nil && !at.Addr().IsLoopback() {
+		log.Warn("metrics can be read by whoever reaches this address: traffic, number of accounts, health; no secret is among them", "address", at.String())
+	}
+	go func() {
+		defer close(w.ended)
+		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are not answered any more: their listener ended", "cause", err.Error())
+		}
+	}()
+	return w
+}
+
+// Stop lets scrapes in flight finish and waits for the server's end.
+func (w *Watch) Stop(ctx context.Context) error {
+	if err := stop(ctx, w.server, w.ended); err != nil {
+		return fmt.Errorf("stop the listener of metrics: %w", err)
+	}
+	return nil
+}

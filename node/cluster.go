@@ -1,0 +1,203 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
+	"github.com/tasard/tasard/engine"
+)
+
+// Cluster says with which other nodes a node is one service; Name "" = it is alone.
+type Cluster struct {
+	Name     string
+	Node     int      // the number of this node, from 1 on and for ever; no two have the same
+	Members  []Member // the three or five nodes that keep the log, the same on each node; others are guests
+	Listen   string   // where other nodes come in; "" = the node's own address among the members
+	TLS      cluster.TLS
+	Insecure bool // speak without certificates; only where all addresses are loopback ones
+}
+
+// Member is one of the nodes that keep the log.
+type Member struct {
+	Node    int
+	Address string // host:port
+}
+
+// NodeName is what a node is called among the others.
+func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
+
+// check refuses what can't work before anything is touched.
+func (o *Cluster) check(c *Config) error {
+	if err := o.checkFields(); err != nil || o.Name == "" {
+		return err
+	}
+	if err := o.config(c).Check(); err != nil {
+		return fail(Invalid, "Cluster", "%w", err)
+	}
+	if o.TLS.Key == "" {
+		return nil
+	}
+	if err := checkKeyFile(o.TLS.Key, c.Credentials, "Cluster.TLS.Key"); err != nil {
+		return err
+	}
+	if _, err := o.TLS.Load(); err != nil {
+		return fail(BadFile, "Cluster", "%w", err)
+	}
+	return nil
+}
+
+// Check is what Open would say of the cluster alone.
+func (o Cluster) Check(c Config) error {
+	c = c.filled()
+	return o.check(&c)
+}
+
+// checkFields wants all that a cluster needs, and nothing of one where there is none.
+func (o *Cluster) checkFields() error {
+	switch {
+	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
+		return fail(Invalid, "Cluster.Name", "missing, and something else is said of a cluster")
+	case o.Name == "":
+		return nil
+	case o.Node == 0:
+		return fail(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on")
+	case len(o.Members) == 0:
+		return fail(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…")
+	case o.Address() == "":
+		return fail(Invalid, "Cluster.Listen", "missing: node %d is none of the members, so as a guest it needs an address", o.Node)
+	}
+	return nil
+}
+
+// Address is where other nodes come in, "" when nobody has said it.
+func (o *Cluster) Address() string {
+	own := ""
+	for _, m := range o.Members {
+		if m.Node == o.Node {
+			own = m.Address
+		}
+	}
+	return cmp.Or(o.Listen, own)
+}
+
+// config is what the cluster is told.
+func (o *Cluster) config(c *Config) cluster.Config {
+	told := cluster.Config{
+		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
+		Insecure: o.Insecure, Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+	}
+	for _, m := range o.Members {
+		told.Members = append(told.Members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
+	}
+	return told
+}
+
+// joinCluster starts this node's part of the cluster and has its actors write to the log of all nodes; nil for a node that is alone.
+func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluster.Cluster, error) {
+	o := &config.Cluster
+	if o.Name == "" {
+		return nil, nil
+	}
+	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.Address())
+	o.warn(config)
+	joined, err := cluster.Open(ctx, o.config(config))
+	if err != nil {
+		return nil, clusterError(ctx, err)
+	}
+	awaitMajority(ctx, joined)
+	if c.Seal, err = joined.Seal(ctx); err != nil {
+		return nil, errors.Join(clusterError(ctx, err), joined.Journal().Close(), leaveCluster(joined))
+	}
+	c.Journal = joined.Journal()
+	return joined, nil
+}
+
+// warn tells of one that other nodes will refuse: without them a node may wait for ever.
+func (o *Cluster) warn(c *Config) {
+	security, err := o.TLS.Load()
+	if err != nil || security == nil {
+		return // the cluster reads it again, and says what is wrong
+	}
+	if problem := Untimely(security.Certificates[0].Leaf, c.Clock()); problem != "" {
+		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
+	}
+}
+
+const (
+	// majorityWait is how long a node that starts waits for the others before it answers: callers wait with it, and no change is refused
+	// that would be taken a moment later.
+	majorityWait = 5 * time.Second
+	majorityLook = 20 * time.Millisecond
+)
+
+// awaitMajority returns when changes are possible, or it has waited long enough.
+func awaitMajority(ctx context.Context, joined *cluster.Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, majorityWait)
+	defer cancel()
+	look := time.NewTicker(majorityLook)
+	defer look.Stop()
+	for !joined.Standing().Majority {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// clusterError says what can be done about an error of joining.
+func clusterError(ctx context.Context, err error) error {
+	return interrupted(ctx, directoryError(err), "before the cluster was joined")
+}
+
+// handOverMax is how long a node that stops waits for another one to lead.
+const handOverMax = 3 * time.Second
+
+// handOver has another node lead before this one ends, so that changes go on without a pause. Without others there is nobody to wait for.
+func (n *Node) handOver(ctx context.Context) {
+	if n.cluster == nil || !n.cluster.Standing().Majority {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverMax)
+	defer cancel()
+	_ = n.cluster.Leave(ctx) // then the others elect one when this node is gone
+}
+
+// leaveCluster ends this node's part, after its log was closed.
+func leaveCluster(joined *cluster.Cluster) error {
+	if joined == nil {
+		return nil
+	}
+	if err := joined.Close(); err != nil {
+		return fmt.Errorf("leave the cluster: %w", err)
+	}
+	return nil
+}
+
+// collectLease is the lease of the node that collects for all.
+const collectLease = "collect"
+
+// collectInTurn collects while this node holds the lease, until ctx ends. It returns when nothing is under way any more.
+func (n *Node) collectInTurn(ctx context.Context) {
+	for {
+		lease, err := n.cluster.Acquire(ctx, collectLease)
+		if err != nil {
+			return // the node ends
+		}
+		n.config.Logger.Info("this node collects for the cluster")
+		n.collection.turn(true)
+		select {
+		case <-lease.Lost():
+			n.config.Logger.Warn("another node may collect for the cluster now")
+		case <-ctx.Done():
+		}
+		n.collection.turn(false)
+		lease.Release()
+	}
+}

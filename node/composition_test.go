@@ -1,0 +1,85 @@
+package node_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/apitest"
+	"github.com/tasard/tasard/node"
+)
+
+// TestOneComposition holds the harness against a node as serve opens it: each route is answered by both, in the same way, with the same
+// headers, before and after keys were announced.
+func TestOneComposition(t *testing.T) {
+	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
+	rate := []engine.Refresh{{SourceID: "manual", ObservedAt: now, Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"}}}}
+	harness := apitest.Start(t, apitest.At(now))
+	real, err := node.Open(t.Context(), node.Config{Dir: t.TempDir(), Clock: func() time.Time { return now }, Accounts: node.Accounts{Unlimited: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := real.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-real.Ready()
+	harness.Observe(rate...)
+	if _, err := real.System().Observe(rate); err != nil {
+		t.Fatal(err)
+	}
+	for _, announced := range []bool{false, true} {
+		if announced {
+			at := now.Add(30 * 24 * time.Hour)
+			harness.Announce(at)
+			if _, err := real.System().Announce(at, "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, path := range []string{
+			"/", "/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/robots.txt", "/account", "/institutions", "/nothing", "/livez", "/readyz",
+			"/v1/currencies", "/v1/institutions", "/v1/institutions/popular", "/v1/rates", "/v1/rates/best?currency=USD&operation=buy", "/v1/usage",
+			"/v1/rates/history?currency=USD&institution=popular", "/v1/convert?currency=USD&operation=buy&amount=5", "/v1/nothing", "/v1/account",
+		} {
+			in, out := look(t, harness.Client, harness.URL+path), look(t, &http.Client{}, real.URL()+path)
+			if in != out {
+				t.Errorf("%s, announced: %v:\nthe harness says %s\na node says %s", path, announced, in, out)
+			}
+		}
+	}
+	operator := httptest.NewRecorder()
+	harness.Admin().ServeHTTP(operator, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/keys-required", nil))
+	if body := operator.Body.String(); operator.Code != http.StatusOK || !strings.Contains(body, `"state":"announced"`) {
+		t.Errorf("the operator's side of the harness: %d %s", operator.Code, body)
+	}
+}
+
+// look is how a path is answered: status, kind, and the names of the headers.
+func look(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	client = &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Error(err)
+	}
+	text := res.Status + " " + res.Header.Get("Content-Type")
+	for _, name := range []string{"Link", "Deprecation", "Sunset", "Cache-Control", "Vary", "Etag", "X-Ratelimit-Limit", "Retry-After", "Content-Security-Policy"} {
+		if values := res.Header.Values(name); len(values) > 0 {
+			text += ", " + name
+			if name == "Link" || name == "Sunset" || name == "Cache-Control" {
+				text += " " + strings.Join(values, " | ")
+			}
+		}
+	}
+	return text
+}

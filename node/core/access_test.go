@@ -1,0 +1,37 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/httpapi"
+)
+
+// TestS14_AccessLog: whatever stands in whichever text of an answer that is told of, its line is one line of JSON, and says that text.
+func TestS14_AccessLog(t *testing.T) {
+	for _, text := range []string{"", "\"", "\n{\"level\":\"ERROR\"}", "\r", "\x1b[2J", "\u2028", "\xff", "a=b c", "\x00"} {
+		var out bytes.Buffer
+		tell := accessLog(&out)
+		tell(httpapi.Access{RequestID: "i" + text, At: time.Unix(0, 0), Route: "r" + text, Method: "m" + text, Status: 500, Network: "n" + text})
+		line, last := strings.CutSuffix(out.String(), "\n")
+		if !last || strings.ContainsFunc(line, func(r rune) bool { return r == '\u2028' || r == '\u2029' || r < ' ' }) {
+			t.Errorf("more or less than one plain line: %q", out.String())
+		}
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Errorf("%v: %q", err, line)
+		}
+		for name, want := range map[string]string{"requestId": "i", "route": "r", "method": "m", "network": "n"} {
+			if got, _ := fields[name].(string); utf8.ValidString(text) && got != want+text || !strings.HasPrefix(got, want) {
+				t.Errorf("%s is %q, want %q", name, got, want+text)
+			}
+		}
+		if fields["level"] != "INFO" || fields["msg"] != "access" || len(fields) != 11 {
+			t.Errorf("the line says something else: %q", line)
+		}
+	}
+}

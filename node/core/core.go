@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/wal"
+)
+
+// AccountURL is the page that explains keys, where nobody names another.
+const AccountURL = "https://github.com/tasard/tasard#accounts-keys-quotas"
+
+// Config says what the core is made of. Clock, random and logger are those of Actors.
+type Config struct {
+	Actors  actors.Config
+	Seed    func() uint64 // for what only has to differ: ids of requests, nonces of pages
+	Random  io.Reader     // of the pages' secrets; nil = that of Actors
+	Version string        // of the program
+	Mail    string        // how letters leave: admin.MailSMTP, admin.MailLog or admin.MailOff
+
+	AllowUnknown       bool   // take query parameters that the contract does not know
+	AllowAuthorization bool   // let browsers send the Authorization header
+	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
+	PublicURL          string // under which people reach the pages; "" = not known
+	AccountURL         string // page that the announcement of required keys links to; "" = AccountURL
+	Proxies            []netip.Prefix
+	Demo               bool // pages say that every rate is made up
+	Limits             httpapi.Limits
+	Certificate        func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: plain HTTP
+	AccessLog          io.Writer                                            // a line of JSON for each answer; nil = none
+	AccessFrom         int                                                  // status from which on answers are logged
+	Harness            *httpapi.Harness                                     // nil: no test
+
+	// What is told of parts that lie outside. Nil parts are well, or not there.
+	Conditions func() []engine.Condition
+	Readiness  func(*admin.Readiness) // completes it
+	Sources    func() admin.Sources
+	Cluster    func() admin.Cluster
+	Metrics    http.Handler
+}
+
+// Core is a system that answers, once somebody lets callers in: Server.Serve, Server.ServeConn, Admin.Start.
+type Core struct {
+	System *actors.System
+	Server *httpapi.Server
+	Admin  *admin.Server
+	config Config
+}
+
+// Open starts the actors, which read their log from here on, and makes what answers. System.Close ends it, behind the servers.
+func Open(c Config) (*Core, error) {
+	if c.Actors.Logger == nil {
+		c.Actors.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.AccountURL == "" {
+		c.AccountURL = AccountURL
+	}
+	if c.Random == nil {
+		c.Random = c.Actors.Random
+	}
+	system, err := actors.Open(c.Actors)
+	if err != nil {
+		return nil, err
+	}
+	n := &Core{System: system, config: c}
+	front := c.Answering(system)
+	front.Health, front.Site = n, newSite(&c, system)
+	n.Server = httpapi.New(front)
+	if c.Metrics == nil {
+		n.config.Metrics = http.NotFoundHandler()
+	}
+	if c.Sources == nil {
+		n.config.Sources = func() admin.Sources { return admin.Sources{Sources: []admin.Source{}} }
+	}
+	n.Admin = admin.New(admin.Config{
+		Node: system, Catalogue: c.Actors.Catalogue, Allowance: c.Actors.Terms.Allowance, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
+		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
+	})
+	return n, nil
+}
+
+// Answering says what a node answers, whoever listens.
+func (c *Config) Answering(system *actors.System) httpapi.Config {
+	config := httpapi.Config{
+		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, RequestID: httpapi.RequestIDs(c.Seed()),
+		Gate: system, Accounts: system, Proxies: c.Proxies, DeprecationLink: c.AccountURL, SunsetLink: c.AccountURL,
+		FeeNotice: c.FeeNotice, AllowUnknownParameters: c.AllowUnknown, AllowAuthorizationHeader: c.AllowAuthorization, Logger: c.Actors.Logger,
+		Limits: c.Limits, Certificate: c.Certificate, Harness: c.Harness,
+	}
+	config.Access, config.AccessFrom = accessLog(c.AccessLog), c.AccessFrom
+	return config
+}
+
+// Conditions is engine.Health.
+func (n *Core) Conditions() []engine.Condition {
+	all := n.System.Conditions()
+	if n.config.Conditions != nil {
+		all = append(all, n.config.Conditions()...)
+	}
+	return all
+}
+
+// readiness is how the node is, for its operator.
+func (n *Core) readiness() admin.Readiness {
+	all := n.Server.Conditions()
+	found := n.System.Recovery()
+	shown := admin.Readiness{
+		Status: engine.ReadinessOf(all), Conditions: admin.Conditions(all), Version: n.config.Version,
+		Log: admin.Log{LastRecord: found.Last, Snapshot: found.SnapshotSequence, TornBytes: found.TornBytes, AmbiguousTail: found.AmbiguousTail},
+	}
+	if err := n.System.Err(); err != nil {
+		shown.Log.Failure = err.Error()
+	}
+	if n.config.Readiness != nil {
+		n.config.Readiness(&shown)
+	}
+	return shown
+}
+
+// backup writes a copy of the node as it is now.
+func (n *Core) backup(out io.Writer, pace func(int) error) (admin.Copy, error) {
+	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Pace: pace})
+	return admin.Copy{Last: info.Last, Snapshot: info.Snapshot}, err
+}
+
+// accessLog writes a line of JSON for each answer, whatever the form of the other lines: such logs are for machines. nil for none. Danger:
+// the caller waits until the line is written, so the output must take it.
+func accessLog(out io.Writer) func(httpapi.Access) {
+	if out == nil {
+		return nil
+	}
+	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: inUTC})
+	return func(a httpapi.Access) {
+		record := slog.NewRecord(a.At, slog.LevelInfo, "access", 0)
+		record.AddAttrs(
+			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),
+			slog.Int64("micros", a.Duration.Microseconds()), slog.Int("bytes", a.Bytes), slog.Bool("keyed", a.Keyed), slog.String("network", a.Network),
+		)
+		_ = handler.Handle(context.Background(), record) // nobody is left to tell that the log can't be written
+	}
+}
+
+// inUTC gives instants in UTC.
+func inUTC(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Value.Kind() == slog.KindTime {
+		return slog.Time(attr.Key, attr.Value.Time().UTC())
+	}
+	return attr
+}

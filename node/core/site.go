@@ -1,0 +1,71 @@
+package core
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/httpapi/contract"
+	"github.com/tasard/tasard/httpapi/pages"
+	"github.com/tasard/tasard/httpapi/pages/account"
+	"github.com/tasard/tasard/httpapi/pages/docs"
+)
+
+// site is everything that is served beside the operations: the contract as documents, pages for people.
+type site struct{ mux *http.ServeMux }
+
+// newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
+// paths match exactly (Q8), and the mux would send callers on.
+func newSite(c *Config, system *actors.System) *site {
+	s := &site{http.NewServeMux()}
+	public := pages.New(pages.Config{
+		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo, Seed: c.Seed(),
+	})
+	public.Register(s.mux)
+	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(s.mux)
+	secure := c.Certificate != nil
+	account.New(account.Config{
+		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
+		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
+	}).Register(s.mux)
+	docs.New(docs.Config{
+		Frame: public.Frame(), PublicURL: c.PublicURL, Secure: secure,
+		Limits:       docs.Limits{On: system.Enforced(), Day: c.Actors.Terms.Allowance.Day, Minute: c.Actors.Terms.Allowance.Minute},
+		KeysRequired: func() time.Time { return system.Transition().RequiredAt },
+	}).Register(s.mux)
+	return s
+}
+
+// lettersOf is the way of letters as the account's pages call it.
+func lettersOf(mail string) account.Mail {
+	switch mail {
+	case admin.MailSMTP:
+		return account.MailSent
+	case admin.MailLog:
+		return account.MailPrinted
+	}
+	return account.MailOff
+}
+
+// ServeHTTP is http.Handler. Every answer leads to the contract.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	contract.Announce(w.Header())
+	s.mux.ServeHTTP(w, r)
+}
+
+// Has is httpapi.Site.
+func (s *site) Has(target string) bool {
+	at, err := url.ParseRequestURI(target)
+	if err != nil || path.Clean(at.Path) != at.Path {
+		return false
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: at}); pattern != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,24 @@
+package core
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestSite_Q8: paths match exactly, and nothing is sent on to another path.
+func TestSite_Q8(t *testing.T) {
+	s := &site{http.NewServeMux()}
+	page := func(http.ResponseWriter, *http.Request) {}
+	for _, pattern := range []string{"GET /{$}", "GET /institutions/{id}", "POST /account/codes", "GET /openapi.json"} {
+		s.mux.HandleFunc(pattern, page)
+	}
+	for path, want := range map[string]bool{
+		"/": true, "/institutions/bhd": true, "/account/codes": true, "/openapi.json": true, "/institutions/b%20d": true,
+		"//": false, "/institutions": false, "/institutions/": false, "/institutions/bhd/": false, "/institutions/a/../b": false,
+		"/OpenAPI.json": false, "/openapi.json/": false, "/%zz": false, "*": false, "": false, "/nothing": false,
+	} {
+		if got := s.Has(path); got != want {
+			t.Errorf("%q: %v, want %v", path, got, want)
+		}
+	}
+}

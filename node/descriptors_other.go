@@ -1,0 +1,8 @@
+//go:build !unix
+
+package node
+
+import "math"
+
+// descriptorsMax is not bounded here.
+func descriptorsMax() int { return math.MaxInt32 }

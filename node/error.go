@@ -1,0 +1,89 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/tasard/tasard/wal"
+)
+
+// Kind is what whoever opened a node can do about an Error.
+type Kind int
+
+// The kinds of errors.
+const (
+	Invalid     Kind = iota + 1 // a field of Config has a value that it can't have, or that does not go with others
+	BadFile                     // a file or directory that a field names can't be used, or data are damaged: mend it
+	Busy                        // another process holds the directory, the address or the socket: try again later
+	Unwritable                  // a place can't be created or written
+	Failed                      // something failed while the node ran: start it again
+	Interrupted                 // ctx ended first
+)
+
+// Error is why a node could not be opened or closed in order, or ended by itself. Errors of the log and of the engine are wrapped as they
+// are (wal.DamageError, wal.ErrNoSpace, engine.Error).
+type Error struct {
+	Kind  Kind
+	Field string // of Config that it is about, such as "HTTP.Listen"; "" = none
+	Err   error
+}
+
+// Error is the cause, behind the field.
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return e.Err.Error()
+	}
+	return e.Field + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail is an Error of our own words.
+func fail(kind Kind, field, format string, args ...any) error {
+	return &Error{kind, field, fmt.Errorf(format, args...)}
+}
+
+// directoryError says what can be done about an error of opening the data directory.
+func directoryError(err error) error {
+	switch {
+	case errors.Is(err, wal.ErrLocked):
+		return fail(Busy, "Dir", "a running node holds the directory; stop it: %w", err)
+	case (unwritable(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
+		return fail(Unwritable, "Dir", "the data directory can't be created or written: %w; name another one", err)
+	}
+	return logError(err)
+}
+
+// logError shortens an error of the log to what an operator needs: one line with file, offset and hint.
+func logError(err error) error {
+	var damage *wal.DamageError
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return err
+}
+
+// unwritable tells the errors of a place that refuses to be written to.
+func unwritable(err error) bool {
+	for _, cause := range []error{
+		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
+		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// interrupted is Interrupted where ctx has ended, else err.
+func interrupted(ctx context.Context, err error, doing string) error {
+	if ctx.Err() != nil {
+		return fail(Interrupted, "", "interrupted %s", doing)
+	}
+	return err
+}

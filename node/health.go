@@ -1,0 +1,134 @@
+package node
+
+import (
+	"net/url"
+	"slices"
+
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// condition tells whether letters leave.
+func (p *post) condition() engine.Condition {
+	if p.smtp == nil {
+		return engine.Well("mail")
+	}
+	return p.smtp.Condition()
+}
+
+// condition tells whether the sources give what they should.
+func (c *collection) condition() engine.Condition {
+	if collector := c.present().collector; collector != nil {
+		return collector.Condition()
+	}
+	return engine.Well("sources")
+}
+
+// complete adds to the readiness what the core does not know.
+func (n *Node) complete(shown *admin.Readiness) {
+	if n.post.smtp != nil {
+		letters := admin.Letters(n.post.smtp.Stats())
+		shown.Mail = &letters
+	}
+	for _, h := range n.collection.health() {
+		switch h.State {
+		case collectors.Failing, collectors.Resting, collectors.Held:
+			shown.Failing = append(shown.Failing, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
+		}
+	}
+}
+
+// SourceOff is the state of sources that nobody collects: the node does not, or there is no node.
+const SourceOff = "off"
+
+// SourceHealth is how every source is, by id; nothing when the node collects nothing.
+func (n *Node) SourceHealth() []collectors.Health { return n.collection.health() }
+
+// health is SourceHealth.
+func (c *collection) health() []collectors.Health { return c.present().health() }
+
+func (c *collecting) health() []collectors.Health {
+	if c.collector == nil {
+		return nil
+	}
+	return c.collector.Health()
+}
+
+// describe is every source of the node with its health.
+func (c *collection) describe() admin.Sources {
+	now := c.present()
+	shown := DescribeSources(now.set)
+	shown.Collecting = now.collector != nil
+	health := now.health()
+	for i := range health { // both are sorted by id, and have the same definitions
+		shown.Sources[i].State, shown.Sources[i].Health = string(health[i].State), describeHealth(&health[i])
+	}
+	return shown
+}
+
+// DescribeSources is what definitions say, for which nobody collects.
+func DescribeSources(set *source.Set) admin.Sources {
+	shown := admin.Sources{Sources: []admin.Source{}}
+	for _, d := range set.Definitions() {
+		one := admin.Source{
+			ID: d.ID, Name: d.Name, Institution: d.Institution, URL: d.URL, Host: hostOf(d), Priority: d.Priority,
+			UpstreamSource: d.UpstreamSource, Methods: methodsOf(d), State: SourceOff, Disabled: d.Disabled, Note: d.Note,
+		}
+		if d.Disabled != "" {
+			one.State = string(collectors.Disabled)
+		}
+		shown.Sources = append(shown.Sources, one)
+	}
+	return shown
+}
+
+// hostOf is the host that is asked first.
+func hostOf(d *source.Definition) string {
+	address, err := url.Parse(d.Pages[0].Requests[0].URL)
+	if err != nil {
+		return "" // the reader of definitions has refused it
+	}
+	return address.Hostname()
+}
+
+// methodsOf are the extractors that read the source.
+func methodsOf(d *source.Definition) []string {
+	var methods []string
+	for i := range d.Pages {
+		methods = append(methods, string(d.Pages[i].Extract.Method))
+	}
+	slices.Sort(methods)
+	return slices.Compact(methods)
+}
+
+func describeHealth(h *collectors.Health) *admin.SourceHealth {
+	shown := &admin.SourceHealth{
+		Running: h.Running, LastTry: h.LastTry, LastSuccess: h.LastSuccess, LastSlot: h.LastSlot, NextRun: h.NextRun,
+		DurationMillis: h.Duration.Milliseconds(), Runs: h.Runs, ConsecutiveFailures: h.ConsecutiveFailures,
+		Read: h.Read, Accepted: h.Accepted, Held: h.Held, Repeated: h.Repeated, Digests: h.Digests, Notes: h.Notes,
+		UnchangedSince: h.UnchangedSince, Frozen: h.Frozen,
+	}
+	if h.Failure.Kind != "" {
+		shown.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
+	}
+	return shown
+}
+
+// describeCluster is the cluster as this node sees it.
+func (n *Node) describeCluster() admin.Cluster {
+	status := n.cluster.Status()
+	shown := admin.Cluster{
+		Cluster: status.Cluster, Majority: status.Standing.Majority, Since: status.Standing.Since.UTC(), Leader: status.Standing.Leader,
+		Nodes: []admin.ClusterNode{},
+	}
+	for i := range status.Nodes {
+		other := &status.Nodes[i]
+		shown.Nodes = append(shown.Nodes, admin.ClusterNode{
+			Name: other.Name, Address: other.Address, Version: other.Version, Self: other.Self, Member: other.Member, Reachable: other.Reachable,
+			SeenAt: other.Seen, Leader: other.Leader, Current: other.Current, Record: other.Last, Lag: other.Lag, Snapshot: other.Snapshot,
+		})
+	}
+	return shown
+}

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// secretBytesMax is more than any password.
+const secretBytesMax = 4 << 10
+
+// Mail says how login codes are sent.
+type Mail struct {
+	Way          string       // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
+	Server       string       // HOST:PORT of the mail server
+	TLS          mail.TLS     // how the connection is protected; "" = mail.StartTLS
+	User         string       // to log in with, "" = without
+	PasswordFile string       // which nobody but its owner may read
+	CAFile       string       // PEM certificates that may sign the server's; "" = the system's
+	From         engine.Email // the sender
+	Print        io.Writer    // where admin.MailLog prints codes: never where logs go, which are kept
+}
+
+// way is how letters leave the node.
+func (m *Mail) way() string {
+	switch {
+	case m.Way != "":
+		return m.Way
+	case m.Server != "":
+		return admin.MailSMTP
+	}
+	return admin.MailOff
+}
+
+// check tells everything that does not go together.
+func (m *Mail) check() error {
+	if m.way() == admin.MailLog && m.Print == nil {
+		return fail(Invalid, "Mail.Print", "codes can't be printed: want a writer")
+	}
+	if m.way() != admin.MailSMTP {
+		return nil
+	}
+	off, hasUser := m.TLS == mail.Off, m.User != ""
+	var problems []error
+	for _, rule := range []struct {
+		broken     bool
+		field, say string
+	}{
+		{m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"},
+		{strings.HasPrefix(m.Server, ":") || strings.HasSuffix(m.Server, ":0"), "Mail.Server",
+			"want the host of the mail server, which its certificate must bear, and its port"},
+		{m.From.IsZero(), "Mail.From", "no sender; give the address that letters come from"},
+		{hasUser != (m.PasswordFile != ""), "Mail.User", "the name and the file of its password belong together; one is missing"},
+		{off && hasUser, "Mail.TLS", "off: the password would be readable on the way; use starttls or tls"},
+		{off && m.CAFile != "", "Mail.TLS", "off: a file of authorities means nothing without TLS; leave it out, or use starttls or tls"},
+	} {
+		if rule.broken {
+			problems = append(problems, fail(Invalid, rule.field, "%s", rule.say))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// client is how to reach the mail server.
+func (m *Mail) client(c *Config) (mail.Config, error) {
+	config := mail.Config{
+		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
+		Clock: c.Clock, Random: c.Random, Logger: c.Logger, Probe: mailProbe,
+	}
+	if config.TLS == "" {
+		config.TLS = mail.StartTLS
+	}
+	if m.way() != admin.MailSMTP || m.PasswordFile == "" {
+		return config, nil
+	}
+	password, err := ReadSecret(m.PasswordFile, c.Credentials)
+	if err != nil {
+		return config, &Error{BadFile, "Mail.PasswordFile", err}
+	}
+	config.Password = password
+	return config, nil
+}
+
+// MailClient is how the node that c describes reaches its mail server, for whoever looks whether it does.
+func (c Config) MailClient() (mail.Config, error) {
+	c = c.filled()
+	if err := c.Mail.check(); err != nil {
+		return mail.Config{}, err
+	}
+	return c.Mail.client(&c)
+}
+
+// MailWay is how letters leave the node: admin.MailSMTP, admin.MailLog or admin.MailOff.
+func (c *Config) MailWay() string { return c.Mail.way() }
+
+// mailProbe is how often a mail server is looked for that can't be reached: /readyz says within five seconds that it is back.
+const mailProbe = 2 * time.Second
+
+// post is how letters leave a node.
+type post struct {
+	letters actors.Mailer // nil: they don't
+	smtp    *mail.Mailer  // to be closed; nil without a mail server
+	log     *slog.Logger
+
+	password engine.Secret // that of the mail server
+}
+
+// openPost opens what the configuration says. It connects to nothing: a mail server that is down keeps no node from starting.
+func openPost(c *Config) (*post, error) {
+	if err := c.Mail.check(); err != nil {
+		return nil, err
+	}
+	switch c.Mail.way() {
+	case admin.MailOff:
+		return &post{}, nil
+	case admin.MailLog:
+		return &post{letters: mail.NewLog(c.Mail.Print)}, nil
+	}
+	config, err := c.Mail.client(c)
+	if err != nil {
+		return nil, err
+	}
+	mailer, err := mail.Open(config)
+	if err != nil {
+		return nil, &Error{BadFile, "Mail.CAFile", err} // nothing else of it is read
+	}
+	return &post{mailer, mailer, c.Logger, config.Password}, nil
+}
+
+// close sends what waits, if that does not take long. Letters that are given up are no failure of the stop: whoever waits
+// for one asks again.
+func (p *post) close(ctx context.Context) {
+	if p.smtp == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
+	defer cancel()
+	if err := p.smtp.Close(ctx); err != nil {
+		p.log.Warn(err.Error())
+	}
+}
+
+// ReadSecret reads a file of one line that is secret. Whoever may read the file has the secret, so only its owner may; files
+// in the directory of credentials are guarded by the service manager.
+func ReadSecret(path, credentials string) (engine.Secret, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return engine.Secret{}, fmt.Errorf("%s: there is no such file", path)
+	}
+	if err != nil {
+		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	info, err := file.Stat()
+	if err != nil {
+		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	guarded := credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
+	if mode := info.Mode().Perm(); mode&0o066 != 0 && !guarded {
+		return engine.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
+	}
+	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
+	if err != nil {
+		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(string(bytes), "\n"), "\r")
+	if err := checkSecret(text); err != nil {
+		return engine.Secret{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return engine.SecretOf(text), nil
+}
+
+// checkSecret never repeats the text.
+func checkSecret(text string) error {
+	switch {
+	case text == "":
+		return errors.New("want one line with the secret, found nothing")
+	case len(text) > secretBytesMax:
+		return fmt.Errorf("more than %d bytes are no secret of this kind", secretBytesMax)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F }):
+		return errors.New("want one line with the secret, found several, or control characters")
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package node
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestSecret_Files wants one line out of a file that nobody else can read, and errors that never repeat it.
+func TestSecret_Files(t *testing.T) {
+	const word = "pass word\u00e9="
+	for _, test := range []struct {
+		name, text  string
+		mode        fs.FileMode
+		credentials bool
+		want, why   string
+	}{
+		{name: "plain", text: word, mode: 0o600, want: word},
+		{name: "line break", text: word + "\n", mode: 0o400, want: word},
+		{name: "foreign line break", text: word + "\r\n", mode: 0o600, want: word},
+		{name: "handed over by the service manager", text: word, mode: 0o440, credentials: true, want: word},
+		{name: "group may read", text: word, mode: 0o640, why: "others may read or change this secret (mode 0640); do: chmod 600"},
+		{name: "world may read", text: word, mode: 0o604, why: "mode 0604"},
+		{name: "group may write", text: word, mode: 0o620, why: "mode 0620"},
+		{name: "empty", text: "\n", mode: 0o600, why: "found nothing"},
+		{name: "two lines", text: word + "\n" + word + "\n", mode: 0o600, why: "found several"},
+		{name: "binary", text: word + "\x00", mode: 0o600, why: "control characters"},
+		{name: "long", text: strings.Repeat("x", secretBytesMax+1), mode: 0o600, why: "more than 4096 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := dir + "/password"
+			if err := errors.Join(os.WriteFile(path, []byte(test.text), 0o600), os.Chmod(path, test.mode)); err != nil {
+				t.Fatal(err)
+			}
+			credentials := ""
+			if test.credentials {
+				credentials = dir + "/"
+			}
+			secret, err := ReadSecret(path, credentials)
+			if test.why == "" {
+				if err != nil || secret.Reveal() != test.want {
+					t.Errorf("%q, %v", secret.Reveal(), err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.why) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), word) {
+				t.Errorf("%v, want %q", err, test.why)
+			}
+		})
+	}
+}

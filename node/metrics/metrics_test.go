@@ -1,0 +1,216 @@
+package metrics
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
+	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/wal"
+)
+
+// golden keeps every metric: whoever has dashboards and alerts relies on them.
+const golden = "testdata/metrics.txt"
+
+// update is set by make golden: then the golden file is rewritten.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; make golden writes golden files", err)
+	}
+	return string(text)
+}
+
+// stillFront has answered something of everything, each another number of times.
+type stillFront struct{}
+
+func (stillFront) Stats() httpapi.Stats {
+	times := httpapi.RouteTimes{Route: "/v1/rates/best", Sum: 1500 * time.Microsecond}
+	times.Counts[2], times.Counts[3], times.Counts[len(times.Counts)-1] = 5, 2, 1
+	return httpapi.Stats{
+		Requests:    []httpapi.RequestCount{{Route: "/v1/rates/best", Method: "GET", Status: 200, Count: 8}, {Route: "site", Method: "other", Status: 0, Count: 9}},
+		Times:       []httpapi.RouteTimes{times},
+		Errors:      []httpapi.CodeCount{{Code: engine.CodeOverloaded, Count: 10}},
+		Admissions:  []httpapi.AdmissionCount{{Caller: "key", Outcome: "admitted", Count: 11}},
+		Shed:        []httpapi.ShedCount{{Lane: "anonymous", Reason: "late", Count: 12}},
+		Connections: httpapi.ConnectionCounts{Open: 13, Most: 14, Accepted: 15, Crowded: 16, Spare: 17, Short: 18},
+	}
+}
+
+// stillSystem holds something of everything.
+type stillSystem struct{ starting bool }
+
+func (s stillSystem) Stats() actors.Stats {
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	stats := actors.Stats{
+		Serving: !s.starting, Accounts: 22, Living: 23, Leases: 24, Logged: true,
+		Mailboxes:  []actors.MailboxStats{{Kind: "currency", Waiting: 19, Most: 20, Refused: 21}, {Kind: "account", Waiting: 25, Most: -1, Refused: 26}},
+		Currencies: []actors.CurrencyStats{{Currency: "USD", CheckedAt: at(27), FreshUntil: at(28)}, {Currency: "EUR"}},
+		Log: wal.Stats{
+			First: 29, Last: 30, Segments: 31, LogBytes: 32, Snapshots: 33, SnapshotBytes: 34, SnapshotSequence: 35, SnapshotAt: at(36), Batches: 37, Records: 38, Bytes: 39,
+			Syncs: wal.SyncTimes{Sum: 40 * time.Millisecond},
+		},
+	}
+	stats.Log.Syncs.Counts[0], stats.Log.Syncs.Counts[4] = 41, 42
+	return stats
+}
+
+func (stillSystem) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+	item := engine.CurrencyItem{QuoteCount: 50, CurrentQuoteCount: 43}
+	item.Code = "USD"
+	return &engine.Page[engine.CurrencyItem]{Items: []engine.CurrencyItem{item}}, nil
+}
+
+func (stillSystem) Held(string) ([]engine.Held, error) {
+	return []engine.Held{{ID: 17, Observation: engine.Observation{Currency: "USD"}}}, nil
+}
+
+func (stillSystem) Transition() engine.Transition {
+	return engine.Transition{AnnouncedAt: time.Unix(1, 0), RequiredAt: time.Unix(44, 0)}
+}
+
+// stillCluster is a cluster of three nodes of which one is gone.
+func stillCluster() cluster.Status {
+	return cluster.Status{
+		Cluster: "rates", Standing: actors.Standing{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
+		Nodes: []cluster.NodeStatus{
+			{Name: "node-1", Node: 1, Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
+			{Name: "node-2", Node: 2, Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
+			{Name: "node-3", Address: "10.0.0.3:6222", Member: true, Lag: 63},
+		},
+	}
+}
+
+// all has something of everything to tell: a degraded node in a cluster, and a source that was tried.
+func all() Of {
+	return Of{
+		Version: "v1", System: stillSystem{}, Front: stillFront{}, Cluster: stillCluster,
+		Health: func() []engine.Condition {
+			return []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
+		},
+		Sources: func() []collectors.Health {
+			return []collectors.Health{{SourceID: "never"}, {
+				SourceID: "popular-site", State: collectors.Partial, Runs: 1, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
+				Failures: map[source.FailureKind]uint64{"empty": 57}, Tally: collectors.Tally{Accepted: 58, Held: 59, Repeated: 60},
+			}}
+		},
+		Mail: func() mail.Stats {
+			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Overflown: 53, Failures: 54}
+		},
+		Certificates: []Certificate{
+			{ToClients, func() time.Time { return time.Unix(64, 0) }}, {ToNodes, func() time.Time { return time.Unix(65, 0) }},
+		},
+	}
+}
+
+// scraped is what Prometheus gets.
+func scraped(t *testing.T, of Of) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	Handler(of).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	return answer.Body.String()
+}
+
+// TestGolden_Metrics: every metric with its name, its help, its labels and the number that belongs there. Whoever has dashboards and
+// alerts relies on them: a change is one for CHANGELOG.md.
+func TestGolden_Metrics(t *testing.T) {
+	var text strings.Builder
+	for line := range strings.Lines(scraped(t, all())) {
+		if strings.Contains(line, metricsPrefix) {
+			text.WriteString(strings.Replace(line, `version="v1"`, `version="…"`, 1))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := readFile(t, golden); text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+}
+
+// TestMetrics_Lint: names and units are as Prometheus wants them.
+func TestMetrics_Lint(t *testing.T) {
+	families, err := registry(all()).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(families) < 60 {
+		t.Fatalf("%d families, %v", len(families), err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// TestMetrics_WhileStarting: a node that replays its log tells of its log and its health, and no number that is not known yet.
+func TestMetrics_WhileStarting(t *testing.T) {
+	of := all()
+	of.System = stillSystem{starting: true}
+	text := scraped(t, of)
+	if !strings.Contains(text, "\ntasard_log_last_record 30\n") || strings.Contains(text, "\ntasard_accounts") || strings.Contains(text, "\ntasard_rates") {
+		t.Error(text)
+	}
+}
+
+// TestMetrics_Described: what is given was announced, so that two parts never give the same name.
+func TestMetrics_Described(t *testing.T) {
+	announced := make(chan *prometheus.Desc, 1000)
+	registry(all()).Describe(announced)
+	close(announced)
+	var names strings.Builder
+	for desc := range announced {
+		names.WriteString(desc.String() + "\n")
+	}
+	for line := range strings.Lines(readFile(t, golden)) {
+		if name, _, found := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); found && strings.HasPrefix(line, "# TYPE ") && !strings.Contains(names.String(), `"`+name+`"`) {
+			t.Errorf("%s is given and was not announced", name)
+		}
+	}
+}
+
+// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are held in packaging.
+func TestMetrics_OfLibraries(t *testing.T) {
+	text := scraped(t, all())
+	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(readFile(t, "../../packaging/grafana/tasard.json")+readFile(t, "../../packaging/prometheus/alerts.yml"), -1)
+	for _, name := range asked {
+		if !strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "\n"+name+"{") {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	if len(asked) < 10 {
+		t.Errorf("only %q are asked for", asked)
+	}
+}
+
+// BenchmarkScrape is what an answer to Prometheus costs.
+func BenchmarkScrape(b *testing.B) {
+	handler := Handler(all())
+	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		answer := httptest.NewRecorder()
+		if handler.ServeHTTP(answer, req); answer.Code != http.StatusOK {
+			b.Fatal(answer.Code)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// newer is what the files say now. All of it is good, or none of it is taken.
+type newer struct {
+	set      *source.Set      // nil: as it was
+	pair     *tls.Certificate // nil: there is none
+	password *engine.Secret   // nil: there is none
+	changes  []string
+}
+
+// Reload reads again the files that may change under a running node: certificate and key, the password of the mail server, how sources are
+// asked and read. All that is wrong is told together, and then all stays as it was. changes says what is new, in words.
+func (n *Node) Reload() (changes []string, err error) {
+	found := &newer{}
+	if err := errors.Join(n.readSources(found), n.readPair(found), n.readPassword(found)); err != nil {
+		return nil, err
+	}
+	if found.pair != nil {
+		n.certificate.pair.Store(found.pair)
+		n.certificate.warn(n.config.Logger, n.config.Clock())
+	}
+	if found.password != nil {
+		n.post.password = *found.password
+		n.post.smtp.SetPassword(*found.password)
+	}
+	if found.set != nil {
+		n.collection.replace(found.set)
+	}
+	return found.changes, nil
+}
+
+func (n *Node) readPair(found *newer) error {
+	c := n.certificate
+	if c == nil {
+		return nil
+	}
+	pair, err := c.read()
+	if err != nil {
+		return err
+	}
+	if found.pair = pair; !pair.Leaf.Equal(c.pair.Load().Leaf) {
+		found.changes = append(found.changes, "the certificate, valid until "+inWords(pair.Leaf.NotAfter))
+	}
+	return nil
+}
+
+func (n *Node) readPassword(found *newer) error {
+	path := n.config.Mail.PasswordFile
+	if n.post.smtp == nil || path == "" {
+		return nil
+	}
+	password, err := ReadSecret(path, n.config.Credentials)
+	if err != nil {
+		return &Error{BadFile, "Mail.PasswordFile", err}
+	}
+	if found.password = &password; password != n.post.password {
+		found.changes = append(found.changes, "the password for the mail server")
+	}
+	return nil
+}
+
+// readSources reads the definitions. How a source is asked and read may change; what rates say of it, and which there are, is part of what
+// is kept in memory, and is read at a start alone.
+func (n *Node) readSources(found *newer) error {
+	if n.config.Reference != nil {
+		return nil // given, and read from no file
+	}
+	known, err := LoadReference(n.config.Catalogue, n.config.Definitions)
+	if err != nil {
+		return err
+	}
+	running := n.reference.Catalogue
+	if err := known.Sources.Check(running); err != nil {
+		return fmt.Errorf("%w; institutions and currencies are read at a start: restart the node", err)
+	}
+	var problems []error
+	for _, described := range known.Sources.Sources() {
+		switch now := known.Catalogue.Source(described.ID); {
+		case !running.HasSource(described.ID):
+			problems = append(problems, fmt.Errorf("the source %s is new: restart the node", described.ID))
+		case !reflect.DeepEqual(now, running.Source(described.ID)):
+			problems = append(problems, fmt.Errorf("what rates say of the source %s (name, address, priority, lifetime, bounds) has changed: restart the node", described.ID))
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	if changed := changedDefinitions(n.collection.present().set, known.Sources); len(changed) > 0 {
+		found.set = known.Sources
+		found.changes = append(found.changes, "definitions of "+strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// changedDefinitions are the ids of definitions that two sets don't share.
+func changedDefinitions(old, now *source.Set) []string {
+	var ids []string
+	for _, d := range now.Definitions() {
+		if before, known := old.Find(d.ID); !known || !reflect.DeepEqual(before, d) {
+			ids = append(ids, d.ID)
+		}
+	}
+	for _, d := range old.Definitions() {
+		if _, known := now.Find(d.ID); !known {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}

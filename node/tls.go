@@ -1,0 +1,134 @@
+package node
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/node/metrics"
+)
+
+// keyModeRefused are the permissions that a private key's file may not give: its group may read it, as web servers' groups do.
+const keyModeRefused = 0o026
+
+// certificate is what connections are opened with. It may be replaced at any time.
+type certificate struct {
+	files       TLS
+	credentials string // directory of the service manager
+	pair        atomic.Pointer[tls.Certificate]
+}
+
+// openCertificate reads the pair; nil without one.
+func openCertificate(files TLS, credentials string) (*certificate, error) {
+	switch {
+	case files.Certificate == "" && files.Key == "":
+		return nil, nil
+	case files.Certificate == "" || files.Key == "":
+		return nil, fail(Invalid, "HTTP.TLS", "certificate and key belong together; one is missing")
+	}
+	c := &certificate{files: files, credentials: credentials}
+	pair, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	c.pair.Store(pair)
+	return c, nil
+}
+
+// read reads the files as they are now.
+func (c *certificate) read() (*tls.Certificate, error) {
+	if err := checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key"); err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(c.files.Certificate, c.files.Key)
+	var missing *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing):
+		return nil, fail(BadFile, "HTTP.TLS.Certificate", "%s: there is no such file", missing.Path)
+	case err != nil:
+		return nil, fail(BadFile, "HTTP.TLS.Certificate", "%s with %s: %w", c.files.Certificate, c.files.Key, err)
+	}
+	return &pair, nil
+}
+
+// checkKeyFile refuses a private key that anybody may read; files in the directory of credentials are guarded by the service manager.
+func checkKeyFile(path, credentials, field string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(BadFile, field, "%s: there is no such file", path)
+	case err != nil:
+		return fail(BadFile, field, "read private key: %w", err)
+	}
+	guarded := credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
+	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !guarded {
+		return fail(BadFile, field, "%s: others may read or change this private key (mode %04o); do: chmod 640 %s", path, mode, path)
+	}
+	return nil
+}
+
+// give is for httpapi.Config.Certificate.
+func (c *certificate) give(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
+
+// certify is give, nil without a certificate.
+func (c *certificate) certify() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c == nil {
+		return nil
+	}
+	return c.give
+}
+
+// scheme is how addresses of the node begin.
+func (c *certificate) scheme() string {
+	if c == nil {
+		return "http://"
+	}
+	return "https://"
+}
+
+// Untimely says what is wrong with the days of a certificate, "" for nothing.
+func Untimely(leaf *x509.Certificate, now time.Time) string {
+	switch {
+	case now.After(leaf.NotAfter):
+		return "the certificate has expired on " + inWords(leaf.NotAfter)
+	case now.Before(leaf.NotBefore):
+		return "the certificate is not valid before " + inWords(leaf.NotBefore)
+	}
+	return ""
+}
+
+// shown is the certificate for who asks when it ends.
+func (c *certificate) shown() []metrics.Certificate {
+	if c == nil {
+		return nil
+	}
+	return []metrics.Certificate{{To: metrics.ToClients, Ends: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
+}
+
+// warn tells of a certificate that clients will refuse.
+func (c *certificate) warn(log *slog.Logger, now time.Time) {
+	if c == nil {
+		return
+	}
+	if problem := Untimely(c.pair.Load().Leaf, now); problem != "" {
+		log.Warn(problem+"; clients will refuse it", "file", c.files.Certificate)
+	}
+}
+
+// inWords is an instant in a message: UTC, to the second.
+func inWords(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// LoadTLS reads the certificate with its key, as Open does; nil without one.
+func (c Config) LoadTLS() (*tls.Certificate, error) {
+	loaded, err := openCertificate(c.HTTP.TLS, c.Credentials)
+	if err != nil || loaded == nil {
+		return nil, err
+	}
+	return loaded.pair.Load(), nil
+}

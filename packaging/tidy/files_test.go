@@ -1,0 +1,143 @@
+package tidy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// root is the repository. Its files are opened by names that begin here, in the tests themselves: the test cache does not learn of a change
+// of the working directory in TestMain, and would look for the files elsewhere.
+const root = "../../"
+
+// files are all files of the repository but those that .gitignore names: it says them once more here, by the names of folders and the ends
+// of files. They are found by reading folders: the test cache notices a new file then.
+var files = sync.OnceValue(func() (names []string) {
+	folders := []string{".git", ".tools", "dist", "bench-report", "data", ".demo", "testdata/rapid"}
+	ignored := []string{"tasard", "bench/bench", "cover.html"}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (slices.Contains(folders, name) || strings.HasSuffix(name, "/testdata/rapid")):
+			return fs.SkipDir
+		case !entry.IsDir() && name != ".git" && !slices.Contains(ignored, name) && !slices.Contains([]string{".test", ".out", ".prof"}, path.Ext(name)):
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return names
+})
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(root + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// source is one Go file of the tree.
+type source struct {
+	path string // with slashes, relative to the root
+	set  *token.FileSet
+	file *ast.File
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+func (s source) lineOf(p token.Pos) int { return s.set.Position(p).Line }
+
+func (s source) imports() (paths []string) {
+	for _, spec := range s.file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			panic(err)
+		}
+		paths = append(paths, imported)
+	}
+	return paths
+}
+
+// names counts what the file declares for its package: functions, types, variables, constants; no methods.
+func (s source) names() (count int) {
+	for _, declaration := range s.file.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				count++
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					count++
+				case *ast.ValueSpec:
+					count += len(spec.Names)
+				}
+			}
+		}
+	}
+	return count
+}
+
+// readSources gives every Go file of the tree that is not test data.
+func readSources(t *testing.T) []source {
+	t.Helper()
+	if len(sources()) < 100 {
+		t.Fatalf("%d Go files, is this the root of the repository?", len(sources()))
+	}
+	return sources()
+}
+
+// sources are read once for all tests.
+var sources = sync.OnceValue(func() (all []source) {
+	for _, name := range files() {
+		if path.Ext(name) != ".go" || strings.Contains(name, "testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(root + name)
+		if err != nil {
+			panic(err)
+		}
+		s, err := parse(name, text)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, s)
+	}
+	return all
+})
+
+func parse(name string, text []byte) (source, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	return source{path: name, set: set, file: file}, err
+}
+
+// mustParse is a file that exists only here.
+func mustParse(t *testing.T, path, text string) source {
+	t.Helper()
+	s, err := parse(path, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// comment is the beginning of a file: a package comment of so many lines, and the package.
+func comment(lines int) string {
+	return strings.Repeat("// Package a is\n", lines) + "package a\n"
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "net"
-
-// peerName names nobody: this system does not tell who is at the other end of a Unix socket.
-func peerName(net.Conn) string { return "unknown user" }
