@@ -39,7 +39,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		return
 	}
 	f := smallFixture(t, 1)
-	path := buildNode(t, "", "", "")
+	path := buildNode(t, "")
 	for _, one := range []struct {
 		name    string
 		flags   []string
@@ -66,7 +66,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 // takenBy is how many of the connections of some addresses a node keeps.
 func takenBy(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
-	found := running(t, newNode(path, f, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...), -1)
+	found := running(t, []string{path}, f, -1, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
 	_, port, err := net.SplitHostPort(found.address)
 	if err != nil {
 		t.Fatal(err)

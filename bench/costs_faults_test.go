@@ -1,12 +1,8 @@
-//go:build faults
+//go:build faults && linux
 
 package main
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,34 +36,11 @@ func TestFaultsF4_CostsControl(t *testing.T) {
 // plantedCosts are the costs of the best rates of a node with a statement more in its outermost handler.
 func plantedCosts(t *testing.T, waste string, traces int) costList {
 	t.Helper()
-	dir, tasard := t.TempDir(), filepath.Join(t.TempDir(), "tasard")
-	file, err := filepath.Abs("../httpapi/server.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const head = "func (s *Server) serve(ctx *fasthttp.RequestCtx) {\n"
-	if strings.Count(string(text), head) != 1 {
-		t.Fatalf("%s is not as it was, want once:\n%s", file, head)
-	}
-	changed := strings.Replace(string(text), head, head+"_, _ = syscall.EINVAL, wasted\n"+waste+"\n", 1)
-	changed = strings.Replace(changed, "import (\n", "import (\n\"syscall\"\n", 1) + "\nvar wasted []byte\n\nvar wastedSum int\n"
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{file: filepath.Join(dir, "server.go")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{"server.go": []byte(changed), "overlay.json": overlay} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", tasard, "github.com/tasard/tasard")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the node with %s: %v: %s", waste, err, output)
-	}
+	tasard := buildNode(t, "httpapi/server.go",
+		"import (\n", "import (\n\"syscall\"\n",
+		"func (s *Server) serve(ctx *fasthttp.RequestCtx) {\n",
+		"func (s *Server) serve(ctx *fasthttp.RequestCtx) {\n_, _ = syscall.EINVAL, wasted\n"+waste+"\n",
+		"func (s *Server) serve(", "var wasted []byte\n\nvar wastedSum int\n\nfunc (s *Server) serve(")
 	found, err := measureCosts(t.Context(), tasard, t.Output(), []string{mixBest}, traces)
 	if err != nil {
 		t.Fatal(err)

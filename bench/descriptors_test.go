@@ -21,21 +21,21 @@ const (
 func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    buildNode(t, "", "", ""),
+		"node":    buildNode(t, ""),
 		"control": buildNode(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			node, span := newNode(path, f, "--connections-per-address", "0"), shortSpan
+			span := shortSpan
 			if name == "control" {
 				span /= 10
 			}
-			found, err := node.start(t.Context(), -1)
+			node, err := startNode(t.Context(), []string{path}, f, -1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer node.kill()
-			failed, back := exhaust(t, node, found, span)
-			alive := node.process.alive() == nil
+			failed, back := exhaust(t, node, span)
+			alive := node.alive()
 			figure(t, "%s: no descriptors for %v: alive %t, %d clients had no answer meanwhile, served again after %v", name, span, alive, failed, back)
 			if failed == 0 {
 				t.Error("no client was shut out: there was no shortage")
@@ -48,9 +48,9 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 }
 
 // exhaust takes all descriptors from a node for a while: how many clients had no answer, and how long after the end one has it.
-func exhaust(t *testing.T, node *nodeContender, found *target, span time.Duration) (failed int, back time.Duration) {
+func exhaust(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
 	t.Helper()
-	pid := found.processes[0]
+	pid := node.processes[0].cmd.Process.Pid
 	var before unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func exhaust(t *testing.T, node *nodeContender, found *target, span time.Duratio
 		t.Fatal(err)
 	}
 	served := func() bool {
-		_, status, _ := askFresh(found.address, "/v1/currencies")
+		_, status, _ := askFresh(node.address, "/v1/currencies")
 		return status == http.StatusOK
 	}
 	pause := time.NewTicker(250 * time.Millisecond)
 	defer pause.Stop()
-	for began := time.Now(); time.Since(began) < span && node.process.alive() == nil; <-pause.C {
-		if conn, err := net.Dial("tcp", found.address); err == nil {
+	for began := time.Now(); time.Since(began) < span && node.alive(); <-pause.C {
+		if conn, err := net.Dial("tcp", node.address); err == nil {
 			defer conn.Close() // it waits in the backlog
 		}
 		if !served() {
@@ -78,4 +78,14 @@ func exhaust(t *testing.T, node *nodeContender, found *target, span time.Duratio
 		<-pause.C
 	}
 	return failed, time.Since(began).Round(time.Millisecond)
+}
+
+// alive tells whether a server's process runs still.
+func (s *server) alive() bool {
+	select {
+	case <-s.processes[0].done:
+		return false
+	default:
+		return true
+	}
 }

@@ -1,14 +1,16 @@
+//go:build linux
+
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -29,9 +31,9 @@ func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
 
-// fixture is what everybody serves.
+// fixture is the data that servers have.
 type fixture struct {
-	// dir is a data directory of the node. Danger: a node that runs on it changes it; copyData makes another one.
+	// dir is a data directory of the node. Danger: a node that runs on it changes it.
 	dir string
 	// catalogue is the file that describes what is invented, "" when nothing is. The node is given it with --catalogue.
 	catalogue string
@@ -43,46 +45,53 @@ type fixture struct {
 const fixtureSeed = 20
 
 // newFixture makes the data below a directory, which is new or empty.
-func newFixture(dir string, size fixtureSize) (f *fixture, err error) {
-	f = &fixture{dir: filepath.Join(dir, "data")}
+func newFixture(dir string, size fixtureSize) (*fixture, error) {
+	f := &fixture{dir: filepath.Join(dir, "data")}
+	if err := f.make(dir, size); err != nil {
+		return nil, fmt.Errorf("make the data of a node: %w", err)
+	}
+	return f, nil
+}
+
+func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
 	catalogue := engine.DefaultCatalogue()
 	invented, err := inventedCatalogue(size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if invented != nil {
 		f.catalogue = filepath.Join(dir, "catalogue.json")
 		if err := os.WriteFile(f.catalogue, invented, 0o600); err != nil {
-			return nil, fmt.Errorf("make the data: %w", err)
+			return err
 		}
-		if catalogue, err = catalogue.Extend(strings.NewReader(string(invented)), f.catalogue); err != nil {
-			return nil, fmt.Errorf("make the data: %w", err)
+		if catalogue, err = catalogue.Extend(bytes.NewReader(invented), f.catalogue); err != nil {
+			return err
 		}
 	}
-	// Lenient: the market of the fixture is invented, and what is measured is not whether anybody would believe it.
+	// Lenient: the market of the fixture is invented, and what is measured is not whether it is believed.
 	node, err := apitest.Open(apitest.Follow(time.Now), apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	if err := publishDays(node, newBooths(catalogue, size), size.days); err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+	if err := publishDays(node, newCounters(catalogue, size), size.days); err != nil {
+		return err
 	}
 	if f.keys, err = node.Keys(size.accounts); err != nil {
-		return nil, fmt.Errorf("make the accounts: %w", err)
+		return err
 	}
 	state, err := node.Snapshot()
 	if err != nil {
-		return nil, fmt.Errorf("make the data: %w", err)
+		return err
 	}
-	return f, state.Write(f.dir)
+	return state.Write(f.dir)
 }
 
-// publishDays has everybody publish once a day, until now.
-func publishDays(node *apitest.Node, all []booth, days int) error {
+// publishDays has every institution publish once a day, until now.
+func publishDays(node *apitest.Node, all []counter, days int) error {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
 		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
@@ -103,7 +112,7 @@ func publishDays(node *apitest.Node, all []booth, days int) error {
 }
 
 // refreshesOf is what each institution's source says at an instant.
-func refreshesOf(all []booth, at time.Time) []engine.Refresh {
+func refreshesOf(all []counter, at time.Time) []engine.Refresh {
 	var list []engine.Refresh
 	places := map[string]int{}
 	for i := range all {
@@ -118,8 +127,8 @@ func refreshesOf(all []booth, at time.Time) []engine.Refresh {
 	return list
 }
 
-// booth is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
-type booth struct {
+// counter is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
+type counter struct {
 	institution, currency string
 	source                string
 	kind                  engine.Kind
@@ -127,15 +136,15 @@ type booth struct {
 	dated                 bool // it says for which day it is
 }
 
-// newBooths are those of all institutions, the central bank's references included.
-func newBooths(catalogue *engine.Catalogue, size fixtureSize) []booth {
+// newCounters are those of all institutions, the central bank's references included.
+func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
-	var all []booth
+	var all []counter
 	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
-		worth := worthOf(currency)
+		worth := cmp.Or(worths()[currency], otherWorth)
 		sellers := 0
 		for _, institution := range catalogue.Institutions() {
-			one := booth{
+			one := counter{
 				institution: institution.ID, currency: currency, source: institution.ID + "-site", kind: engine.Commercial,
 				middle: worth + random.IntN(worth/40+1), spread: worth/200 + random.IntN(worth/50+1) + 1,
 				dated: random.IntN(3) == 0,
@@ -156,10 +165,10 @@ func newBooths(catalogue *engine.Catalogue, size fixtureSize) []booth {
 	return all
 }
 
-// drift is what a day does to a price: a part in a thousand up or down, at most.
-func (b *booth) drift(random *rand.Rand) { b.middle += random.IntN(b.middle/500+1) - b.middle/1000 }
+// drift is what a day does to a price: a thousandth part up or down, at most.
+func (b *counter) drift(random *rand.Rand) { b.middle += random.IntN(b.middle/500+1) - b.middle/1000 }
 
-func (b *booth) observation(at time.Time) engine.Observation {
+func (b *counter) observation(at time.Time) engine.Observation {
 	text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
 	o := engine.Observation{
 		InstitutionID: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.middle - b.spread), Sell: text(b.middle + b.spread),
@@ -170,22 +179,19 @@ func (b *booth) observation(at time.Time) engine.Observation {
 	return o
 }
 
-// worthOf is about what a unit of a currency costs, in hundredths of a peso: within the band in which it is believed.
-func worthOf(currency string) int {
-	known := map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
-	if worth, is := known[currency]; is {
-		return worth
-	}
-	return 2000
+// worths are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
+// Others cost otherWorth.
+func worths() map[string]int {
+	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
+
+const otherWorth = 2000
 
 // chosenCurrencies begin with those that are asked for.
 func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 	chosen := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
-		switch currency.Code {
-		case "USD", "EUR", "GBP", "CAD", "CHF":
-		default:
+		if worths()[currency.Code] == 0 {
 			chosen = append(chosen, currency.Code)
 		}
 	}
@@ -194,22 +200,8 @@ func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 
 // inventedCatalogue describes what a size needs beyond what the program knows; nil when that is enough.
 func inventedCatalogue(size fixtureSize) ([]byte, error) {
-	type institution struct {
-		ID          string                 `json:"id"`
-		Name        string                 `json:"name"`
-		Type        engine.InstitutionType `json:"type"`
-		Website     string                 `json:"website"`
-		Description string                 `json:"description"`
-	}
-	type currency struct {
-		Code string `json:"code"`
-		Name string `json:"name"`
-	}
-	var file struct {
-		Institutions []institution `json:"institutions"`
-		Currencies   []currency    `json:"currencies"`
-	}
-	file.Institutions, file.Currencies = []institution{}, []currency{} // a catalogue has lists, and no null
+	type entry map[string]string
+	file := map[string][]entry{"institutions": {}, "currencies": {}} // a catalogue has lists, and no null
 	sellers := 0
 	for _, known := range engine.DefaultCatalogue().Institutions() {
 		if known.Active && known.Type != engine.Official {
@@ -218,53 +210,50 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	}
 	for number := 1; sellers < size.institutions; number++ {
 		id := fmt.Sprintf("inventada-%04d", number)
-		file.Institutions = append(file.Institutions, institution{
-			id, fmt.Sprintf("Entidad Inventada Número %d", number), engine.Exchange, "https://" + id + ".example",
-			"Entidad inventada para medir con más entidades que las que hay.",
+		file["institutions"] = append(file["institutions"], entry{
+			"id": id, "name": fmt.Sprintf("Entidad Inventada Número %d", number), "type": string(engine.Exchange), "website": "https://" + id + ".example",
+			"description": "Entidad inventada para medir con más entidades que las que hay.",
 		})
 		sellers++
 	}
 	for number := len(engine.DefaultCatalogue().Currencies()); number < size.currencies; number++ {
 		// From QAA on there is one code of ISO 4217, and it is not among ours.
 		code := string([]byte{'Q', byte('A' + number/26%26), byte('A' + number%26)})
-		file.Currencies = append(file.Currencies, currency{code, "Moneda inventada " + code})
+		file["currencies"] = append(file["currencies"], entry{"code": code, "name": "Moneda inventada " + code})
 	}
-	if len(file.Institutions)+len(file.Currencies) == 0 {
+	if len(file["institutions"])+len(file["currencies"]) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(&file)
+	return json.Marshal(file)
 }
 
-// copyData copies a data directory on which no node runs into a new one.
-func copyData(from, to string) error {
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return fmt.Errorf("copy the data: %w", err)
-	}
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return fmt.Errorf("copy the data: %w", err)
-	}
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue // the socket of a node that was killed
-		}
-		if err := copyFile(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
-			return fmt.Errorf("copy the data: %w", err)
-		}
-	}
-	return nil
+// observationHeader is the first line of a file of observations.
+const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
+
+// appendLine appends what a counter says at an instant, as a line of such a file. source is who tells it.
+func (b *counter) appendLine(dst []byte, source string, at time.Time) []byte {
+	o := b.observation(at)
+	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), o.InstitutionID, o.Currency, engine.Unspecified, o.Kind,
+		o.Buy, o.Sell, source, o.EffectiveDate)
 }
 
-func copyFile(from, to string) (err error) {
-	source, err := os.Open(from)
+// writeObservations writes a file of many observations of a market: whole rounds of it, each line observed so long ago. list is the source
+// that tells all of it; "" = each institution for itself.
+func writeObservations(path string, market []counter, lines int, list string, ago func(line int) time.Duration) (err error) {
+	file, err := os.Create(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("write observations: %w", err)
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+	now, random := time.Now().Truncate(time.Second), rand.New(rand.NewPCG(fixtureSeed, 8))
+	text := []byte(observationHeader)
+	for line := 0; line < lines && err == nil; {
+		for i := range market {
+			market[i].drift(random)
+			text = market[i].appendLine(text, cmp.Or(list, market[i].source), now.Add(-ago(line)))
+			line++
+		}
+		_, err = file.Write(text)
+		text = text[:0]
 	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
+	return errors.Join(err, file.Close())
 }

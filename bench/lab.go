@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -7,79 +9,69 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
+
+const (
+	serverCore = 0 // every server runs there, in turn
+	loadCore   = 1 // the load runs there
+)
+
+// mallocsMetric counts the objects that a node has allocated.
+const mallocsMetric = "go_memstats_mallocs_total"
 
 // lab is where goals are measured: the data, the servers that run, and what was found.
 type lab struct {
 	options  runOptions
 	tasard   string // the node's program
-	self     program
+	self     string // the bench's own, for its hidden subcommands
 	dir      string // scratch space, removed at the end
-	profile  string // directory for CPU profiles of the node, "" = none
-	progress *progress
-	report   *report
+	progress io.Writer
+	report   report
 
 	fixture *fixture
-	node    *target
-	started []contender // to be stopped, last first
+	node    *server
+	started []*server // to be stopped, last first
 }
 
-// missingError is what can't be measured here, and why: it is skipped by name.
-type missingError struct{ name, why string }
-
-func (e *missingError) Error() string { return e.name + ": " + e.why }
-
 // openLab makes a scratch directory.
-func openLab(options runOptions, tasard string, out io.Writer) (*lab, error) {
-	self, err := ownProgram()
+func openLab(options runOptions, tasard string, progress io.Writer) (*lab, error) {
+	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the bench's own program: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "tasard-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	l := &lab{options: options, tasard: tasard, self: self, dir: dir, report: newReport(options)}
-	l.progress = newProgress(out, time.Now, nil)
-	return l, nil
-}
-
-func newReport(options runOptions) *report {
-	r := &report{Started: time.Now(), Machine: thisMachine(), Options: options}
-	r.Commit, r.Changed = treeState()
-	return r
+	return &lab{options: options, tasard: tasard, self: self, dir: dir, progress: progress, report: newReport(options)}, nil
 }
 
 // close stops what runs and removes what was made.
-func (l *lab) close() error {
-	err := l.stopFrom(0)
-	return errors.Join(err, os.RemoveAll(l.dir))
-}
+func (l *lab) close() error { return errors.Join(l.stopFrom(0), os.RemoveAll(l.dir)) }
 
-// stopFrom stops the contenders that were started from a place on.
+// stopFrom stops the servers that were started from a place on.
 func (l *lab) stopFrom(place int) error {
 	var all []error
-	for i := len(l.started) - 1; i >= place; i-- {
-		if err := l.started[i].stop(); err != nil {
-			all = append(all, fmt.Errorf("stop %s: %w", l.started[i].name(), err))
-		}
+	for _, s := range slices.Backward(l.started[place:]) {
+		all = append(all, s.stop())
 	}
 	l.started = l.started[:place]
 	return errors.Join(all...)
 }
 
-// start starts a contender on the servers' core.
-func (l *lab) start(ctx context.Context, c contender) (*target, error) {
-	if why := c.missing(); why != "" {
-		return nil, &missingError{c.name(), why}
+// keep has a server that was started stopped at the end.
+func (l *lab) keep(s *server, err error) (*server, error) {
+	if err == nil {
+		l.started = append(l.started, s)
 	}
-	found, err := c.start(ctx, serverCore)
-	if err != nil {
-		return nil, err
-	}
-	l.started = append(l.started, c)
-	return found, nil
+	return s, err
+}
+
+// startNode starts a node on the servers' core.
+func (l *lab) startNode(ctx context.Context, f *fixture, flags ...string) (*server, error) {
+	return startNode(ctx, []string{l.tasard}, f, serverCore, flags...)
 }
 
 // prepare makes the data that most goals are measured with, and starts the node on it.
@@ -93,63 +85,162 @@ func (l *lab) prepare(ctx context.Context) error {
 	if l.fixture, err = newFixture(filepath.Join(l.dir, "standard"), size); err != nil {
 		return err
 	}
-	l.node, err = l.start(ctx, newNode(l.tasard, l.fixture))
+	l.node, err = l.keep(l.startNode(ctx, l.fixture))
 	return err
 }
 
-// ours is the node, asked questions in the names of all accounts.
-func (l *lab) ours(questions []question) side {
-	return side{target: l.node, keys: l.fixture.keys, questions: questions}
+// side is a server with what it is asked.
+type side struct {
+	*server
+	keys []string
+	mix  string
+	rate float64
 }
 
-// bare starts a server that says what the node says to questions, and nothing else.
-func (l *lab) bare(ctx context.Context, questions []question) (side, error) {
-	replies, err := capture(ctx, l.node.address, l.fixture.keys[0], questions)
-	if err != nil {
-		return side{}, err
-	}
-	file := filepath.Join(l.dir, fmt.Sprintf("replies-%d.json", len(l.started)))
-	if err := writeReplies(file, replies); err != nil {
-		return side{}, err
-	}
-	found, err := l.start(ctx, newBare(l.self, file))
-	return side{target: found, keys: l.fixture.keys, questions: questions}, err
+// sample is what a load met, with what it cost the server.
+type sample struct {
+	tally
+	cpu       time.Duration // of the server's processes
+	mallocs   float64       // objects that a node allocated meanwhile
+	generator time.Duration // CPU time of the load itself
 }
 
-// besideBare compares the node with the bare server on one kind of question.
-func (l *lab) besideBare(ctx context.Context, name string) ([]pair, error) {
+// pair is one round: both sides, one directly after the other.
+type pair struct{ a, b sample }
+
+// startOther starts a yardstick on the servers' core, for one mix.
+func (l *lab) startOther(ctx context.Context, name, mix string) (*server, error) {
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
-	questions := mixes(benchInstitution)[name]
-	before := len(l.started)
-	bare, err := l.bare(ctx, questions)
+	key := l.fixture.keys[0]
+	switch name {
+	case "nginx":
+		return l.keep(startNginx(ctx, l.node, key, &mixes()[mix][0], serverCore))
+	case "postgres":
+		return l.keep(startPostgres(ctx, l.self, l.node, key, serverCore))
+	}
+	return l.keep(startBare(ctx, l.self, l.node, key, mix, serverCore))
+}
+
+// beside compares the node with another server on one mix.
+func (l *lab) beside(ctx context.Context, mix, name string) ([]pair, error) {
+	other, err := l.startOther(ctx, name, mix)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := l.compare(ctx, l.ours(questions), bare)
-	if err == nil {
-		err = l.profiled(ctx, name, questions)
-	}
-	return pairs, errors.Join(err, l.stopFrom(before))
+	pairs, err := l.compare(ctx, side{l.node, l.fixture.keys, mix, 0}, side{other, l.fixture.keys, mix, 0})
+	return pairs, errors.Join(err, l.stopFrom(len(l.started)-1))
 }
 
-// benchInstitution is one with rates and history in dollars.
-const benchInstitution = "popular"
+// compare measures two sides in turn, round by round, so that whatever else the machine does hits both. The order changes with each
+// round. Answers other than 200 are an error: what was measured would not be what was asked for.
+func (l *lab) compare(ctx context.Context, a, b side) (pairs []pair, err error) {
+	for round := range l.options.Rounds {
+		var p pair
+		order, sides := []*sample{&p.a, &p.b}, []side{a, b}
+		if round%2 == 1 {
+			slices.Reverse(order)
+			slices.Reverse(sides)
+		}
+		for i, into := range order {
+			if *into, err = l.measure(ctx, sides[i], round); err != nil {
+				return nil, err
+			}
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, nil
+}
 
-// meet measures a goal and puts it into the report. What is missing here is skipped by name.
-func (l *lab) meet(ctx context.Context, s scenario) error {
-	l.progress.begin(s.goal)
-	found := goal{ID: s.goal, Title: s.title}
-	err := s.run(ctx, l, &found)
-	var missing *missingError
-	if errors.As(err, &missing) {
-		l.report.Skipped = append(l.report.Skipped, skip{s.goal + ", " + missing.name, missing.why})
-		err = nil
+// measure puts load on one side once.
+func (l *lab) measure(ctx context.Context, s side, round int) (found sample, err error) {
+	o := &l.options
+	err = patiently(ctx, func() (err error) {
+		g := &group{asker: newMix(benchHost, s.keys, mixes()[s.mix]), connections: o.Connections, rate: s.rate}
+		found, err = l.sample(ctx, s.server, &load{groups: []*group{g}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
+		return err
+	})
+	return found, err
+}
+
+// measureTries is how often a measurement is tried.
+const measureTries = 5
+
+// patiently tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
+func patiently(ctx context.Context, try func() error) (err error) {
+	for range measureTries {
+		if err = try(); err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
+	return err
+}
+
+// sample runs a load of one group, and tells what it cost the server.
+func (l *lab) sample(ctx context.Context, on *server, order *load) (s sample, err error) {
+	order.address = on.address
+	order.begins = func() error { return s.count(ctx, on, -1) }
+	order.ends = func() error { return s.count(ctx, on, +1) }
+	if err := pinned(loadCore, func() error { return order.run(ctx) }); err != nil {
+		return s, fmt.Errorf("%s: %w", on.name, err)
 	}
-	l.report.Goals = append(l.report.Goals, found)
-	return nil
+	s.tally, s.generator = order.groups[0].tally, order.generator
+	if good := s.statuses[200]; good < s.answers || s.lost > 0 || s.answers == 0 {
+		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", on.name, s.statuses, s.lost)
+	}
+	return s, nil
+}
+
+// count adds what the server has used up until now, or with a sign of -1 takes it off.
+func (s *sample) count(ctx context.Context, on *server, sign int) error {
+	spent, err := on.cpu()
+	if err == nil && on.data != "" {
+		var objects float64
+		objects, err = on.metric(ctx, mallocsMetric)
+		s.mallocs += float64(sign) * objects
+	}
+	s.cpu += time.Duration(sign) * spent
+	return err
+}
+
+// scrape is how many objects it costs the node to be asked for its allocations.
+func (l *lab) scrape(ctx context.Context) (float64, error) {
+	var counts [3]float64
+	for i := range counts {
+		var err error
+		if counts[i], err = l.node.metric(ctx, mallocsMetric); err != nil {
+			return 0, err
+		}
+	}
+	return counts[2] - counts[1], nil
+}
+
+// The figures of a sample.
+func perSecond(s *sample) float64 { return float64(s.answers) / s.elapsed.Seconds() }
+func cpuEach(s *sample) float64   { return float64(s.cpu.Nanoseconds()) / float64(s.answers) }
+func p50(s *sample) float64       { return float64(s.latency.ValueAtQuantile(50)) }
+func p99(s *sample) float64       { return float64(s.latency.ValueAtQuantile(99)) }
+func slowest(s *sample) float64   { return float64(s.latency.Max()) }
+
+// ratioOf is a figure of the first side as a part of that of the second: the median of the rounds' ratios.
+func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measure {
+	m := measure{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
+	for i := range pairs {
+		a, b := figure(&pairs[i].a), figure(&pairs[i].b)
+		m.Rounds = append(m.Rounds, a/b)
+		m.Sides[names[0]] = append(m.Sides[names[0]], a)
+		m.Sides[names[1]] = append(m.Sides[names[1]], b)
+	}
+	return m
+}
+
+// median of figures, of which there is at least one.
+func median(figures []float64) float64 {
+	sorted := slices.Sorted(slices.Values(figures))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
 }

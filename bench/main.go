@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -6,9 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,7 +26,7 @@ func main() {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(0)
-	case errors.Is(err, errShort):
+	case errors.Is(err, errMissed):
 		os.Exit(1)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -28,7 +34,7 @@ func main() {
 	}
 }
 
-// run is the program: one of its hidden servers, a load on an address, or the goals.
+// run is the program: one of its hidden servers, the costs of a request, a load on an address, or the goals.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -44,80 +50,174 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.against != nil {
-		return s.against.run(ctx, s, out)
+	if s.against != "" {
+		return s.runAgainst(ctx, out)
 	}
 	return s.measureGoals(ctx, out, progress)
 }
 
-// errShort is the end of a run in which a goal was not met, when -strict asks for that.
-var errShort = errors.New("a goal was not met")
+// settings are what the command line says.
+type settings struct {
+	tasard, out string
+	goals       []scenario
+	strict      bool
+	options     runOptions
 
-// measureGoals measures what was chosen and writes the reports.
-func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
-	list, err := chosen(s.goals)
+	against string // host:port
+	mix     string
+	keys    string // file
+	rate    float64
+}
+
+const usage = `bench measures a whole node under load, beside yardsticks in the same run, and tells which goals it meets.
+
+  bench -tasard ./tasard                        all goals, about 15 minutes
+  bench -tasard ./tasard -goals F1,F12 -quick   two of them, roughly
+  bench -against http://127.0.0.1:8080 -mix all -rate 5000
+                                                a load on a node that runs: latency at 5,000 requests a second
+  bench -against http://127.0.0.1:8080 -keys keys.txt -mix best
+                                                what it can do, in the names of the keys in a file, one a line
+  bench costs check|accept|show                 what a request costs, against what is accepted (.ci/costs.json)
+
+It needs Linux and two cores: servers run on the first, the load on the second. Figures of comparisons are medians of ratios
+within one run; times by themselves mean little on a machine that does other things too.
+
+`
+
+// readSettings reads the command line, and refuses what can't be measured.
+func readSettings(args []string, out io.Writer) (*settings, error) {
+	s, list, o := &settings{}, "", runOptions{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.Usage = func() {
+		_, _ = io.WriteString(out, usage)
+		flags.PrintDefaults()
+	}
+	quick := flags.Bool("quick", false, "fewer and shorter rounds: for a look, not for a verdict")
+	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
+	flags.StringVar(&s.out, "out", "bench-report", "`directory` for the report, as text and as JSON")
+	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; all of them without it")
+	flags.BoolVar(&s.strict, "strict", false, "end with 1 when a goal is not met")
+	flags.IntVar(&o.Rounds, "rounds", 15, "`number` of rounds of a comparison")
+	flags.DurationVar(&o.Measure, "measure", time.Second, "`time` that is measured of each side in a round")
+	flags.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "`time` before it that is not counted")
+	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
+	flags.IntVar(&o.Accounts, "accounts", 128, "`number` of accounts in whose names is asked")
+	flags.Uint64Var(&o.Seed, "seed", 1, "`number` from which requests are drawn: the same one draws the same")
+	flags.StringVar(&s.against, "against", "", "`URL` of a node that runs: put a load on it, and measure no goals")
+	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of what is asked: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
+	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one a line")
+	flags.Float64Var(&s.rate, "rate", 0, "with -against: `number` of requests a second, each timed from its intended moment; 0 is as many as it can")
+	err := flags.Parse(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.tasard == "" {
-		return errors.New("-tasard: the path of the node's program; make build makes ./tasard")
+	if *quick {
+		o.Rounds, o.Measure = min(o.Rounds, 5), min(o.Measure, 400*time.Millisecond)
 	}
+	s.options = o
+	switch {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unknown argument %q; see -help", flags.Arg(0))
+	case o.Rounds < 1 || o.Rounds > 1000:
+		return nil, fmt.Errorf("-rounds %d: want 1 to 1000", o.Rounds)
+	case o.Accounts < 1 || o.Accounts > 100_000:
+		return nil, fmt.Errorf("-accounts %d: want 1 to 100,000", o.Accounts)
+	case o.Connections < 1 || o.Connections > loadConnectionsMax:
+		return nil, fmt.Errorf("-connections %d: want 1 to %d", o.Connections, loadConnectionsMax)
+	case !(s.rate >= 0 && s.rate <= loadRateMax):
+		return nil, fmt.Errorf("-rate %v: want 0 (as many as it can) to %d", s.rate, loadRateMax)
+	case o.Measure <= 0 || o.Warmup < 0:
+		return nil, fmt.Errorf("-measure %v, -warmup %v: want more than 0, and not less", o.Measure, o.Warmup)
+	case mixes()[s.mix] == nil:
+		return nil, fmt.Errorf("-mix %q: there is no such mix", s.mix)
+	}
+	if s.against != "" {
+		s.against, err = readAddress(s.against)
+	} else if s.goals, err = chosen(list); err == nil && s.tasard == "" {
+		err = errors.New("-tasard: the path of the node's program; make build makes ./tasard")
+	}
+	return s, err
+}
+
+// readAddress reads http://host:port, with a port of 80 where there is none.
+func readAddress(text string) (string, error) {
+	found, err := url.Parse(text)
+	if err != nil || found.Scheme != "http" || found.Host == "" || strings.Trim(found.Path, "/") != "" || found.RawQuery != "" || found.User != nil {
+		return "", fmt.Errorf("-against %s: want http://host:port and nothing more", text)
+	}
+	if found.Port() == "" {
+		return net.JoinHostPort(found.Hostname(), "80"), nil
+	}
+	return found.Host, nil
+}
+
+// errMissed is the end of a run in which a goal was not met, when -strict asks for that.
+var errMissed = errors.New("a goal was not met")
+
+// measureGoals measures what was chosen and writes the report.
+func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
 	l, err := openLab(s.options, s.tasard, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	l.profile = s.profile
-	l.progress = newProgress(progress, time.Now, stages(list, &s.options))
-	for _, scenario := range list {
-		if err := l.meet(ctx, scenario); err != nil {
-			l.progress.end()
+	for _, one := range s.goals {
+		if err := l.meet(ctx, one); err != nil {
 			return err
 		}
 	}
-	l.progress.end()
 	l.report.Took = time.Since(l.report.Started)
-	if err := l.report.writeText(out); err != nil {
+	if err := l.report.write(s.out); err != nil {
 		return err
 	}
-	if err := l.report.writeAll(s.out); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\nThe reports are in %s: report.txt and report.json.\n", l.report.text(), s.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "\nThe reports are in %s: report.txt and report.json.\n", s.out)
+	if names, _ := l.report.short(); s.strict && len(names) > 0 {
+		return errMissed
+	}
+	return nil
+}
+
+// runAgainst puts a load on a node that runs and tells what came back.
+func (s *settings) runAgainst(ctx context.Context, out io.Writer) error {
+	keys, err := readKeys(s.keys)
 	if err != nil {
 		return err
 	}
-	if s.strict && l.report.short() {
-		return errShort
+	g := &group{asker: newMix(s.against, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
+	order := &load{address: s.against, groups: []*group{g}, seed: s.options.Seed, warmup: s.options.Warmup, measure: s.options.Measure}
+	if err := order.run(ctx); err != nil {
+		return err
 	}
-	return nil
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", g.answers, g.elapsed.Round(time.Millisecond), float64(g.answers)/g.elapsed.Seconds(), float64(g.bytes)/(1<<20))
+	for _, status := range slices.Sorted(maps.Keys(g.statuses)) {
+		fmt.Fprintf(&text, "  %d: %d\n", status, g.statuses[status])
+	}
+	if g.lost > 0 {
+		fmt.Fprintf(&text, "  lost: %d\n", g.lost)
+	}
+	for _, percentile := range []float64{50, 90, 99, 99.9, 99.99, 100} {
+		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(g.latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
+	}
+	_, err = io.WriteString(out, text.String())
+	return err
 }
 
-// short reports that some measure misses its bound.
-func (r *report) short() bool {
-	for i := range r.Goals {
-		for j := range r.Goals[i].Measures {
-			if !r.Goals[i].Measures[j].met() {
-				return true
-			}
-		}
+// readKeys reads a file of keys; without one there are none.
+func readKeys(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
 	}
-	return false
-}
-
-// writeAll writes the report into a directory, as text and as JSON.
-func (r *report) writeAll(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make the directory of reports: %w", err)
+	text, err := os.ReadFile(path)
+	keys := strings.Fields(string(text))
+	if err == nil && len(keys) == 0 {
+		err = fmt.Errorf("%s has none", path)
 	}
-	for name, write := range map[string]func(io.Writer) error{"report.json": r.writeJSON, "report.txt": r.writeText} {
-		file, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		if err := errors.Join(write(file), file.Close()); err != nil {
-			return fmt.Errorf("write %s: %w", file.Name(), err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
 	}
-	return nil
+	return keys, nil
 }

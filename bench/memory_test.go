@@ -18,27 +18,24 @@ const (
 func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, tightAccounts)
-	path := buildNode(t, "", "", "")
+	path := buildNode(t, "")
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
 		over := &group{
-			name: "crowd", asker: asking(t, nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
+			name: "crowd", asker: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
 		}
-		runCrowd(t, o.target.address, controlSpan, overloadPatience, over)
+		runCrowd(t, o.address, controlSpan, overloadPatience, over)
 		kills := o.cage.oomKills(t)
 		figure(t, "%d accounts in %d MB at 3C: %d killed for memory, peak %d MiB; %s", len(f.keys), tightMemory>>20, kills,
-			peakMemory(t, o.target.processes[0]), &over.found)
-		if kills > 0 || over.found.served == 0 || over.found.unread == 0 {
-			t.Errorf("%d killed, or no overload: %s", kills, &over.found)
+			peakMemory(t, o.server), over)
+		if kills > 0 || over.served() == 0 || over.dropped == 0 {
+			t.Errorf("%d killed, or no overload: %s", kills, over)
 		}
 		checkRefusals(t, over)
 	})
 	t.Run("control", func(t *testing.T) {
 		c := newCage(t, tightMemory/8)
-		node := newNode(path, f)
-		node.program = c.inside(path)
-		_, err := node.start(t.Context(), nodeCore)
-		if err == nil {
+		if node, err := startNode(t.Context(), c.inside(path), f, serverCore); err == nil {
 			node.kill()
 		}
 		kills := c.oomKills(t)

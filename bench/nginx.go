@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -9,147 +11,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"text/template"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// nginxTries is how often a port is looked for: another program may take it between the look and the start.
-const nginxTries = 3
-
-// nginxContender is nginx with the bodies of replies as files: what a site would do that wrote its answers out beforehand. It does
-// not read the query, asks for no key, counts nobody and sends few headers.
-type nginxContender struct {
-	dir     string // empty, for its configuration and files
-	replies []reply
-	process *child
-}
-
-var _ contender = (*nginxContender)(nil)
-
-func newNginx(dir string, replies []reply) *nginxContender {
-	return &nginxContender{dir: dir, replies: replies}
-}
-
-func (n *nginxContender) name() string { return "nginx" }
-
-func (n *nginxContender) missing() string {
-	if nginxPath() == "" {
-		return "nginx is not installed (Debian: nginx-light)"
-	}
-	return ""
-}
-
-// nginxPath is where Debian puts it, which is not in everybody's PATH.
-func nginxPath() string {
-	if path, err := exec.LookPath("nginx"); err == nil {
-		return path
-	}
-	const debian = "/usr/sbin/nginx"
-	if _, err := os.Stat(debian); err == nil {
-		return debian
-	}
-	return ""
-}
-
-// start tries another port when one is taken meanwhile.
-func (n *nginxContender) start(ctx context.Context, core int) (*target, error) {
-	if why := n.missing(); why != "" {
-		return nil, errors.New(why)
-	}
-	files, err := n.writeFiles()
-	if err != nil {
-		return nil, fmt.Errorf("start nginx: %w", err)
-	}
-	for range nginxTries {
-		var found *target
-		if found, err = n.startOnce(ctx, core, files); err == nil || ctx.Err() != nil {
-			return found, err
-		}
-	}
-	return nil, err
-}
-
-func (n *nginxContender) startOnce(ctx context.Context, core int, files []nginxFile) (*target, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(n.dir, "nginx.conf")
-	if err := writeNginxConfig(config, nginxConfig{n.dir, address, os.Geteuid() == 0, files}); err != nil {
-		return nil, err
-	}
-	n.process, err = spawn(&command{
-		name: n.name(), program: program{path: nginxPath()}, args: []string{"-e", "stderr", "-p", n.dir, "-c", config},
-		orphaned: syscall.SIGTERM, // its worker would outlive it otherwise
-	}, core)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := awaitAnswer(ctx, n.process, address, n.replies[0].request(), time.Now()); err != nil {
-		killOf(&n.process)
-		return nil, err
-	}
-	return &target{name: n.name(), address: address, processes: []int{n.process.pid()}}, nil
-}
-
-func (n *nginxContender) stop() error { return stopOf(&n.process) }
-
-// freeAddress is a port that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("look for a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
-}
-
-// nginxFile is one body, and how it is sent.
-type nginxFile struct{ Path, File, Type, Encoding string }
-
-// writeFiles writes the bodies down. nginx looks at the path alone: replies to one path with several queries can't be told apart.
-func (n *nginxContender) writeFiles() ([]nginxFile, error) {
-	if len(n.replies) == 0 {
-		return nil, errors.New("there is no reply to serve")
-	}
-	var files []nginxFile
-	seen := map[string]bool{}
-	for i := range n.replies {
-		r := &n.replies[i]
-		response, err := r.response()
-		if err != nil {
-			return nil, err
-		}
-		path, _, _ := strings.Cut(r.Target, "?")
-		if seen[path] {
-			return nil, fmt.Errorf("there are two replies to %s; give each a server of its own", path)
-		}
-		seen[path] = true
-		file := nginxFile{
-			path, filepath.Join(n.dir, fmt.Sprintf("%d.json", i)), string(response.Header.ContentType()),
-			string(response.Header.Peek(fasthttp.HeaderContentEncoding)),
-		}
-		if err := os.WriteFile(file.File, response.Body(), 0o600); err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
-}
-
-type nginxConfig struct {
-	Dir, Address string
-	Root         bool // root's files are for root alone, so its worker stays root
-	Files        []nginxFile
-}
-
-// nginxText is what an engineer would write who wants files served fast: no log, descriptors kept open, connections too.
-var nginxText = template.Must(template.New("nginx.conf").Parse(`daemon off;
+// nginxConfig is what an engineer would write who wants a file served fast: no log, descriptors kept open, connections too. It takes the
+// user, the directory, the address, the path, the type and the encoding.
+const nginxConfig = `daemon off;
 worker_processes 1;
-{{if .Root}}user root root;
-{{end}}pid {{.Dir}}/nginx.pid;
+%[1]spid %[2]s/nginx.pid;
 error_log stderr error;
 events {
 	worker_connections 4096;
@@ -163,27 +33,78 @@ http {
 	keepalive_requests 1000000000;
 	open_file_cache max=1000 inactive=1h;
 	open_file_cache_valid 1h;
-	client_body_temp_path {{.Dir}}/body;
-	proxy_temp_path {{.Dir}}/proxy;
-	fastcgi_temp_path {{.Dir}}/fastcgi;
-	uwsgi_temp_path {{.Dir}}/uwsgi;
-	scgi_temp_path {{.Dir}}/scgi;
+	client_body_temp_path %[2]s/body;
+	proxy_temp_path %[2]s/proxy;
+	fastcgi_temp_path %[2]s/fastcgi;
+	uwsgi_temp_path %[2]s/uwsgi;
+	scgi_temp_path %[2]s/scgi;
 	types {}
 	server {
-		listen {{.Address}};
-{{range .Files}}		location = "{{.Path}}" {
-			alias "{{.File}}";
-			default_type "{{.Type}}";
-{{if .Encoding}}			add_header Content-Encoding "{{.Encoding}}";
-{{end}}		}
-{{end}}	}
-}
-`))
-
-func writeNginxConfig(path string, config nginxConfig) (err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("configure nginx: %w", err)
+		listen %[3]s;
+		location = "%[4]s" {
+			alias "%[2]s/body.json";
+			default_type "%[5]s";
+			add_header Content-Encoding "%[6]s"; # an empty one is not sent
+		}
 	}
-	return errors.Join(nginxText.Execute(file, &config), file.Close())
+}
+`
+
+// startNginx runs nginx with the body of the node's answer to a question as a file: what a site would do that wrote its answers out
+// beforehand. It does not read the query, asks for no key, counts no client and sends few headers.
+func startNginx(ctx context.Context, node *server, key string, q *question, core int) (found *server, err error) {
+	path, err := exec.LookPath("nginx")
+	if err != nil { // Debian puts it where not every PATH looks
+		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			return nil, &missingError{"nginx", "it is not installed (Debian: nginx-light)"}
+		}
+	}
+	_, response, err := node.capture(ctx, key, q)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: "nginx"}
+	defer func() {
+		if err != nil {
+			s.kill()
+		}
+	}()
+	if s.scratch, err = os.MkdirTemp("", "tasard-bench-nginx-"); err != nil {
+		return nil, fmt.Errorf("make a directory for nginx: %w", err)
+	}
+	if s.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root root;\n" // root's files are for root, so its worker stays root
+	}
+	location, _, _ := strings.Cut(q.path, "?")
+	config := fmt.Sprintf(nginxConfig, user, s.scratch, s.address, location, response.Header.ContentType(),
+		response.Header.Peek(fasthttp.HeaderContentEncoding))
+	file := filepath.Join(s.scratch, "nginx.conf")
+	err = errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(s.scratch, "body.json"), response.Body(), 0o600))
+	if err != nil {
+		return nil, fmt.Errorf("configure nginx: %w", err)
+	}
+	p, err := spawn(&command{name: "nginx", argv: []string{path, "-e", "stderr", "-p", s.scratch, "-c", file}}, core)
+	if err != nil {
+		return nil, err
+	}
+	s.processes = []*child{p}
+	ctx, cancel := context.WithTimeout(ctx, startMax)
+	defer cancel()
+	if err := s.awaitAnswer(ctx, ""); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// freeAddress is a port on which nothing listens.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("look for a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
 }

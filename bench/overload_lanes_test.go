@@ -24,20 +24,20 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
+		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		turns := o.inTurns(t, func(capacity float64) []*group { return o.lanes(t, capacity, overloadSpan) })
 		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
 		promised, served := 0., 0.
 		for _, one := range turns {
-			keyed := &one.groups[2].found
+			keyed := one.groups[2]
 			capacity := (capacityOf(one.before) + capacityOf(one.after)) / 2
 			most := min(float64(keyed.intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
-			promised, served = promised+most, served+min(most, float64(keyed.served))
+			promised, served = promised+most, served+min(most, float64(keyed.served()))
 		}
 		groups, kept := together(turns), served/promised
 		for _, g := range groups[:2] {
-			if slowest := time.Duration(g.found.latency.Max()); g.found.served != g.found.intended || slowest > healthMax {
-				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, &g.found)
+			if slowest := time.Duration(g.latency.Max()); g.served() != g.intended || slowest > healthMax {
+				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, g)
 			}
 		}
 		keyed, anonymous, costly := groups[2], groups[3], groups[4]
@@ -64,19 +64,19 @@ func TestFaultsO2_WhoComesFirst(t *testing.T) {
 func (o *overloaded) lanes(t *testing.T, capacity float64, span time.Duration) []*group {
 	t.Helper()
 	health := []question{{operation: "health", weight: 1, path: "/livez", lines: "Connection: close\r\n"}}
-	fresh := mustMix(t, nil, health, 1)
+	fresh := newMix(benchHost, nil, health)
 	health[0].lines = ""
-	costly := mustMix(t, nil, slices.Concat(mixes("popular")[mixHistory], mixes("popular")[mixConvert]), 1)
+	costly := newMix(benchHost, nil, slices.Concat(mixes()[mixHistory], mixes()[mixConvert]))
 	groups := []*group{
 		{name: "health, new connections", asker: fresh, connections: 20, rate: 20, fresh: true, from: overloadOnset, net: 3, perAddress: 20},
-		{name: "health", asker: mustMix(t, nil, health, 1), connections: 10, rate: 20, from: overloadOnset, net: 4, perAddress: 10},
-		{name: "with a key", asker: asking(t, o.fixture.keys), connections: 512, rate: 0.3 * capacity, from: overloadOnset, net: 5, perAddress: 16},
-		{name: "without", asker: asking(t, nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
+		{name: "health", asker: newMix(benchHost, nil, health), connections: 10, rate: 20, from: overloadOnset, net: 4, perAddress: 10},
+		{name: "with a key", asker: asking(o.fixture.keys), connections: 512, rate: 0.3 * capacity, from: overloadOnset, net: 5, perAddress: 16},
+		{name: "without", asker: asking(nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: crowdPerAddress},
 		{name: "history and convert", asker: costly, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: crowdPerAddress},
 	}
-	runCrowd(t, o.target.address, span, overloadPatience, groups...)
+	runCrowd(t, o.address, span, overloadPatience, groups...)
 	for _, g := range groups {
-		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.found.latency.Max()).Round(time.Microsecond), &g.found)
+		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.share(), time.Duration(g.latency.Max()).Round(time.Microsecond), g)
 	}
 	return groups
 }
@@ -85,15 +85,15 @@ func (o *overloaded) lanes(t *testing.T, capacity float64, span time.Duration) [
 func TestFaultsO2_TwoProcessors(t *testing.T) {
 	needLimits(t)
 	c := newCage(t, 0)
-	o := startCaged(t, c, c.inside(buildNode(t, "", "", ""), "GOMAXPROCS=2"), -1, smallFixture(t, 500))
+	o := startCaged(t, c, c.inside("/usr/bin/env", "GOMAXPROCS=2", buildNode(t, "")), -1, smallFixture(t, 500))
 	groups := o.lanes(t, capacityOf(o.base(t)), controlSpan)
 	keyed, anonymous, costly := groups[2], groups[3], groups[4]
 	if keyed.share() < twoKeyedShare || anonymous.share() > keyed.share()/2 || costly.share() > anonymous.share()/2 {
 		t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.share(), anonymous.share(), costly.share())
 	}
 	for _, g := range groups[:2] {
-		if g.found.served != g.found.intended {
-			t.Errorf("%s: %s", g.name, &g.found)
+		if g.served() != g.intended {
+			t.Errorf("%s: %s", g.name, g)
 		}
 	}
 }

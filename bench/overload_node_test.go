@@ -27,8 +27,6 @@ const (
 	halfCore  = cpuPeriod / 2
 	// cpuShares put a group before whatever else the machine does.
 	cpuShares = 1 << 18
-	// nodeCore is where nodes run, crowdCore where their clients do.
-	nodeCore, crowdCore = 0, 1
 )
 
 // needLimits skips a test that limits processes where that can't be done.
@@ -107,12 +105,12 @@ func (c cage) oomKills(t *testing.T) int {
 }
 
 // peakMemory is the most memory that a process has had, in MiB.
-func peakMemory(t *testing.T, pid int) int {
-	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", pid), "VmHWM:") >> 10
+func peakMemory(t *testing.T, s *server) int {
+	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.processes[0].cmd.Process.Pid), "VmHWM:") >> 10
 }
 
 // inside is a program that runs in the cage from its first moment on.
-func (c cage) inside(path string, env ...string) program {
+func (c cage) inside(program ...string) []string {
 	join := fmt.Sprintf("echo $$ > %s/cgroup.procs && echo $$ > %s/cgroup.procs && exec \"$@\"", c.cpu, c.memory)
-	return program{path: "/bin/sh", args: []string{"-c", join, "sh", path}, env: env}
+	return append([]string{"/bin/sh", "-c", join, "sh"}, program...)
 }

@@ -45,35 +45,32 @@ func noAge(t *testing.T) string {
 
 // overloaded is a node in a cage.
 type overloaded struct {
+	*server
 	cage    cage
-	node    *nodeContender
-	target  *target
 	fixture *fixture
 }
 
 func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ...string) *overloaded {
 	t.Helper()
 	c := newCage(t, memory)
-	return startCaged(t, c, c.inside(path), nodeCore, f, flags...)
+	return startCaged(t, c, c.inside(path), serverCore, f, flags...)
 }
 
 // startCaged runs a program that is a node, in its cage, on a core or, below 0, on any.
-func startCaged(t *testing.T, c cage, node program, core int, f *fixture, flags ...string) *overloaded {
+func startCaged(t *testing.T, c cage, program []string, core int, f *fixture, flags ...string) *overloaded {
 	t.Helper()
-	n := newNode(node.path, f, append([]string{"--connections-per-address", "128"}, flags...)...)
-	n.program = node
-	return &overloaded{cage: c, node: n, fixture: f, target: running(t, n, core)}
+	return &overloaded{running(t, program, f, core, append([]string{"--connections-per-address", "128"}, flags...)...), c, f}
 }
 
 // running starts a node, which must end in order at the end of the test.
-func running(t *testing.T, node *nodeContender, core int) *target {
+func running(t *testing.T, program []string, f *fixture, core int, flags ...string) *server {
 	t.Helper()
-	found, err := node.start(t.Context(), core)
+	found, err := startNode(t.Context(), program, f, core, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := node.stop(); err != nil {
+		if err := found.stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -90,29 +87,26 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 }
 
 // asking asks for best rates, in the names of keys if there are any.
-func asking(t *testing.T, keys []string) asker {
-	t.Helper()
-	return mustMix(t, keys, mixes("popular")[mixBest], 1)
-}
+func asking(keys []string) asker { return newMix(benchHost, keys, mixes()[mixBest]) }
 
 // base measures what the node does for 64 connections that ask as fast as they are answered: its capacity.
 func (o *overloaded) base(t *testing.T) *group {
 	t.Helper()
-	g := &group{name: "base", asker: asking(t, nil), connections: 64, net: 1, perAddress: 1}
-	runCrowd(t, o.target.address, baseSpan, time.Second, g)
-	if g.found.served == 0 || g.found.strange+g.found.refused+g.found.lost > 0 {
-		t.Fatalf("without overload: %s; %s", &g.found, g.found.first)
+	g := &group{name: "base", asker: asking(nil), connections: 64, net: 1, perAddress: 1}
+	runCrowd(t, o.address, baseSpan, time.Second, g)
+	if g.served() == 0 || g.odd+g.refused()+g.lost > 0 {
+		t.Fatalf("without overload: %s; %s", g, g.first)
 	}
 	return g
 }
 
-func capacityOf(g *group) float64 { return float64(g.found.served) / baseSpan.Seconds() }
+func capacityOf(g *group) float64 { return float64(g.served()) / baseSpan.Seconds() }
 
 // checkRefusals: whoever was read got 200 or the refusal that is promised.
 func checkRefusals(t *testing.T, g *group) {
 	t.Helper()
-	if g.found.strange > 0 || g.found.lost > 0 {
-		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.found.strange, g.found.lost, g.found.first)
+	if g.odd > 0 || g.lost > 0 {
+		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.odd, g.lost, g.first)
 	}
 }
 
@@ -125,24 +119,24 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 10)
 	t.Run("node", func(t *testing.T) {
-		o := startOverloaded(t, buildNode(t, "", "", ""), f, 0)
+		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		o.base(t)
 		turns := o.inTurns(t, func(capacity float64) []*group { return []*group{o.crowd(t, 3*capacity, overloadSpan)} })
 		capacity, slower := capacityOf(turns[0].before), []time.Duration(nil)
 		for _, one := range turns {
 			capacity += capacityOf(one.after)
-			allowed := time.Duration(float64(one.before.found.quantile(99))*afterRatio) + afterSlack
-			slower = append(slower, one.after.found.quantile(99)-allowed)
+			allowed := time.Duration(float64(one.before.quantile(99))*afterRatio) + afterSlack
+			slower = append(slower, one.after.quantile(99)-allowed)
 		}
 		slices.Sort(slower)
 		capacity /= overloadTurns + 1
 		all := together(turns)[0]
-		over, peak, held := &all.found, peakMemory(t, o.target.processes[0]), o.cage.throttled(t)
-		goodput := float64(over.served) / (overloadTurns * overloadSpan).Seconds() / capacity
+		over, peak, held := all, peakMemory(t, o.server), o.cage.throttled(t)
+		goodput := float64(over.served()) / (overloadTurns * overloadSpan).Seconds() / capacity
 		figure(t, "C %.0f/s; 3C for %v: goodput %.2f C; %s; after: p99 %v below what it may be; %d MiB; %d periods throttled", capacity,
 			overloadTurns*overloadSpan, goodput, over, -slower[overloadTurns/2], peak, held)
 		checkRefusals(t, all)
-		if held == 0 || over.refused == 0 || over.unread == 0 {
+		if held == 0 || over.refused() == 0 || over.dropped == 0 {
 			t.Errorf("there was no overload: %d periods throttled, %s", held, over)
 		}
 		if goodput < goodputShare || over.quantile(99) > overloadP99 || peak > overloadMiB {
@@ -155,9 +149,9 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	t.Run("control", func(t *testing.T) {
 		o := startOverloaded(t, noAge(t), f, 0)
 		over := o.crowd(t, 3*capacityOf(o.base(t)), controlSpan)
-		figure(t, "control, nobody waits for a seat: p99 %v; %s", over.found.quantile(99), &over.found)
-		if over.found.quantile(99) <= overloadP99 {
-			t.Errorf("p99 %v meets the goal without what it is there for", over.found.quantile(99))
+		figure(t, "control, nobody waits for a seat: p99 %v; %s", over.quantile(99), over)
+		if over.quantile(99) <= overloadP99 {
+			t.Errorf("p99 %v meets the goal without what it is there for", over.quantile(99))
 		}
 	})
 }
@@ -187,7 +181,7 @@ func (o *overloaded) inTurns(t *testing.T, put func(capacity float64) []*group) 
 func together(turns []turn) []*group {
 	for _, other := range turns[1:] {
 		for i, g := range turns[0].groups {
-			g.found.add(&other.groups[i].found)
+			g.merge(other.groups[i])
 		}
 	}
 	return turns[0].groups
@@ -196,8 +190,8 @@ func together(turns []turn) []*group {
 // crowd asks for best rates at a rate from many addresses.
 func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *group {
 	t.Helper()
-	g := &group{name: "crowd", asker: asking(t, nil), connections: crowdConnections, rate: rate, net: 2, perAddress: crowdPerAddress}
-	runCrowd(t, o.target.address, span, overloadPatience, g)
+	g := &group{name: "crowd", asker: asking(nil), connections: crowdConnections, rate: rate, net: 2, perAddress: crowdPerAddress}
+	runCrowd(t, o.address, span, overloadPatience, g)
 	return g
 }
 
@@ -205,20 +199,14 @@ func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *grou
 // says comes first.
 func TestFaultsO1_OneProcessor(t *testing.T) {
 	needLimits(t)
-	path, f := buildNode(t, "", "", ""), smallFixture(t, 1)
+	path, f := buildNode(t, ""), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
 			c := newCage(t, 0)
-			node := c.inside("/usr/bin/env")
-			node.args = append(node.args, setting, path)
-			o := startCaged(t, c, node, -1, f)
-			text, err := o.node.ask(t.Context(), "/metrics", loadPatience)
-			if err != nil {
-				t.Fatal(err)
-			}
-			used, err := metric(text, "go_sched_gomaxprocs_threads")
+			o := startCaged(t, c, c.inside("/usr/bin/env", setting, path), -1, f)
+			used, err := o.metric(t.Context(), "go_sched_gomaxprocs_threads")
 			figure(t, "half a processor, %s: the node uses %v", setting, used)
-			if err != nil || float64(used) != want {
+			if err != nil || used != want {
 				t.Errorf("it uses %v processors, want %v (%v)", used, want, err)
 			}
 		})
@@ -231,11 +219,11 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	const places = 100
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
-		"node":    buildNode(t, "", "", ""),
+		"node":    buildNode(t, ""),
 		"control": buildNode(t, "httpapi/listener_spare.go", "spareDefault = 64", "spareDefault = 0"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := running(t, newNode(path, f, "--connections", fmt.Sprint(places), "--connections-per-address", "128"), -1)
+			found := running(t, []string{path}, f, -1, "--connections", fmt.Sprint(places), "--connections-per-address", "128")
 			for i := range places {
 				conn, _ := connectFrom(t, net.IPv4(127, 7, 0, byte(1+i/10)), found.address)
 				defer conn.Close()
@@ -266,7 +254,8 @@ func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, an
 		t.Fatal(err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(loadPatience))
-	return conn, write(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n") && readRequest(conn, make([]byte, 16))
+	_, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")
+	return conn, err == nil && readRequest(conn, make([]byte, 16))
 }
 
 // askFresh asks once, on a connection of its own. Status 0 is no answer within a second.

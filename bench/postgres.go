@@ -1,94 +1,215 @@
+//go:build linux
+
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
-	"github.com/tasard/tasard/httpapi/client"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgresContender is net/http with a pool of connections to PostgreSQL, all on one core, as the node shares its core with its log.
-type postgresContender struct {
-	program program
-	rates   []client.Rate
-	keys    []string
-	quota   bool
-	cluster *cluster
-	process *child
-}
+// postgresConnections keep the one core busy.
+const postgresConnections = 4
 
-var _ contender = (*postgresContender)(nil)
-
-// newPostgres answers what a node publishes, to the keys. With quota each request opens with its key and is counted, durably, as
-// the node does it; without, one indexed query is all that a request costs, whoever asks.
-func newPostgres(self program, rates []client.Rate, keys []string, quota bool) *postgresContender {
-	return &postgresContender{program: self, rates: rates, keys: keys, quota: quota}
-}
-
-func (p *postgresContender) name() string {
-	if p.quota {
-		return "postgres"
+// startPostgres runs net/http with a pool of connections to a new PostgreSQL that holds what the node publishes, all on one core, as the
+// node shares its core with its log. One indexed query is all that a request costs: it asks for no key and counts no caller.
+func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian keeps each version in a directory of its own
+	if path, err := exec.LookPath("postgres"); err == nil {
+		programs = append(programs, filepath.Dir(path))
 	}
-	return "postgres, reads only"
-}
-
-func (p *postgresContender) missing() string {
-	if postgresBin() == "" {
-		return "PostgreSQL is not installed (Debian: postgresql)"
+	if len(programs) == 0 {
+		return nil, &missingError{"postgres", "PostgreSQL is not installed (Debian: postgresql)"}
 	}
-	return ""
-}
-
-// start makes a new cluster, fills it and puts the server in front.
-func (p *postgresContender) start(ctx context.Context, core int) (found *target, err error) {
-	if why := p.missing(); why != "" {
-		return nil, errors.New(why)
-	}
-	if p.cluster != nil {
-		return nil, fmt.Errorf("start %s: it runs already", p.name())
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.stop())
-		}
-	}()
-	if p.cluster, err = startCluster(ctx, core); err != nil {
-		return nil, err
-	}
-	filling, cancel := context.WithTimeout(ctx, startMax)
-	defer cancel()
-	if err := fillDatabase(filling, p.cluster.dir, p.rates, p.keys); err != nil {
-		return nil, fmt.Errorf("fill PostgreSQL: %w", err)
-	}
-	way := wayReadsOnly
-	if p.quota {
-		way = wayQuota
-	}
-	if p.process, err = spawn(&command{name: p.name(), program: p.program, args: []string{"postgres", p.cluster.dir, way}}, core); err != nil {
-		return nil, err
-	}
-	address, err := p.process.listening(ctx)
+	scratch, err := os.MkdirTemp("", "tasard-bench-postgres-")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a directory for PostgreSQL: %w", err)
 	}
-	first := question{path: "/v1/rates/best?currency=USD&operation=buy&limit=10"}
-	key := ""
-	if p.quota && len(p.keys) > 0 {
-		key = p.keys[0]
+	database := &server{name: "PostgreSQL", scratch: scratch}
+	if err = database.startCluster(ctx, programs[len(programs)-1], core); err == nil {
+		var front *server
+		if front, err = startOurs(ctx, &command{name: "postgres", argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
+			front.processes, front.scratch = append(front.processes, database.processes...), scratch
+			return front, nil
+		}
 	}
-	if _, err := awaitAnswer(ctx, p.process, address, first.request(key), time.Now()); err != nil {
-		return nil, err
-	}
-	return &target{name: p.name(), address: address, processes: []int{p.cluster.process.pid(), p.process.pid()}}, nil
+	return nil, errors.Join(err, database.stop())
 }
 
-func (p *postgresContender) stop() error {
-	err := stopOf(&p.process)
-	if p.cluster != nil {
-		err = errors.Join(err, p.cluster.stop())
-		p.cluster = nil
+// startCluster makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
+// are what a good engineer would choose for a small, hot database on one core.
+func (s *server) startCluster(ctx context.Context, programs string, core int) error {
+	if os.Geteuid() == 0 {
+		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratch).CombinedOutput(); err != nil {
+			return fmt.Errorf("find a user for PostgreSQL: %w %s", err, text)
+		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, startMax)
+	defer cancel()
+	data := filepath.Join(s.scratch, "data")
+	// The directory is open to no other user, so that every caller at the socket may come in.
+	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
+	p, err := spawn(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratch}, -1)
+	if err == nil {
+		err = p.finish(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	argv := []string{filepath.Join(programs, "postgres"), "-D", data}
+	for _, setting := range []string{
+		"listen_addresses=", "unix_socket_directories=" + s.scratch, "unix_socket_permissions=0700",
+		"shared_buffers=256MB", "effective_cache_size=1GB", "jit=off", "max_parallel_workers_per_gather=0", "random_page_cost=1.1",
+		"plan_cache_mode=force_generic_plan", "update_process_title=off",
+		"checkpoint_timeout=30min", // none within a run
+	} {
+		argv = append(argv, "-c", setting)
+	}
+	// SIGINT is the fast shutdown: it waits for no client.
+	if p, err = spawn(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratch, ends: syscall.SIGINT}, core); err != nil {
+		return err
+	}
+	s.processes = []*child{p}
+	_, err = p.line(ctx, "ready to accept connections")
 	return err
+}
+
+// asOwner runs a program as the user of PostgreSQL when the bench is root, whom it refuses.
+func asOwner(argv ...string) []string {
+	if os.Geteuid() != 0 {
+		return argv
+	}
+	// A change of user takes away what the kernel sends an orphan: it is set again.
+	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
+}
+
+// A rate is kept as it is shown, which is less work than columns of their own would be, beside what it is found and ranked by. The index
+// gives the rows of the ranking in order.
+const (
+	databaseTable = `CREATE TABLE rates (currency text, kind text, sell numeric, priority bigint, collected text, institution text, channel text,
+		expires timestamptz, shown json)`
+	databaseFill = `INSERT INTO rates SELECT r->>'currency', r->>'kind', (r->>'sell')::numeric, (r->>'priority')::bigint, r->>'collectedAt',
+		r->>'institutionId', r->>'channel', (r->>'expiresAt')::timestamptz, r FROM json_array_elements($1::json) r`
+	databaseIndex = `CREATE INDEX ON rates (currency, sell, priority, collected DESC, institution, channel) INCLUDE (expires)
+		WHERE kind = 'commercial' AND sell IS NOT NULL`
+	currentRates = `FROM rates WHERE currency = $1 AND kind = 'commercial' AND sell IS NOT NULL AND expires > now()`
+	rankingQuery = `SELECT (SELECT count(*) ` + currentRates + `), shown ` + currentRates + `
+		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
+)
+
+// runPostgres is the subcommand: bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a directory with what a
+// node publishes, answers /v1/rates/best?operation=buy from it, says on out where, and ends with the context.
+func runPostgres(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) != 3 {
+		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)
+	}
+	config, err := pgxpool.ParseConfig("user=bench dbname=postgres sslmode=disable host=" + args[0])
+	if err != nil {
+		return fmt.Errorf("configure the pool: %w", err)
+	}
+	config.MinConns, config.MaxConns = postgresConnections, postgresConnections
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("open the pool: %w", err)
+	}
+	defer pool.Close()
+	if err := fillDatabase(ctx, pool, &server{name: "node", address: args[1]}, args[2]); err != nil {
+		return fmt.Errorf("fill PostgreSQL: %w", err)
+	}
+	handler := func(w http.ResponseWriter, r *http.Request) { answerBest(w, r, pool) }
+	server := &http.Server{Handler: http.HandlerFunc(handler), ReadTimeout: readTimeoutDefault, WriteTimeout: writeTimeoutDefault, IdleTimeout: idleTimeoutDefault}
+	return serveUntil(ctx, out, server.Serve)
+}
+
+// fillDatabase writes what the node publishes, and leaves the table as it is after some quiet time.
+func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key string) error {
+	if _, err := pool.Exec(ctx, databaseTable); err != nil {
+		return err
+	}
+	for cursor, more := 0, true; more; {
+		_, response, err := node.capture(ctx, key, &question{path: fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor)})
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Data json.RawMessage
+			Meta struct{ NextCursor *int }
+		}
+		if err := json.Unmarshal(response.Body(), &page); err != nil {
+			return err
+		}
+		if _, err := pool.Exec(ctx, databaseFill, string(page.Data)); err != nil {
+			return err
+		}
+		if more = page.Meta.NextCursor != nil; more {
+			cursor = *page.Meta.NextCursor
+		}
+	}
+	for _, statement := range []string{databaseIndex, "VACUUM (FREEZE, ANALYZE) rates", "CHECKPOINT"} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerBest answers as the node does. What it refuses is only what no mix asks for.
+func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
+	values := r.URL.Query()
+	limit, err := strconv.Atoi(values.Get("limit"))
+	if err != nil || values.Get("operation") != "buy" || r.URL.Path != "/v1/rates/best" {
+		http.Error(w, "want /v1/rates/best with operation=buy and a limit", http.StatusBadRequest)
+		return
+	}
+	var page struct {
+		Data []json.RawMessage `json:"data"`
+		Meta struct {
+			Total         int    `json:"total"`
+			NextCursor    *int   `json:"nextCursor"`
+			GeneratedAt   string `json:"generatedAt"`
+			QuoteCurrency string `json:"quoteCurrency"`
+		} `json:"meta"`
+		Operation string `json:"operation"`
+	}
+	page.Data = make([]json.RawMessage, 0, min(limit, 200))
+	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // its error comes with the rows
+	var shown json.RawMessage
+	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &shown}, func() error {
+		page.Data = append(page.Data, slices.Clone(shown))
+		return nil
+	}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	page.Meta.GeneratedAt, page.Meta.QuoteCurrency, page.Operation = time.Now().UTC().Format(time.RFC3339), "DOP", "buy"
+	if next := len(page.Data); next < page.Meta.Total {
+		page.Meta.NextCursor = &next
+	}
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(&page); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	text := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Header().Set("Cache-Control", "private, max-age=60")
+	_, _ = w.Write(text) // a caller who is gone needs no answer
 }

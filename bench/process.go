@@ -1,91 +1,69 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// stopMax is how long a process may take to end in order; then it is killed.
-	stopMax = 15 * time.Second
-	// tailLines is how much of a process's output is kept for an error.
-	tailLines = 40
-	// lineBytesMax bounds a line that is kept.
-	lineBytesMax = 4 << 10
+	// startMax is how long a server may take until it answers, stopMax until it ends in order; then it is killed.
+	startMax = 60 * time.Second
+	stopMax  = 15 * time.Second
+	// pollPause lies between two looks at what is awaited: often enough to tell milliseconds, and no load.
+	pollPause = time.Millisecond
+	// outputMax is how much of a process's output is kept.
+	outputMax = 32 << 10
 )
-
-// errDied is wrapped when a process that was to run has ended.
-var errDied = errors.New("it ended by itself")
 
 // command is a process that is to run beside the bench.
 type command struct {
-	name    string // in errors: nginx
-	program program
-	args    []string // behind those of the program
-	dir     string   // where it runs, "" = where the bench does
-	user    *owner   // nil = the bench's own
-	// ends asks it to stop; 0 is SIGTERM.
+	name string   // in errors: nginx
+	argv []string // program and arguments
+	dir  string   // where it runs, "" = where the bench does
+	// ends asks it to stop, also when the bench dies, so that none is left behind; 0 is SIGTERM.
 	ends syscall.Signal
-	// orphaned is what the kernel sends it when the bench dies, so that none is left behind; 0 is SIGKILL. One that has children
-	// of its own needs a signal that it can pass on.
-	orphaned syscall.Signal
-}
-
-// program is what is executed.
-type program struct {
-	path string
-	args []string // before those of the command
-	env  []string // beside the few that every process gets
-}
-
-// owner is the user under which a process runs.
-type owner struct{ uid, gid uint32 }
-
-// ownProgram is the bench itself, for its hidden subcommands.
-func ownProgram() (program, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return program{}, fmt.Errorf("find the bench's own program: %w", err)
-	}
-	return program{path: path}, nil
 }
 
 // child is a process that the bench started, and ends.
 type child struct {
-	name     string
-	cmd      *exec.Cmd
-	ends     syscall.Signal
-	patience time.Duration // of stop
-	output   *tail
-	done     chan struct{} // closed when it has ended
-	ended    error         // how, once done is closed
+	*command
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when it has ended
+	ended error         // how, once done is closed
+
+	mu     sync.Mutex
+	output []byte
 }
 
 // spawn starts a process on one core, any with core < 0. Its end is awaited by stop or kill.
+//
+// It has a group of its own, so that an interrupt at the terminal reaches only the bench, which then ends things in order.
+// Danger: the kernel takes the end of the thread that started it for the end of the bench. The runtime keeps its threads, but one that is
+// locked to a goroutine ends with it: no such goroutine may start a process.
 func spawn(c *command, core int) (*child, error) {
-	cmd := exec.Command(c.program.path, append(append([]string(nil), c.program.args...), c.args...)...)
-	cmd.Dir = c.dir
-	cmd.Env = append(environment(), c.program.env...)
-	cmd.SysProcAttr = attributes(c)
-	cmd.WaitDelay = stopMax // for those that inherited its output and live longer
-	p := &child{name: c.name, cmd: cmd, ends: c.ends, patience: stopMax, output: newTail(), done: make(chan struct{})}
-	if p.ends == 0 {
-		p.ends = syscall.SIGTERM
+	if c.ends == 0 {
+		c.ends = syscall.SIGTERM
 	}
-	cmd.Stdout, cmd.Stderr = p.output, p.output
+	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	p := &child{command: c, cmd: cmd, done: make(chan struct{})}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.ends}
+	cmd.WaitDelay = stopMax // for those that inherited its output and live longer
 	if err := pinned(core, cmd.Start); err != nil {
-		if cmd.Process != nil { // started, but the bench's own thread is not as it was
-			killGroup(cmd.Process)
-			_ = cmd.Wait() // killed
-		}
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
 	go func() {
@@ -95,8 +73,8 @@ func spawn(c *command, core int) (*child, error) {
 	return p, nil
 }
 
-// environment is the same on every machine but for what finds programs and scratch space: settings of whoever calls the bench (of Go,
-// of the node, of PostgreSQL) would change what is measured.
+// environment is the same on every machine but for what finds programs and scratch space: settings of the bench's caller (of Go, of the
+// node, of PostgreSQL) would change what is measured.
 func environment() []string {
 	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -107,119 +85,144 @@ func environment() []string {
 	return env
 }
 
-// pid is the process's number.
-func (p *child) pid() int { return p.cmd.Process.Pid }
-
-// alive is an error when the process has ended, with its last words.
-func (p *child) alive() error {
-	select {
-	case <-p.done:
-		return p.death(errDied)
-	default:
-		return nil
-	}
+// Write keeps the newest output.
+func (p *child) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.output = append(p.output, text...)
+	p.output = p.output[max(0, len(p.output)-outputMax):]
+	return len(text), nil
 }
 
-func (p *child) death(why error) error {
-	return fmt.Errorf("%s: %w (%v); its last lines:\n%s", p.name, why, p.cmd.ProcessState, p.output)
+// find is the first kept line with a text, "" when there is none.
+func (p *child) find(text string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.Lines(string(p.output)) {
+		if strings.Contains(line, text) && strings.HasSuffix(line, "\n") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// trouble is an error with how the process ended, and its last words.
+func (p *child) trouble(why error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Errorf("%s: %w (%v); its last lines:\n%s", p.name, why, p.cmd.ProcessState, p.output[max(0, len(p.output)-2000):])
+}
+
+// errDied is wrapped when a process that was to run has ended.
+var errDied = errors.New("it ended by itself")
+
+// await looks again and again until something is so, the process ends or the context does.
+func (p *child) await(ctx context.Context, what string, so func() bool) error {
+	pause := time.NewTicker(pollPause)
+	defer pause.Stop()
+	for !so() {
+		select {
+		case <-pause.C:
+		case <-p.done:
+			if so() {
+				return nil
+			}
+			return p.trouble(errDied)
+		case <-ctx.Done():
+			return p.trouble(fmt.Errorf("waiting for %s: %w", what, ctx.Err()))
+		}
+	}
+	return nil
 }
 
 // line waits until the process has written a line that contains a text.
-func (p *child) line(ctx context.Context, text string) (string, error) {
-	for {
-		line, more := p.output.find(text)
-		if line != "" {
-			return line, nil
-		}
-		select {
-		case <-more:
-		case <-p.done:
-			if line, _ := p.output.find(text); line != "" {
-				return line, nil
-			}
-			return "", p.death(errDied)
-		case <-ctx.Done():
-			return "", fmt.Errorf("%s has not written %q: %w; its last lines:\n%s", p.name, text, ctx.Err(), p.output)
-		}
+func (p *child) line(ctx context.Context, text string) (line string, err error) {
+	err = p.await(ctx, strconv.Quote(text), func() bool { line = p.find(text); return line != "" })
+	return line, err
+}
+
+// finish waits for the end of a process that ends by itself.
+func (p *child) finish(ctx context.Context) error {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.kill()
+		return p.trouble(ctx.Err())
 	}
+	if p.ended != nil {
+		return p.trouble(p.ended)
+	}
+	return nil
 }
 
 // stop asks the process to end and waits for it. One that had ended before is an error, and so is one that ends with an error or must
 // be killed.
 func (p *child) stop() error {
-	if err := p.alive(); err != nil {
-		return err
-	}
-	_ = p.cmd.Process.Signal(p.ends) // it may end at this moment
-	patience := time.NewTimer(p.patience)
-	defer patience.Stop()
 	select {
 	case <-p.done:
-	case <-patience.C:
-		p.kill()
-		return fmt.Errorf("%s did not end within %v of %v and was killed; its last lines:\n%s", p.name, p.patience, p.ends, p.output)
+		return p.trouble(errDied)
+	default:
 	}
-	if p.ended != nil {
-		return fmt.Errorf("%s: %w at its end; its last lines:\n%s", p.name, p.ended, p.output)
-	}
-	return nil
+	_ = p.cmd.Process.Signal(p.ends) // it may end at this moment
+	patience, cancel := context.WithTimeout(context.Background(), stopMax)
+	defer cancel()
+	return p.finish(patience)
 }
 
-// kill ends the process as a crash of it would, and waits for it.
+// kill ends the process, and what stayed in its group, as a crash would, and waits for it.
 func (p *child) kill() {
-	killGroup(p.cmd.Process) // it may be over
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may be over
 	<-p.done
 }
 
-// tail keeps the last lines of what a process writes.
-type tail struct {
-	mu      sync.Mutex
-	lines   []string
-	partial []byte
-	more    chan struct{} // closed and replaced with each line
+// pinned does something on one core: what is started meanwhile stays there with all its threads. Any core with core < 0.
+//
+// A thread of the runtime changes its affinity, and gets the old one back. While it is locked to its goroutine the runtime starts no
+// thread from it, so that nothing else of the bench inherits the core.
+func pinned(core int, do func() error) error {
+	if core < 0 {
+		return do()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, one unix.CPUSet
+	one.Set(core)
+	if err := errors.Join(unix.SchedGetaffinity(0, &before), unix.SchedSetaffinity(0, &one)); err != nil {
+		return fmt.Errorf("this machine gives the bench no core %d: %w", core, err)
+	}
+	err := do()
+	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-var _ io.Writer = (*tail)(nil)
+// cpuClockKind picks, of the clocks of a process, the one that the scheduler keeps: nanoseconds of all its threads, also of those that
+// have ended.
+const cpuClockKind = 2
 
-func newTail() *tail { return &tail{more: make(chan struct{})} }
+// cpuOf is the CPU time, user and system, of a process and of the living below it: nginx's worker, PostgreSQL's backends.
+func cpuOf(pid int) (time.Duration, error) {
+	var spent unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &spent); err != nil {
+		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+	}
+	total := time.Duration(spent.Nano())
+	for _, below := range childrenOf(pid) {
+		if spent, err := cpuOf(below); err == nil { // else it has just ended
+			total += spent
+		}
+	}
+	return total, nil
+}
 
-// Write takes output.
-func (t *tail) Write(text []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range text {
-		if c != '\n' {
-			if len(t.partial) < lineBytesMax {
-				t.partial = append(t.partial, c)
+// childrenOf are the processes that a process started and that live.
+func childrenOf(pid int) (found []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread may have ended
+		for _, field := range strings.Fields(string(text)) {
+			if number, err := strconv.Atoi(field); err == nil {
+				found = append(found, number)
 			}
-			continue
-		}
-		if len(t.lines) == tailLines {
-			t.lines = append(t.lines[:0], t.lines[1:]...)
-		}
-		t.lines = append(t.lines, string(t.partial))
-		t.partial = t.partial[:0]
-		close(t.more)
-		t.more = make(chan struct{})
-	}
-	return len(text), nil
-}
-
-// find is the first kept line with a text, "" when there is none, and what is closed at the next line.
-func (t *tail) find(text string) (string, <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, line := range t.lines {
-		if strings.Contains(line, text) {
-			return line, t.more
 		}
 	}
-	return "", t.more
-}
-
-// String is what is kept, also of a line that has no end.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(append(t.lines[:len(t.lines):len(t.lines)], string(t.partial)), "\n")
+	return found
 }

@@ -49,7 +49,7 @@ type slowClient struct {
 
 // slowCrowd are slow clients, and what became of them.
 type slowCrowd struct {
-	target  place
+	target  unix.Sockaddr
 	clients []slowClient
 	began   time.Time
 	closed  [slowKinds]int
@@ -92,8 +92,8 @@ func (s *slowCrowd) open(number int) error {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)
 	}
 	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
-	source := placeOf(netip.AddrFrom4([4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}), 0)
-	if err := errors.Join(unix.Bind(socket, source.address), unix.Connect(socket, s.target.address), unix.SetNonblock(socket, true)); err != nil {
+	_, source := socketAddress(netip.AddrFrom4([4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}), 0)
+	if err := errors.Join(unix.Bind(socket, source), unix.Connect(socket, s.target), unix.SetNonblock(socket, true)); err != nil {
 		_ = unix.Close(socket)
 		return err
 	}
@@ -137,7 +137,7 @@ func hasEnded(socket int, kind slowKind) bool {
 		n, err := unix.Read(socket, room[:])
 		switch {
 		case err != nil:
-			return !again(err)
+			return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
 		case n == 0:
 			return true
 		}
@@ -153,12 +153,12 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("node", func(t *testing.T) {
-		slow, good, peak := besideSlow(t, buildNode(t, "", "", ""), f, slowSpan)
+		slow, good, peak := besideSlow(t, buildNode(t, ""), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
-			slow.longest[slowRead].Round(time.Millisecond), &good.found, time.Duration(good.found.latency.Max()).Round(time.Microsecond), peak)
-		if good.found.served != good.found.intended || good.found.quantile(99) > slowP99 || peak > slowMiB {
+			slow.longest[slowRead].Round(time.Millisecond), good, time.Duration(good.latency.Max()).Round(time.Microsecond), peak)
+		if good.served() != good.intended || good.quantile(99) > slowP99 || peak > slowMiB {
 			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
 		}
 		for kind := range slowKinds {
@@ -180,19 +180,14 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 // besideSlow has good requests made while slow clients are there; whoever of them is closed comes again while the time lasts.
 func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowCrowd, *group, int) {
 	t.Helper()
-	node := newNode(path, f, "--connections-per-address", "128")
-	node.program.env = []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU())} // it is not measured against others: it may have what there is
-	found, err := node.start(t.Context(), -1)
+	all := fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()) // it is not measured against others: it may have what there is
+	found, err := startNode(t.Context(), []string{"/usr/bin/env", all, path}, f, -1, "--connections-per-address", "128")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		node.kill() // slow clients may be there still
-	}()
-	target, err := findPlace(t.Context(), found.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer found.kill() // slow clients may be there still
+	address := netip.MustParseAddrPort(found.address)
+	_, target := socketAddress(address.Addr(), int(address.Port()))
 	s := &slowCrowd{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
 	defer s.close()
 	if err := s.arrive(); err != nil {
@@ -200,9 +195,9 @@ func besideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slo
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.beatUntil(stop) }()
-	good := &group{name: "good", asker: asking(t, nil), connections: 20, rate: goodRate, net: 2, perAddress: 1}
+	good := &group{name: "good", asker: asking(nil), connections: 20, rate: goodRate, net: 2, perAddress: 1}
 	runCrowd(t, found.address, span, time.Second, good)
-	peak := peakMemory(t, found.processes[0])
+	peak := peakMemory(t, found)
 	close(stop)
 	if err := <-stopped; err != nil {
 		t.Fatal(err)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -24,36 +26,30 @@ func TestAnswer(t *testing.T) {
 		okHead + "Content-Length: 5\r\n\r\nhello":                                   {200, false, nil},
 		okHead + "Content-Length: 0\r\n\r\n":                                        {200, false, nil},
 		okHead + "cOnTENT-lENGTH:\t5 \r\n\r\nhello":                                 {200, false, nil},
-		okHead + "Content-Length: 1\r\nContent-Length: 1\r\n\r\nx":                  {200, false, nil},
 		okHead + "Content-Length-X: 7\r\nContent-Length: 1\r\n\r\nx":                {200, false, nil},
 		"HTTP/1.1 429\r\nContent-Length: 2\r\n\r\n{}":                               {429, false, nil},
 		"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n":                    {304, false, nil},
 		"HTTP/1.1 204 No Content\r\n\r\n":                                           {204, false, nil},
-		"HTTP/1.1 100 Continue\r\n\r\n" + okHead + "Content-Length: 1\r\n\r\nx":     {200, false, nil},
-		okHead + "Connection: foo , Close\r\nContent-Length: 1\r\n\r\nx":            {200, true, nil},
+		okHead + "Connection: Close\r\nContent-Length: 1\r\n\r\nx":                  {200, true, nil},
 		okHead + "Connection: closer\r\nContent-Length: 1\r\n\r\nx":                 {200, false, nil},
 		"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {200, true, nil},
 		"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx":   {200, false, nil},
 		okHead + "Content-Length: 5\r\n":                                            {0, false, io.ErrUnexpectedEOF},
 		okHead + "Content-Length: 5\r\n\r\nhell":                                    {0, false, io.ErrUnexpectedEOF},
 		"":                                                                          {0, false, io.ErrUnexpectedEOF},
-		okHead + "Content-Length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n": {0, false, errEncoding},
-		okHead + "Connection: close\r\n\r\nx":                                       {0, false, errNoLength},
-		okHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx":                 {0, false, errLength},
-		okHead + "Content-Length: -1\r\n\r\n":                                       {0, false, errLength},
-		okHead + "Content-Length: \r\n\r\n":                                         {0, false, errLength},
-		okHead + "Content-Length: 1000000000000\r\n\r\n":                            {0, false, errLength},
+		okHead + "Content-Length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n": {0, false, errHead},
+		okHead + "Connection: close\r\n\r\nx":                                       {0, false, errHead},
+		okHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx":                 {0, false, errHead},
+		okHead + "Content-Length: -1\r\n\r\n":                                       {0, false, errHead},
+		okHead + "Content-Length: \r\n\r\n":                                         {0, false, errHead},
+		okHead + "Content-Length: 10000000000000\r\n\r\n":                           {0, false, errHead},
 		okHead + "Content-Length: 1\r\n\r\nx" + okHead:                              {0, false, errExcess},
-		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n":                    {0, false, errUpgrade},
-		"HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errStatusLine},
-		"HTTP/1.1 2x0 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errStatusLine},
-		"HTTP/1.1 099 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errStatusLine},
-		"HTTP/1.1 2000 OK\r\nContent-Length: 1\r\n\r\nx":                            {0, false, errStatusLine},
-		"SSH-2.0-OpenSSH_9.6\r\n\r\n":                                               {0, false, errStatusLine},
-		okHead + "Server: x\nContent-Length: 1\r\n\r\nx":                            {0, false, errHeadLine},
-		"HTTP/1.1 200 OK\nContent-Length: 1\r\n\r\nx":                               {0, false, errStatusLine},
-		okHead + "Server: " + long:                                                  {0, false, errHeadLong},
-		okHead + "Server: " + long + "\r\nContent-Length: 0\r\n\r\n":                {0, false, errHeadLong},
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n":                    {0, false, errHead},
+		"HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errHead},
+		"HTTP/1.1 2x0 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errHead},
+		"HTTP/1.1 2000 OK\r\nContent-Length: 1\r\n\r\nx":                            {0, false, errHead},
+		"SSH-2.0-OpenSSH_9.6\r\n\r\n":                                               {0, false, errHead},
+		okHead + "Server: " + long:                                                  {0, false, errHead},
 	} {
 		for _, size := range []int{len(stream) + 1, 1, 7} {
 			a.reset()
@@ -69,7 +65,7 @@ func TestAnswer(t *testing.T) {
 // of a head, and refuses more.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"), uint8(1))
-	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200 OK\r\nContent-Length: 01\r\n\r\nx"), uint8(40))
+	f.Add([]byte("HTTP/1.0 200 OK\r\nContent-Length: 01\r\n\r\nx"), uint8(40))
 	f.Add([]byte(okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), uint8(9))
 	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
 		var atOnce, cut answer
@@ -85,9 +81,6 @@ func FuzzAnswer(f *testing.F) {
 		}
 		reader := bufio.NewReader(bytes.NewReader(stream))
 		response, err := http.ReadResponse(reader, nil)
-		for err == nil && response.StatusCode < 200 {
-			response, err = http.ReadResponse(reader, nil)
-		}
 		if err != nil {
 			return
 		}

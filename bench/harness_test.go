@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -9,13 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// TestMain is the bench itself where a contender has started this binary as a server. Otherwise it runs the tests. fasthttp starts a
+// TestMain is the bench itself where a test has started this binary as a server. Otherwise it runs the tests. fasthttp starts a
 // goroutine for the Date header that it never ends, and one for each server that ends some seconds after it.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "bare" || os.Args[1] == "postgres") {
@@ -36,12 +39,13 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
-// buildNode builds the node with old replaced by new at its only place in a file of the module; file "" changes nothing.
-func buildNode(t *testing.T, file, old, new string) string {
+// buildNode builds the node with texts replaced by others, each at its only place in a file of the module; file "" changes nothing. Its flags
+// are those with which other tests compile, so that what they have compiled is used.
+func buildNode(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tasard")
-	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", path}
+	args := []string{"build", "-ldflags=-s -w", "-o", path}
 	if file != "" {
 		whole, err := filepath.Abs(filepath.Join("..", file))
 		if err != nil {
@@ -51,15 +55,18 @@ func buildNode(t *testing.T, file, old, new string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := bytes.Count(text, []byte(old)); found != 1 {
-			t.Fatalf("plant a bug in %s: want once, found %d times: %s", file, found, old)
+		for change := range slices.Chunk(changes, 2) {
+			if found := bytes.Count(text, []byte(change[0])); found != 1 {
+				t.Fatalf("plant a bug in %s: want once, found %d times: %s", file, found, change[0])
+			}
+			text = bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
 		}
 		instead, overlay := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json")
-		writeFile(t, instead, bytes.Replace(text, []byte(old), []byte(new), 1))
 		names, err := json.Marshal(map[string]map[string]string{"Replace": {whole: instead}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		writeFile(t, instead, text)
 		writeFile(t, overlay, names)
 		args = append(args, "-overlay", overlay)
 	}
@@ -79,17 +86,12 @@ func writeFile(t *testing.T, path string, text []byte) {
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 // repeated asks the same thing again and again, and counts.
-type repeated struct {
-	request string
-	asked   uint64
-}
+type repeated struct{ asked uint64 }
 
 func (r *repeated) next(dst []byte, _ *rand.Rand) []byte {
 	r.asked++
-	return append(dst, r.request...)
+	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
 }
-
-func simplest() *repeated { return &repeated{request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} }
 
 // serve runs a conversation on each connection, in a goroutine of its own, which ends with the connection.
 func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
@@ -118,15 +120,10 @@ func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	return listener
 }
 
-// readRequest reads what simplest sends: one read, since it is one write and short.
+// readRequest reads what repeated sends: one read, since it is one write and short.
 func readRequest(conn net.Conn, buffer []byte) bool {
 	n, err := conn.Read(buffer)
 	return err == nil && n > 0
-}
-
-func write(conn net.Conn, text string) bool {
-	_, err := io.WriteString(conn, text)
-	return err == nil
 }
 
 // answering is a conversation that answers each request with the same bytes.

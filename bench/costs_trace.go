@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -25,7 +27,6 @@ func costMixes() []string { return []string{mixBest, mixFull, mixConvert} }
 const (
 	costRounds      = 11
 	costConnections = 8 // fewer than let a busy machine shed load
-	costTries       = 5
 	costMeasure     = 300 * time.Millisecond
 	// traceMeasure is how long requests are traced: some thousands, at least.
 	traceMeasure = 2 * time.Second
@@ -124,7 +125,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 		one.Calls = map[string]float64{}
 		for range traces {
 			var traced *traced
-			err := patiently(func() (err error) {
+			err := patiently(ctx, func() (err error) {
 				traced, err = l.trace(ctx, mix)
 				return err
 			})
@@ -144,11 +145,7 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 
 // costOf measures everything but system calls.
 func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
-	var pairs []pair
-	err := patiently(func() (err error) {
-		pairs, err = l.besideBare(ctx, mix)
-		return err
-	})
+	pairs, err := l.beside(ctx, mix, "bare")
 	if err != nil {
 		return cost{}, err
 	}
@@ -160,20 +157,10 @@ func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
 	for i := range pairs {
 		node, bare := &pairs[i].a, &pairs[i].b
 		cpu = append(cpu, cpuEach(node)/cpuEach(bare))
-		allocations = append(allocations, max(0, float64(node.mallocs)-scrape)/float64(node.answers))
+		allocations = append(allocations, max(0, node.mallocs-scrape)/float64(node.answers))
 		sizes = append(sizes, float64(node.bytes)/float64(node.answers))
 	}
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
-}
-
-// patiently tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
-func patiently(try func() error) (err error) {
-	for range costTries {
-		if err = try(); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // callCount is how often a system call was made, and how often it failed.
@@ -204,16 +191,13 @@ func (t *traced) each(idle *traced) (calls map[string]float64, failed float64) {
 // trace runs the node from start to end below strace, and asks it a mix meanwhile; "" is nothing.
 func (l *lab) trace(ctx context.Context, mix string) (*traced, error) {
 	file := filepath.Join(l.dir, "calls.txt")
-	strace := program{path: "strace", args: []string{"-f", "-qq", "-c", "-o", file, l.tasard}}
-	node := newNode(l.tasard, l.fixture)
-	node.program = strace
-	target, err := node.start(ctx, serverCore)
+	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, l.tasard}, l.fixture, serverCore)
 	if err != nil {
 		return nil, err
 	}
 	result := &traced{}
 	if mix != "" {
-		result.requests, err = l.askTraced(ctx, target, mix)
+		result.requests, err = l.askTraced(ctx, node, mix)
 	}
 	if err := errors.Join(err, endTraced(node)); err != nil {
 		return nil, fmt.Errorf("trace %q: %w", mix, err)
@@ -226,16 +210,11 @@ func (l *lab) trace(ctx context.Context, mix string) (*traced, error) {
 	return result, err
 }
 
-// askTraced asks a node below strace, and tells how often.
-func (l *lab) askTraced(ctx context.Context, target *target, mix string) (uint64, error) {
-	target.processes, target.mallocs = nil, nil // CPU time would be that of strace, and asking for allocations is a request
-	asker, err := newMix(benchHost, l.fixture.keys, mixes(benchInstitution)[mix], l.options.Seed)
-	if err != nil {
-		return 0, err
-	}
-	s, err := l.sample(ctx, target, &load{
-		address: target.address, asker: asker, seed: l.options.Seed, connections: l.options.Connections, measure: traceMeasure,
-	})
+// askTraced asks a node below strace, and tells how often. Neither its CPU time, which would be that of strace, nor its allocations are
+// asked for: that is a request.
+func (l *lab) askTraced(ctx context.Context, node *server, mix string) (uint64, error) {
+	g := &group{asker: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
+	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*group{g}, seed: l.options.Seed, measure: traceMeasure})
 	if err == nil && s.answers < traceAnswers {
 		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
 	}
@@ -243,18 +222,14 @@ func (l *lab) askTraced(ctx context.Context, target *target, mix string) (uint64
 }
 
 // endTraced ends a node below strace, which takes no signal itself: it ends with the node and writes what it counted.
-func endTraced(node *nodeContender) error {
-	group := node.process.pid()
-	if err := syscall.Kill(-group, syscall.SIGTERM); err != nil {
+func endTraced(node *server) error {
+	strace := node.processes[0]
+	if err := syscall.Kill(-strace.cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		return err
 	}
-	defer node.kill()
-	select {
-	case <-node.process.done:
-		return node.process.ended
-	case <-time.NewTimer(stopMax).C:
-		return fmt.Errorf("the traced node did not end within %v", stopMax)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopMax)
+	defer cancel()
+	return strace.finish(ctx)
 }
 
 // parseCalls reads the table of strace -c: share of time, seconds, time of a call, calls, errors if there were any, and the name.

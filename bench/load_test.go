@@ -1,0 +1,264 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// one is a load of one group that lasts a fifth of a second.
+func one(address string, connections int, rate float64) (*load, *group) {
+	g := &group{asker: &repeated{}, connections: connections, rate: rate}
+	return &load{address: address, groups: []*group{g}, seed: 1, warmup: 20 * time.Millisecond, measure: 200 * time.Millisecond}, g
+}
+
+// Everything that comes back is counted once, whatever its status and length and whether its connection lives on; at a rate as many as the
+// rate says.
+func TestLoad_Counts(t *testing.T) {
+	replies := []string{plainReply, "HTTP/1.1 429 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", okHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat("b", 100_000)}
+	server := serve(t, func(conn net.Conn) {
+		for n, buffer := 0, make([]byte, 1024); readRequest(conn, buffer); n++ {
+			if _, err := io.WriteString(conn, replies[[]int{0, 2, 1}[n%3]]); err != nil || n%3 == 2 {
+				return
+			}
+		}
+	})
+	for _, rate := range []float64{0, 1000} {
+		for _, fresh := range []bool{false, true} {
+			l, g := one(server.Addr().String(), 4, rate)
+			g.fresh = fresh
+			if err := l.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ok, closed := g.statuses[200], g.statuses[429]
+			if g.answers == 0 || g.lost != 0 || ok+closed != g.answers || g.latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.sent != g.answers {
+				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.tally)
+			}
+			if rate > 0 && (g.answers < 199 || g.answers > 201) {
+				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.answers)
+			}
+			if g.elapsed < l.measure || l.generator <= 0 {
+				t.Errorf("rate %v: the generator used %v in %v", rate, l.generator, g.elapsed)
+			}
+		}
+	}
+}
+
+// At a rate a server that stops for a while is charged for everything that would have come meanwhile: about half of the stop for each
+// request of it. Without a rate the same stop costs one answer. Clients that drop what they can't send are charged for one each.
+func TestLoad_NoCoordinatedOmission(t *testing.T) {
+	const stop = 100 * time.Millisecond
+	for _, tt := range []struct {
+		rate        float64
+		drops       bool
+		least, most uint64 // answers that took longer than half of the stop
+	}{{1000, false, 30, 200}, {1000, true, 1, 1}, {0, false, 1, 1}} {
+		server := serve(t, func(conn net.Conn) {
+			for n, buffer := 0, make([]byte, 1024); readRequest(conn, buffer); n++ {
+				if n == 50 {
+					<-time.NewTimer(stop).C
+				}
+				if _, err := io.WriteString(conn, plainReply); err != nil {
+					return
+				}
+			}
+		})
+		l, g := one(server.Addr().String(), 1, tt.rate)
+		g.drops, l.warmup = tt.drops, 0
+		if err := l.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late := uint64(0)
+		for _, bar := range g.latency.Distribution() {
+			if bar.From > int64(stop)/2 {
+				late += uint64(bar.Count)
+			}
+		}
+		if late < tt.least || tt.rate > 0 && late > tt.most || g.lost > 0 || tt.drops != (g.dropped > 20) || g.dropped+g.sent != g.intended {
+			t.Errorf("%+v: %d of %d answers took long, %d were dropped, %d lost", tt, late, g.answers, g.dropped, g.lost)
+		}
+	}
+}
+
+// What was sent before the measured time is not counted, though it is answered within it. Reading counters at its beginning moves the
+// moments, so that no request is charged for it and none is left out.
+func TestLoad_WarmUpIsNotCounted(t *testing.T) {
+	for _, rate := range []float64{0, 1000} {
+		gate := make(chan struct{})
+		server := serve(t, func(conn net.Conn) {
+			if readRequest(conn, make([]byte, 1024)) {
+				<-gate
+				_, _ = io.WriteString(conn, plainReply)
+				answering(plainReply)(conn)
+			}
+		})
+		l, g := one(server.Addr().String(), 4, rate)
+		l.begins = func() error {
+			<-time.NewTimer(50 * time.Millisecond).C
+			close(gate)
+			return nil
+		}
+		if err := l.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if early := g.asker.(*repeated).asked - g.sent; early < 4 || rate == 0 && early != 4 {
+			t.Errorf("rate %v: %d requests are not counted, want those of 4 connections", rate, early)
+		}
+		if rate > 0 && (g.intended < 199 || g.intended > 201) {
+			t.Errorf("rate %v: %d requests, want 200", rate, g.intended)
+		}
+	}
+}
+
+// A target that is gone or answers nothing, the end of the context and an error of a hook end the load.
+func TestLoad_Ends(t *testing.T) {
+	planted := errors.New("planted")
+	good := serve(t, answering(plainReply)).Addr().String()
+	hangsUp := serve(t, func(conn net.Conn) { readRequest(conn, make([]byte, 1024)) }).Addr().String()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for name, tt := range map[string]struct {
+		address string
+		rate    float64
+		spoil   func(*load, context.CancelFunc)
+		want    error
+		says    string
+	}{
+		"never there":        {gone.Addr().String(), 0, nil, errGone, "refused"},
+		"hangs up":           {hangsUp, 0, nil, errGone, "one after the other"},
+		"hangs up at a rate": {hangsUp, 5000, nil, errGone, "one after the other"},
+		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *load, _ context.CancelFunc) {
+			l.measure, l.patience = 50*time.Millisecond, 50*time.Millisecond
+		}, errSilent, ""},
+		"begins":  {good, 0, func(l *load, _ context.CancelFunc) { l.begins = func() error { return planted } }, planted, ""},
+		"ends":    {good, 0, func(l *load, _ context.CancelFunc) { l.ends = func() error { return planted } }, planted, ""},
+		"context": {good, 0, func(l *load, cancel context.CancelFunc) { l.begins = func() error { cancel(); return nil } }, context.Canceled, ""},
+		"no port": {"127.0.0.1", 0, nil, nil, "missing port"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		l, _ := one(tt.address, 2, tt.rate)
+		l.measure = time.Hour
+		if name == "ends" {
+			l.measure = 10 * time.Millisecond
+		}
+		if tt.spoil != nil {
+			tt.spoil(l, cancel)
+		}
+		if err := l.run(ctx); err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.address) {
+			t.Errorf("%s: error %v, want %v with %q and the address", name, err, tt.want, tt.says)
+		}
+		cancel()
+	}
+}
+
+// misbehaviours are what a server may do with a request, besides answering it: what it says, and whether it goes on.
+func misbehaviours() []func(net.Conn) (goesOn bool) {
+	say := func(goesOn bool, text string) func(net.Conn) bool {
+		return func(conn net.Conn) bool {
+			_, err := io.WriteString(conn, text)
+			return err == nil && goesOn
+		}
+	}
+	return []func(net.Conn) bool{
+		say(false, ""), say(false, plainReply[:20]), say(false, plainReply[:len(plainReply)-1]), say(false, plainReply),
+		say(true, "SSH-2.0-x\r\n\r\n"), say(true, plainReply+plainReply), say(true, okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+		say(true, okHead+"Connection: close\r\nContent-Length: 1\r\n\r\nx"),
+		func(conn net.Conn) bool { return conn.(*net.TCPConn).SetLinger(0) != nil }, // then the connection is reset
+		func(conn net.Conn) bool { silent(conn); return false },
+	}
+}
+
+// Whatever the target does: what was sent within the measured time is answered or lost, and at a rate what was to be sent is sent, dropped
+// or lost.
+func TestLoad_NothingIsForgotten(t *testing.T) {
+	behaviours := misbehaviours()
+	for seed := range uint64(sweep(30, 300)) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		share, connections, rate := 1+random.IntN(50), 1+random.IntN(8), []float64{0, 1000, 20_000}[seed%3]
+		var each atomic.Uint64
+		server := serve(t, func(conn net.Conn) {
+			random := rand.New(rand.NewPCG(seed, each.Add(1)))
+			for buffer := make([]byte, 1024); readRequest(conn, buffer); {
+				if random.IntN(100) < share {
+					if !behaviours[random.IntN(len(behaviours))](conn) {
+						return
+					}
+				} else if _, err := io.WriteString(conn, plainReply); err != nil {
+					return
+				}
+			}
+		})
+		l, g := one(server.Addr().String(), connections, rate)
+		l.measure, l.patience, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
+		g.drops, g.fresh = seed%5 == 0, seed%7 == 0
+		err := l.run(t.Context())
+		if errors.Is(err, errGone) || errors.Is(err, errSilent) { // it met nothing but misbehaviour
+			continue
+		}
+		want := g.sent
+		if rate > 0 {
+			want = g.intended - g.dropped
+		}
+		inTime := uint64(rate * l.measure.Seconds())
+		if err != nil || g.answers+g.lost != want || g.latency.TotalCount() != int64(g.answers) || rate > 0 && (g.intended > inTime+1 || g.intended+1 < inTime) {
+			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.tally)
+		}
+	}
+}
+
+// In steady state the load allocates nothing, so that it neither collects garbage nor waits for the collector.
+func TestLoad_AllocatesNothing(t *testing.T) {
+	server := serve(t, answering(plainReply))
+	for _, rate := range []float64{0, 10_000} {
+		l, g := one(server.Addr().String(), 4, rate)
+		g.asker = newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert])
+		var before, after runtime.MemStats
+		l.begins = func() error { runtime.ReadMemStats(&before); return nil }
+		l.ends = func() error { runtime.ReadMemStats(&after); return nil }
+		if err := l.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if made := after.Mallocs - before.Mallocs; made > 100+g.answers/100 {
+			t.Errorf("rate %v: %d allocations for %d answers, server and all", rate, made, g.answers)
+		}
+	}
+}
+
+// A group's clients come from addresses of their own, from the moment that is given; a strange answer is counted and kept.
+func TestLoad_Groups(t *testing.T) {
+	from, began := make(chan string, 100), time.Now()
+	server := serve(t, func(conn net.Conn) {
+		from <- fmt.Sprint(conn.RemoteAddr().(*net.TCPAddr).IP)
+		answering(plainReply)(conn)
+	})
+	l, first := one(server.Addr().String(), 4, 100)
+	first.net, first.perAddress, first.from = 7, 2, 100*time.Millisecond
+	strange := &group{asker: &repeated{}, connections: 1, strange: func(int, []byte) bool { return true }}
+	l.groups, l.warmup = append(l.groups, strange), 0
+	if err := l.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for len(from) > 0 {
+		seen[<-from]++
+	}
+	if seen["127.7.0.1"] != 2 || seen["127.7.0.2"] != 2 || seen["127.0.0.1"] != 1 {
+		t.Errorf("connections from %v", seen)
+	}
+	if first.intended < 9 || first.intended > 11 || strange.odd == 0 || strange.odd != strange.answers || !strings.Contains(strange.first, "hello") || time.Since(began) < l.measure {
+		t.Errorf("%+v, %+v", first.tally, strange.tally)
+	}
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// stream is the first n requests, as they go over the wire.
+func stream(a asker, seed uint64, n int) []byte {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var all []byte
+	for range n {
+		all = a.next(all, random)
+	}
+	return all
+}
+
+// Every request is one that net/http reads, with the host, one of the keys, and the lines of its question, as often as its weight says.
+// The same seed makes the same requests.
+func TestMix_Requests(t *testing.T) {
+	const n, host = 20_000, "node.example:8080"
+	keys, questions := []string{"k-1", "k-2", "k-3"}, mixes()[mixAll]
+	m := newMix(host, keys, questions)
+	all := stream(m, 1, n)
+	if !bytes.Equal(all, stream(m, 1, n)) || bytes.Equal(all, stream(m, 2, n)) {
+		t.Error("requests of one seed differ, or those of two seeds don't")
+	}
+	reader, counts := bufio.NewReader(bytes.NewReader(all)), map[string]int{}
+	for i := range n {
+		request, err := http.ReadRequest(reader)
+		if err != nil || request.Host != host || request.Method != http.MethodGet {
+			t.Fatalf("request %d: %+v, %v", i, request, err)
+		}
+		path, _, _ := strings.Cut(request.RequestURI, "amount=")
+		counts[path+request.Header.Get("Accept-Encoding")]++
+		counts[request.Header.Get("Authorization")]++
+	}
+	wants := map[string]int{}
+	for _, q := range questions {
+		_, encoding, _ := strings.Cut(strings.TrimSpace(q.lines), ": ")
+		wants[strings.TrimSuffix(q.path, "amount=")+encoding] = n * q.weight / 100
+		if alone := mixes()[q.operation]; len(alone) != 1 || alone[0] != q {
+			t.Errorf("%s by itself is %v", q.operation, alone)
+		}
+	}
+	for _, key := range keys {
+		wants["Bearer "+key] = n / len(keys)
+	}
+	for what, want := range wants {
+		if got := counts[what]; got < want-want/5-40 || got > want+want/5+40 {
+			t.Errorf("%s: %d times, want about %d", what, got, want)
+		}
+	}
+	if len(counts) != len(wants) || len(questions) != 9 {
+		t.Errorf("%v, want %v", counts, wants)
+	}
+	for _, key := range []string{"", "k"} {
+		request := string(questions[0].request(key))
+		if strings.Contains(request, "Authorization: Bearer k\r\n\r\n") != (key != "") || !strings.HasSuffix(request, "\r\n\r\n") {
+			t.Errorf("with the key %q: %q", key, request)
+		}
+	}
+}
+
+// Hardly an amount comes twice, and each is one that the node takes.
+func TestMix_AmountsAreNew(t *testing.T) {
+	const n = 10_000
+	seen := map[string]bool{}
+	for request := range strings.SplitSeq(string(stream(newMix("x", nil, mixes()[mixConvert]), 1, n)), "\r\n\r\n") {
+		_, rest, found := strings.Cut(request, "amount=")
+		amount, _, _ := strings.Cut(rest, " ")
+		if _, err := engine.ParseAmount(amount); found && err != nil {
+			t.Fatalf("%q: %v", request, err)
+		}
+		seen[amount] = true
+	}
+	if len(seen) < n-10 {
+		t.Errorf("%d amounts, want %d", len(seen), n)
+	}
+}
+
+// A roll asks once in the name of each.
+func TestRoll(t *testing.T) {
+	r := &roll{keys: []string{"a", "b"}, one: newMix("x", nil, mixes()[mixBest])}
+	text := string(stream(r, 1, 3))
+	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || r.called != 3 {
+		t.Error(text)
+	}
+}

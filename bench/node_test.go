@@ -1,0 +1,250 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// TestNode builds the real program once. The bench takes it for its node, compares a bare server with it, puts a load on it, and measures
+// goals with it from the command line to the files, in rounds too short to mean anything.
+func TestNode(t *testing.T) {
+	program := buildNode(t, "")
+	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
+	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 60, currencies: 16, accounts: 5, days: 8})
+	if err != nil || len(f.keys) != 5 || f.catalogue == "" {
+		t.Fatalf("want 5 keys and a catalogue, found %+v: %v", f, err)
+	}
+	node := started(t)(startNode(t.Context(), []string{program}, f, -1, "--quota-minute", "50000"))
+	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
+	t.Run("bare", func(t *testing.T) { checkBare(t, node, f) })
+	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
+	ended(t, node)
+}
+
+// started wants a server, which the test ends at the latest.
+func started(t *testing.T) func(*server, error) *server {
+	t.Helper()
+	return func(s *server, err error) *server {
+		t.Helper()
+		if missing := new(missingError); errors.As(err, &missing) {
+			t.Skip("NEEDS ", missing)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.kill) // it is stopped already, unless the test has failed
+		return s
+	}
+}
+
+// ended stops a server and wants all its processes gone, and what it left on the disk.
+func ended(t *testing.T, s *server) {
+	t.Helper()
+	var all []int
+	for _, p := range s.processes {
+		all = append(append(all, p.cmd.Process.Pid), childrenOf(p.cmd.Process.Pid)...)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("stop %s: %v", s.name, err)
+	}
+	for _, pid := range all {
+		if _, err := cpuOf(pid); err == nil {
+			t.Errorf("%s leaves process %d", s.name, pid)
+		}
+	}
+	if _, err := os.Stat(s.scratch); err == nil {
+		t.Errorf("%s leaves %s", s.name, s.scratch)
+	}
+}
+
+// asked is an answer to a question, whatever its status.
+func asked(t *testing.T, s *server, key, path string) *fasthttp.Response {
+	t.Helper()
+	_, response, err := s.ask(t.Context(), (&question{path: path}).request(key))
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return response
+}
+
+// busy wants a server's CPU time to grow with its work.
+func busy(t *testing.T, s *server, key string) {
+	t.Helper()
+	before, err := s.cpu()
+	for range 20 {
+		asked(t, s, key, mixes()[mixBest][0].path)
+	}
+	if after, afterErr := s.cpu(); errors.Join(err, afterErr) != nil || after <= before {
+		t.Errorf("20 answers cost %s %v of CPU: %v, %v", s.name, after-before, err, afterErr)
+	}
+}
+
+func checkGoals(t *testing.T, program string) {
+	for core := range 2 {
+		if err := pinned(core, func() error { return nil }); err != nil {
+			t.Skipf("the goals are measured on two cores: %v", err)
+		}
+	}
+	out, text := t.TempDir(), new(bytes.Buffer)
+	args := []string{
+		"-tasard", program, "-out", out, "-goals", "F1,F4,F12", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer, however slow the machine is
+		"-accounts", "100", "-connections", "4",
+	}
+	if err := run(t.Context(), args, text, io.Discard); err != nil || !strings.Contains(text.String(), "The reports are in "+out) {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var r report
+	written, err := os.ReadFile(filepath.Join(out, "report.json"))
+	if err = errors.Join(err, json.Unmarshal(written, &r)); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Goals) != 3 || r.Goals[0].ID != "F1" || len(r.Goals[0].Measures) != 4 || r.Goals[2].ID != "F12" || r.Goals[2].Measures[0].Value <= 0 {
+		t.Errorf("%d goals: %+v", len(r.Goals), r.Goals)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "report.txt")); err != nil || !strings.Contains(string(text), "F12") {
+		t.Errorf("report.txt: %v\n%s", err, text)
+	}
+}
+
+// checkNode wants the data of the fixture, what is invented among it, and the flags to reach the node, and its counters to be read.
+func checkNode(t *testing.T, node *server, f *fixture) {
+	for path, want := range map[string]int{ // how many rates, or days
+		"/v1/rates/best?currency=USD&operation=buy&limit=10": 10, "/v1/rates/best?currency=QAP&operation=sell": 60,
+		"/v1/institutions/inventada-0016": 16, "/v1/rates/history?currency=EUR&institution=bhd": 7,
+	} {
+		answer := asked(t, node, f.keys[4], path)
+		if got := bytes.Count(answer.Body(), []byte(`"expiresAt"`)) + bytes.Count(answer.Body(), []byte(`"date"`)); got != want {
+			t.Errorf("%s: %d, want %d: %.300s", path, got, want, answer.Body())
+		}
+		if limit := string(answer.Header.Peek("X-RateLimit-Limit")); limit != "50000" {
+			t.Errorf("a key is held to a limit of %q", limit)
+		}
+	}
+	before, err := node.metric(t.Context(), mallocsMetric)
+	if err != nil || before < 1000 {
+		t.Errorf("the node allocated %v objects: %v", before, err)
+	}
+	busy(t, node, f.keys[0])
+	if after, err := node.metric(t.Context(), mallocsMetric); err != nil || after <= before {
+		t.Errorf("and then %v: %v", after, err)
+	}
+	if _, err := node.metric(t.Context(), "no_such_total"); err == nil {
+		t.Error("a metric that is not there is read")
+	}
+	if _, _, err := node.capture(t.Context(), f.keys[0], &question{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want an answer 200, found 404") {
+		t.Error(err)
+	}
+}
+
+// headOf are the lines of the head of a raw answer, in any order, without the values that each answer has for itself.
+func headOf(raw []byte) string {
+	head, _, _ := strings.Cut(string(raw), "\r\n\r\n")
+	lines := strings.Split(head, "\r\n")
+	slices.Sort(lines)
+	own := regexp.MustCompile(`(?m)^(Date|X-Request-Id|X-RateLimit-[A-Za-z]+|RateLimit): .*$`)
+	return own.ReplaceAllString(strings.Join(lines, "\n"), "$1: -")
+}
+
+// checkBare wants the node's answers of the bare server.
+func checkBare(t *testing.T, node *server, f *fixture) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mix := range []string{mixBest, mixGzip, mixConvert} {
+		bare := started(t)(startBare(t.Context(), self, node, f.keys[0], mix, -1))
+		q := &mixes()[mix][0]
+		raw, response, err := bare.capture(t.Context(), f.keys[0], q)
+		wantRaw, want, wantErr := node.capture(t.Context(), f.keys[0], q)
+		if err := errors.Join(err, wantErr); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(response.Body(), want.Body()) || headOf(raw) != headOf(wantRaw) {
+			t.Errorf("%s: another answer than the node's:\n%.900s\n\nthe node:\n%.900s", mix, raw, wantRaw)
+		}
+		busy(t, bare, "")
+		ended(t, bare)
+	}
+}
+
+// checkAgainst puts a load on a node that runs.
+func checkAgainst(t *testing.T, node *server, f *fixture) {
+	keys, out := filepath.Join(t.TempDir(), "keys.txt"), new(bytes.Buffer)
+	writeFile(t, keys, []byte(strings.Join(f.keys, "\n")+"\n\n"))
+	args := []string{"-against", "http://" + node.address, "-keys", keys, "-mix", "best", "-rate", "200", "-measure", "200ms", "-connections", "4"}
+	if err := run(t.Context(), args, out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "40 answers") || !strings.Contains(text, "  200: 40\n") || strings.Contains(text, "lost") {
+		t.Errorf("told\n%s", text)
+	}
+	writeFile(t, keys, nil)
+	if err := run(t.Context(), args, out, io.Discard); err == nil || !strings.Contains(err.Error(), "has none") {
+		t.Errorf("a file without keys: %v", err)
+	}
+}
+
+// What is missing on this machine is skipped by name; any other error ends the run.
+func TestLab_SkipsByName(t *testing.T) {
+	planted := error(&missingError{"nginx", "it is not installed"})
+	l := &lab{progress: io.Discard}
+	s := scenario{goal: "F6", run: func(context.Context, *lab, *goal) error { return planted }}
+	if err := l.meet(t.Context(), s); err != nil || !slices.Equal(l.report.Skipped, []string{"F6, nginx: it is not installed"}) || len(l.report.Goals) > 0 {
+		t.Errorf("%v, %+v", err, l.report)
+	}
+	planted = errors.New("planted")
+	if err := l.meet(t.Context(), s); !errors.Is(err, planted) {
+		t.Errorf("%v, want %v", err, planted)
+	}
+}
+
+// TestFixture_Sizes wants as many of everything as are asked for, all of it believable, whether known or invented.
+func TestFixture_Sizes(t *testing.T) {
+	for _, size := range []fixtureSize{standardSize(), {institutions: 450, currencies: 80}, {institutions: 2, currencies: 1}} {
+		invented, err := inventedCatalogue(size)
+		if fits := size.institutions <= 44; err != nil || fits != (invented == nil) {
+			t.Fatalf("%+v: %d bytes are invented: %v", size, len(invented), err)
+		}
+		catalogue := engine.DefaultCatalogue()
+		if invented != nil {
+			if catalogue, err = catalogue.Extend(bytes.NewReader(invented), "invented"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counters := newCounters(catalogue, size)
+		if want := size.currencies * (size.institutions + 1); len(counters) != want { // and the central bank
+			t.Errorf("%+v: %d rates, want %d", size, len(counters), want)
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range counters {
+			for range 30 { // days
+				counters[i].drift(random)
+			}
+			o := counters[i].observation(time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC))
+			buy, buyErr := engine.ParseDecimal(o.Buy)
+			sell, sellErr := engine.ParseDecimal(o.Sell)
+			currency, known := catalogue.Currency(o.Currency)
+			if buyErr != nil || sellErr != nil || !known || buy.Compare(sell) >= 0 ||
+				!currency.Lowest.IsNull() && buy.Compare(currency.Lowest) < 0 || !currency.Highest.IsNull() && sell.Compare(currency.Highest) > 0 {
+				t.Errorf("not a believable rate: %+v", o)
+			}
+		}
+	}
+}

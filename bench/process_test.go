@@ -1,0 +1,152 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shell is a process that runs a script and then waits for its end.
+func shell(t *testing.T, core int, script string) *child {
+	t.Helper()
+	p, err := spawn(&command{name: "script", argv: []string{"/bin/sh", "-c", script + "\nsleep 1000 >/dev/null 2>&1 & wait $!"}}, core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// said is the line of a process with a text.
+func said(t *testing.T, p *child, text string) string {
+	t.Helper()
+	line, err := p.line(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// A process has one core, and no settings of the caller: what is measured does not depend on them.
+func TestSpawn(t *testing.T) {
+	for _, name := range []string{"TASARD_DATA", "GOGC", "PGDATA"} {
+		t.Setenv(name, "1")
+	}
+	var before, after unix.CPUSet
+	runtime.LockOSThread() // the thread that spawns
+	defer runtime.UnlockOSThread()
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	core := 0
+	for !before.IsSet(core) {
+		core++
+	}
+	p := shell(t, core, "grep Cpus_allowed_list /proc/self/status; echo GOMAXPROCS $GOMAXPROCS$TASARD_DATA$GOGC$PGDATA >&2")
+	if line := said(t, p, "GOMAXPROCS"); line != "GOMAXPROCS 1" {
+		t.Error(line)
+	}
+	if line := said(t, p, "Cpus_allowed_list"); strings.Fields(line)[1] != strconv.Itoa(core) {
+		t.Errorf("%q, want core %d", line, core)
+	}
+	const none = 1000
+	if _, err := spawn(&command{name: "script", argv: []string{"/bin/true"}}, none); err == nil || !strings.Contains(err.Error(), "this machine gives the bench no core") {
+		t.Errorf("a core that is not there: %v", err)
+	}
+	if _, err := spawn(&command{name: "nothing", argv: []string{"/nowhere/program"}}, -1); err == nil || !strings.Contains(err.Error(), "start nothing") {
+		t.Error(err)
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
+		t.Errorf("the bench had the cores %v and has %v: %v", before, after, err)
+	}
+}
+
+// The newest output is kept, within bounds; a line is awaited until the end of the context or of the process.
+func TestChild_Output(t *testing.T) {
+	p := shell(t, -1, "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; printf 'not a line'")
+	said(t, p, "line 4999")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if line, err := p.line(ctx, "not a line"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "line 4999\nnot a line") || p.find("line 0\n") != "" {
+		t.Errorf("%q: %v", line, err)
+	}
+	p.kill()
+	if line, err := p.line(t.Context(), "never"); !errors.Is(err, errDied) {
+		t.Errorf("%q: %v", line, err)
+	}
+}
+
+// However a process ends, stop says so, with its last words, and nothing of its group stays.
+func TestChild_Stop(t *testing.T) {
+	for script, says := range map[string][]string{
+		"trap 'exit 0' TERM; echo ready":                     {"<nil>"},
+		"trap 'echo my last words; exit 7' TERM; echo ready": {"exit status 7", "my last words"},
+		"echo oh; echo ready; exit 3":                        {errDied.Error(), "exit status 3", "oh"},
+	} {
+		p := shell(t, -1, script)
+		said(t, p, "ready")
+		if strings.Contains(script, "oh") {
+			<-p.done
+		}
+		err := fmt.Sprint(p.stop())
+		for _, text := range says {
+			if !strings.Contains(err, text) {
+				t.Errorf("%s: %v, want %q in it", script, err, text)
+			}
+		}
+	}
+	p := shell(t, -1, "trap '' TERM; sleep 1000 & echo ready $!")
+	child, err := strconv.Atoi(strings.Fields(said(t, p, "ready"))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := p.finish(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("a process that does not end: %v", err)
+	}
+	for unix.Kill(child, 0) == nil { // it dies when the kernel gets round to it; an orphan that lives fails by the test's time
+		if _, err := cpuOf(child); err != nil {
+			break
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestCPU wants living children and threads that ended in the sum.
+func TestCPU(t *testing.T) {
+	const burnt, burn = 10 * time.Millisecond, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo burnt"
+	p := shell(t, -1, "("+burn+"; sleep 1000 >/dev/null 2>&1; :) &")
+	said(t, p, "burnt")
+	if spent, err := cpuOf(p.cmd.Process.Pid); err != nil || spent < burnt {
+		t.Errorf("a child that lives used %v: %v", spent, err)
+	}
+	p.kill()
+	if spent, err := cpuOf(p.cmd.Process.Pid); err == nil {
+		t.Errorf("a dead process used %v", spent)
+	}
+	before, err := cpuOf(unix.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		for start := threadTime(); threadTime()-start < burnt; {
+		}
+	}()
+	<-gone
+	if after, err := cpuOf(unix.Getpid()); err != nil || after-before < burnt {
+		t.Errorf("a thread that ended used %v: %v", after-before, err)
+	}
+}
