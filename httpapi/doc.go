@@ -82,9 +82,7 @@
 // seats are given out (pressure_seats.go): so few connections are served that what belongs to them stays in the processor's caches, by lane
 // (pressure_lane.go: keys before no keys, history and conversions last) and the youngest first; the others wait and are not read further.
 // Who has waited too long gets 503 with Retry-After, at a rate that leaves the work to be done.
-// A client that is slow, and one that asks nothing for now, costs little: its connection sleeps after a moment, without a buffer of the
-// library (sleepers.go, nap.go), until the rest of its request is there. What is wrong with the head of a request in which its client
-// pauses is told when the head is there as a whole.
+// A client that is slow, or asks nothing for now, costs what its connection holds: some 25 KiB, most of it two buffers of the library.
 //
 // Health waits for no seat. While somebody can always run the scheduler of one processor looks at the network every ten or twenty
 // milliseconds, so the busy give way in rounds (rounds.go), behind which whoever came is heard.

@@ -156,9 +156,6 @@ func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 
 // refuseUnread answers a request that the library could not read to its end, and closes the connection.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok && conn.nap.falls.Load() {
-		return // the request is read on later
-	}
 	s.beginAnew(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()

@@ -31,7 +31,6 @@ type gatherer struct {
 	watch           *watch  // nil: no request is too old
 	parts           [2][]byte
 	vector          net.Buffers
-	nap             nap
 }
 
 // lineEnd is the ending of whatever ends in CR LF.
@@ -48,18 +47,9 @@ func (g *gatherer) Read(b []byte) (int, error) {
 	if len(b) >= g.buffer {
 		g.received, g.taken = 0, 0
 	}
-	if g.nap.unread > 0 {
-		n := g.again(b)
-		g.note(b[:n])
-		return n, nil
-	}
-	keeps := g.keeps()
-	n, err := g.hand(b, keeps)
+	n, err := g.hand(b)
 	if n > 0 {
 		g.wire.received(b[:n], g.received == 0)
-		if keeps && g.wire.unread == nil {
-			g.keep(b[:n])
-		}
 	} else if err == io.EOF && g.wire.within() { //nolint:errorlint // a Read gives it bare, and is to pass it on so
 		// At a plain end the library goes without a word, and takes answers along that it has not written yet.
 		err = io.ErrUnexpectedEOF
@@ -76,25 +66,15 @@ func (g *gatherer) note(b []byte) {
 	}
 }
 
-// hand reads what the client has said. keeps tells that all is kept of what came behind the last answer.
-func (g *gatherer) hand(b []byte, keeps bool) (int, error) {
+// hand reads what the client has said.
+func (g *gatherer) hand(b []byte) (int, error) {
 	if g.tls != nil {
 		return g.tls.read(b)
-	}
-	if g.nap.ending != nil {
-		return 0, g.nap.ending
 	}
 	if n := g.ahead; n > 0 {
 		g.ahead = 0
 		return n, nil
 	}
-	if until := g.nap.until; !until.IsZero() && until.Before(g.read.wanted) {
-		g.read.wanted = until
-	}
-	if keeps && g.mayFall() {
-		return g.handDrowsily(b)
-	}
-	g.nap.early = false
 	return g.lazyDeadlines.Read(b)
 }
 
@@ -106,23 +86,12 @@ func (g *gatherer) begin(length int) {
 	g.alone = g.first && g.received == length && g.ending == lineEnd
 	g.taken += length
 	g.wire.begin(g.alone)
-	if g.nap.kept != nil {
-		g.nap.forget()
-	}
 }
 
 // Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
 // and the connection has to be waited for. So the others go first, on one processor always, elsewhere under load: the next request is there
 // then.
 func (g *gatherer) Write(b []byte) (n int, err error) {
-	if g.nap.of != nil {
-		if g.nap.falls.Load() {
-			return len(b), nil // the library's last word to somebody who was too slow
-		}
-		if g.nap.kept != nil {
-			g.nap.kept = nil // what was kept began before this
-		}
-	}
 	switch {
 	case g.tls != nil:
 		n, err = g.tls.write(b)

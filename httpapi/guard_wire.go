@@ -83,12 +83,6 @@ func (w *wire) begin(alone bool) {
 // within tells that a request has begun and not ended.
 func (w *wire) within() bool { return w.state != wireStart || len(w.line) > 0 }
 
-// idle tells that nothing has come behind the requests that the library was done with.
-func (w *wire) idle() bool { return w.ended == w.begun && !w.within() }
-
-// inBody tells that the head of a request has ended, and the request has not.
-func (w *wire) inBody() bool { return w.state >= wireBody }
-
 // refuse notes what is wrong with the request that is being followed: the first thing that is.
 func (w *wire) refuse(sentence string) {
 	if w.fault == 0 {

@@ -64,9 +64,6 @@ type Patience struct {
 	// rounds are how connections give way; nil: on one processor they step back.
 	rounds *rounds
 
-	// sleepers are the connections that wait; nil: they wait with what the server has for them.
-	sleepers *sleepers
-
 	strain *strain    // hears of shortages; nil: nobody does
 	conns  *connTally // counts; nil: nobody wants to know
 }
@@ -113,7 +110,6 @@ func newPatient(ln net.Listener, p Patience) *patient {
 		watch:    p.watch,
 		tls:      p.TLS,
 		rounds:   p.rounds,
-		sleepers: p.sleepers,
 	}
 }
 
@@ -130,8 +126,7 @@ type patient struct {
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
 	rounds    *rounds
-	sleepers  *sleepers // nil: nobody sleeps
-	strain    *strain   // nil: nobody wants to know
+	strain    *strain // nil: nobody wants to know
 	conns     *connTally
 	tls       *tls.Config
 	closed    chan struct{}
@@ -227,11 +222,8 @@ func (l *patient) settle(conn net.Conn, placed bool) net.Conn {
 			gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: tcp, rounds: l.rounds, watch: l.watch},
 			slot:     slot{of: l, sharer: sharer, spare: !placed}, peer: peer,
 		}
-		switch {
-		case l.tls != nil:
+		if l.tls != nil {
 			whole.secure(l.tls)
-		case placed:
-			whole.nap.of = l.sleepers
 		}
 		settled = whole
 	} else {

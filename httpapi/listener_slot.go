@@ -86,7 +86,7 @@ func (c *slottedTCP) Read(b []byte) (int, error) {
 // readAhead reads what has come already, for the Read that follows: to ask first whether anything has would cost as much. False: nothing
 // has.
 func (c *slottedTCP) readAhead(b []byte) bool {
-	if c.tls != nil || c.nap.unread > 0 || c.nap.ending != nil {
+	if c.tls != nil {
 		return c.pending()
 	}
 	if c.wire.unread != nil { // it lies in b
@@ -130,21 +130,8 @@ func (c *slottedTCP) asked() *socketAge {
 // pending tells whether the next request, or some of it, has come.
 func (c *slottedTCP) pending() bool { return c.asked().pending() }
 
-// Close is that of slotted. One that falls asleep is not closed: the server is done with it, for now.
+// Close is that of slotted.
 func (c *slottedTCP) Close() error {
-	if c.nap.falls.Load() {
-		if c.nap.tended.Load() {
-			return nil // its goroutine looks after it
-		}
-		if c.nap.falls.CompareAndSwap(true, false) && c.nap.of.take(c) {
-			return nil
-		}
-	}
-	return c.end()
-}
-
-// end closes the connection for good.
-func (c *slottedTCP) end() error {
 	var err error
 	if c.tls != nil {
 		err = c.tls.close()

@@ -123,40 +123,33 @@ const corpusWorkers = 8
 
 // TestO6_CorpusThroughServer plays the corpus of raw requests against the whole server, over TCP: what must be refused is, what must
 // be served reaches the routes, no request gets two answers, and each refusal is the error object.
-// The same where each connection sleeps as often as it can.
 func TestO6_CorpusThroughServer(t *testing.T) {
-	for name, start := range map[string]func(*testing.T, func(*Config)) *serving{
-		"awake": func(t *testing.T, c func(*Config)) *serving { return serve(t, c) }, "asleep": serveAsleep,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t, func(c *Config) {
-				c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
-			})
-			cases := make(chan rawCase)
-			var workers sync.WaitGroup
-			var refusals atomic.Int64
-			for range corpusWorkers {
-				workers.Go(func() {
-					for c := range cases {
-						answers, err := exchangeOver(must(net.Dial("tcp", s.address)), c)
-						if err != nil {
-							t.Errorf("%s: %v", c.name, err)
-						}
-						judgeCorpus(t, c, answers)
-						refusals.Add(int64(len(slices.DeleteFunc(answers, func(a rawAnswer) bool { return a.status < 400 }))))
-					}
-				})
-			}
-			for _, c := range readRawCorpus(t) {
-				cases <- c
-			}
-			close(cases)
-			workers.Wait()
-			if refusals.Load() < 300 {
-				t.Errorf("only %d refusals", refusals.Load())
+	t.Parallel()
+	s := serve(t, func(c *Config) {
+		c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
+	})
+	cases := make(chan rawCase)
+	var workers sync.WaitGroup
+	var refusals atomic.Int64
+	for range corpusWorkers {
+		workers.Go(func() {
+			for c := range cases {
+				answers, err := exchangeOver(must(net.Dial("tcp", s.address)), c)
+				if err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				judgeCorpus(t, c, answers)
+				refusals.Add(int64(len(slices.DeleteFunc(answers, func(a rawAnswer) bool { return a.status < 400 }))))
 			}
 		})
+	}
+	for _, c := range readRawCorpus(t) {
+		cases <- c
+	}
+	close(cases)
+	workers.Wait()
+	if refusals.Load() < 300 {
+		t.Errorf("only %d refusals", refusals.Load())
 	}
 }
 

@@ -75,13 +75,13 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// IdleTimeout is between two requests of a connection: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection that does not
-	// sleep (sleepers) holds a buffer of this size.
+	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection holds a
+	// buffer of this size.
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
 	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
-	// call; each connection that was answered, and does not sleep, holds a buffer of this size.
+	// call; each connection that was answered holds a buffer of this size.
 	WriteBufferBytes int
 	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns). Newcomers beyond it are answered 503, unless
 	// they ask for the health of the node.
@@ -171,8 +171,7 @@ type Server struct {
 	listeners []*patient
 	rounds    *rounds // nil: not begun, or ended
 
-	watch    *watch    // nil: no request is too old
-	sleepers *sleepers // nil: nobody sleeps
+	watch *watch // nil: no request is too old
 }
 
 // New is a server that has no listener yet.
@@ -206,7 +205,6 @@ func New(c Config) *Server {
 	s.http = s.newHTTP()
 	if c.Harness == nil { // the clock of a test stands still, or leaps
 		s.watch = newWatch(c.Clock, s.limits.WriteTimeout)
-		s.sleepers = newSleepers(s.limits, func(asleep *slottedTCP) { _ = s.http.ServeConn(asleep) })
 	}
 	if c.Harness != nil {
 		s.limits.ConnsPerAddress = -1 // a test asks from one address
@@ -253,7 +251,6 @@ func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
 		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns, rounds: s.takeTurns(),
-		sleepers: s.sleepers,
 	})
 	s.mu.Lock()
 	if s.stopped {

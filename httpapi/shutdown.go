@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 )
@@ -39,17 +38,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		turns.end()
 	}
 	s.callLast(ctx)
-	if s.sleepers != nil {
-		s.sleepers.end()
-	}
 	for _, ln := range s.listeners { // there are no others any more
 		_ = ln.Close() // the library closes it again and reports the first result
 	}
-	err := s.http.ShutdownWithContext(ctx)
-	if s.sleepers != nil {
-		err = errors.Join(err, s.sleepers.wait(ctx))
-	}
-	return err
+	return s.http.ShutdownWithContext(ctx)
 }
 
 // callLast waits until no connection is open, or for lastCall.

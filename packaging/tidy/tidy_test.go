@@ -46,7 +46,6 @@ func goroutineFiles() map[string]string {
 		"actors/mail/session.go":       "whoever called closeAtEnd, by what it returns",
 		"actors/postman.go":            "postman.end, in System.Close",
 		"actors/relief.go":             "relief.stop, at the end of System.Close",
-		"httpapi/sleepers.go":          "sleepers.wait, in Server.Shutdown: each ends with its connection",
 		"httpapi/pressure_watch.go":    "watch.end: stops the timer, whose call finds nothing to do then",
 		"httpapi/rounds.go":            "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":             "replayer.run: waits for the goroutine that applies",

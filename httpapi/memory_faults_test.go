@@ -10,20 +10,17 @@ import (
 	"testing"
 )
 
-// TestFaultsO3_SleepersHoldLittle: what a client that says nothing more costs. The control never sleeps.
-func TestFaultsO3_SleepersHoldLittle(t *testing.T) {
-	const many, most, least = 200, 4 << 10, 10 << 10
+// TestFaultsO3_WaitingHoldsLittle: a connection that waits holds two buffers of the library and little else.
+func TestFaultsO3_WaitingHoldsLittle(t *testing.T) {
+	const many, most, least = 200, 28 << 10, 10 << 10
 	for name, said := range map[string]string{
 		"idle": "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", "head": "GET /v1/currencies HTTP/1.1\r\nX-",
 		"body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{",
 	} {
-		asleep, awake := heldBy(t, many, said, true), heldBy(t, many, said, false)
-		t.Logf("%s: %d bytes each, %d awake", name, asleep, awake)
-		if asleep > most {
-			t.Errorf("%s: %d bytes each, want %d at most", name, asleep, most)
-		}
-		if awake < least {
-			t.Errorf("%s, control: %d bytes each of those who are awake: what is measured?", name, awake)
+		held := heldBy(t, many, said)
+		t.Logf("%s: %d bytes each", name, held)
+		if held > most || held < least {
+			t.Errorf("%s: %d bytes each, want %d at most, and %d at least: what is measured?", name, held, most, least)
 		}
 	}
 }
@@ -34,22 +31,18 @@ func TestFaultsO3_LargeBodiesAreNotKept(t *testing.T) {
 	post := func(length int) string {
 		return fmt.Sprintf("POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", length+4, strings.Repeat("x", length))
 	}
-	if small, large := heldBy(t, many, post(0), false), heldBy(t, many, post(4000), false); large-small > most {
+	if small, large := heldBy(t, many, post(0)), heldBy(t, many, post(4000)); large-small > most {
 		t.Errorf("%d bytes each behind a large body, %d behind a small one", large, small)
 	}
 }
 
 // heldBy is how many bytes of the heap each of so many connections holds that say something and then no more; the least of three tries.
-func heldBy(t *testing.T, many int, said string, sleeps bool) int {
+func heldBy(t *testing.T, many int, said string) int {
 	t.Helper()
 	least := 1 << 30
 	for range 3 {
 		server := newStillServer(t)
 		server.limits.ConnsPerAddress = -1
-		sleepers := server.sleepers
-		if !sleeps {
-			server.sleepers = nil
-		}
 		s := serveServer(t, server)
 		before := heap()
 		var conns []net.Conn
@@ -61,11 +54,7 @@ func heldBy(t *testing.T, many int, said string, sleeps bool) int {
 				must(conn.Read(make([]byte, 64<<10)))
 			}
 		}
-		if sleeps {
-			untilAsleep(t, sleepers, many)
-		} else {
-			eventually(t, func() bool { return server.http.GetOpenConnectionsCount() >= int32(many) })
-		}
+		eventually(t, func() bool { return server.http.GetOpenConnectionsCount() >= int32(many) })
 		least = min(least, (heap()-before)/many)
 		for _, conn := range conns {
 			conn.Close()
