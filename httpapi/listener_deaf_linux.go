@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -14,15 +15,15 @@ const (
 
 // deafen makes the kernel pass over those who ask a listener for a connection from now on, as if nothing had come: when they ask again, a
 // second later, the listener is gone and they are refused. Those who have one wait to be accepted, and can be: closing the listener alone
-// would cut them off. False where it can't be done.
-func deafen(ln net.Listener) bool {
+// would cut them off. An error where it can't be done: some kernels let only root do it.
+func deafen(ln net.Listener) error {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
-		return false
+		return errors.ErrUnsupported
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return false
+		return err
 	}
 	filter := []syscall.SockFilter{
 		{Code: syscall.BPF_LD | syscall.BPF_B | syscall.BPF_ABS, K: tcpFlags},
@@ -34,5 +35,5 @@ func deafen(ln net.Listener) bool {
 	refused := raw.Control(func(fd uintptr) {
 		err = syscall.AttachLsf(int(fd), filter) //nolint:staticcheck // SA1019: golang.org/x/net/bpf would be a library for one call
 	})
-	return refused == nil && err == nil
+	return errors.Join(refused, err)
 }

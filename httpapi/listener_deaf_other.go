@@ -2,7 +2,10 @@
 
 package httpapi
 
-import "net"
+import (
+	"errors"
+	"net"
+)
 
 // deafen can't be done here.
-func deafen(net.Listener) bool { return false }
+func deafen(net.Listener) error { return errors.ErrUnsupported }

@@ -23,7 +23,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	for _, ln := range s.listeners {
-		if !deafen(ln.Listener) {
+		if err := deafen(ln.Listener); err != nil {
+			s.log.Warn("connections that wait to be accepted are cut off: they can't be told from new ones", "cause", err.Error())
 			_ = ln.Close() // the result comes below
 		}
 	}
