@@ -27,6 +27,7 @@ type gatherer struct {
 	first           bool    // the request came behind no other
 	alone           bool    // the request has nothing behind it, and no answer before it waits
 	body            []byte  // to be sent behind what is written next
+	early           []byte  // of the first request, for the library to read
 	rounds          *rounds // nil: nobody gives way
 	watch           *watch  // nil: no request is too old
 	parts           [2][]byte
@@ -46,6 +47,14 @@ func (g *gatherer) Read(b []byte) (int, error) {
 	}
 	if len(b) >= g.buffer {
 		g.received, g.taken = 0, 0
+	}
+	if len(g.early) > 0 { // the wire was told
+		n := copy(b, g.early)
+		if g.early = g.early[n:]; len(g.early) == 0 {
+			g.early = nil
+		}
+		g.note(b[:n])
+		return n, nil
 	}
 	n, err := g.hand(b)
 	if n > 0 {

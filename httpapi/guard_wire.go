@@ -26,6 +26,7 @@ type wire struct {
 	state    wireState
 	chunked  bool
 	length   bool // there was a Content-Length
+	expects  bool // there was an Expect
 	left     int  // bytes of a body or chunk, with the line end behind a chunk
 	ended    int  // requests that were followed to their end
 	begun    int  // requests that the library was done with
@@ -83,6 +84,9 @@ func (w *wire) begin(alone bool) {
 // within tells that a request has begun and not ended.
 func (w *wire) within() bool { return w.state != wireStart || len(w.line) > 0 }
 
+// wantsAnswer tells that the client waits for an answer to the head before it sends a body.
+func (w *wire) wantsAnswer() bool { return w.expects && w.state >= wireBody }
+
 // refuse notes what is wrong with the request that is being followed: the first thing that is.
 func (w *wire) refuse(sentence string) {
 	if w.fault == 0 {
@@ -129,7 +133,7 @@ func (w *wire) followLine(line []byte, whole bool) {
 	switch w.state {
 	case wireStart:
 		if len(line) > 0 {
-			w.state, w.chunked, w.length, w.left = wireField, false, false, 0
+			w.state, w.chunked, w.length, w.expects, w.left = wireField, false, false, false, 0
 		}
 	case wireField:
 		if len(line) > 0 {
@@ -146,10 +150,10 @@ func (w *wire) followLine(line []byte, whole bool) {
 	}
 }
 
-// followField looks for the two headers that tell where a body ends. What it can't make sense of the guard refuses as well.
+// followField looks for the two headers that tell where a body ends, and for Expect. What it can't make sense of the guard refuses as well.
 func (w *wire) followField(line []byte) {
 	colon := bytes.IndexByte(line, ':')
-	if colon != len("content-length") && colon != len("transfer-encoding") {
+	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
 		return
 	}
 	switch name, value := line[:colon], trimBlanks(line[colon+1:]); {
@@ -159,6 +163,8 @@ func (w *wire) followField(line []byte) {
 			w.refuse(refusedLength)
 		}
 		w.left, w.length = left, true
+	case equalFold(name, "expect"):
+		w.expects = true
 	case equalFold(name, "transfer-encoding"):
 		if !equalFold(value, "chunked") || w.chunked {
 			w.refuse(refusedCoding)

@@ -59,6 +59,8 @@ type Patience struct {
 	// Spare is how many newcomers are let in at the cap, to be refused one by one (spares); 0 means that they wait in the backlog.
 	Spare int
 	watch *watch // nil: no request is too old
+	// firstMax is how many bytes of a connection's first request are awaited (awaitFirst); 0: none.
+	firstMax int
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
 	// rounds are how connections give way; nil: on one processor they step back.
@@ -108,6 +110,7 @@ func newPatient(ln net.Listener, p Patience) *patient {
 		spares:   spares{most: p.Spare},
 		strain:   p.strain,
 		watch:    p.watch,
+		firstMax: p.firstMax,
 		tls:      p.TLS,
 		rounds:   p.rounds,
 	}
@@ -126,6 +129,8 @@ type patient struct {
 	full      atomic.Bool // the cap is reached, and strain knows
 	watch     *watch
 	rounds    *rounds
+	firstMax  int
+	newcomers newcomers
 	strain    *strain // nil: nobody wants to know
 	conns     *connTally
 	tls       *tls.Config

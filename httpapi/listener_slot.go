@@ -69,6 +69,7 @@ type slottedTCP struct {
 	age      *socketAge
 	requests uint32 // that came as a whole
 	keyed    bool   // the last request had a key that was good
+	awaited  bool   // the first request was awaited
 
 	shard *tallyShard // where its requests are counted
 	times *durations  // where it is counted how long the present answer takes; nil: it was counted
@@ -108,6 +109,19 @@ func (c *slottedTCP) waited() time.Duration {
 		age = min(age, c.watch.clock().Sub(answered))
 	}
 	return age
+}
+
+// SetReadDeadline is net.Conn's. The server sets the first one before anything else; it stands for the first request as a whole.
+func (c *slottedTCP) SetReadDeadline(t time.Time) error {
+	if c.awaited && c.wire.begun == 0 {
+		return nil
+	}
+	err := c.gatherer.SetReadDeadline(t)
+	if !c.awaited && c.tls == nil && c.slot.of.firstMax > 0 {
+		c.awaited = true
+		c.awaitFirst()
+	}
+	return err
 }
 
 // SetWriteDeadline is net.Conn's. The server sets it when it has an answer ready to be written, and has read the clock for it.

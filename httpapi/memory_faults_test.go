@@ -10,17 +10,22 @@ import (
 	"testing"
 )
 
-// TestFaultsO3_WaitingHoldsLittle: a connection that waits holds two buffers of the library and little else.
+// TestFaultsO3_WaitingHoldsLittle: a client that is slow with its first request costs little; one that has asked before, as a control, two
+// buffers of the library.
 func TestFaultsO3_WaitingHoldsLittle(t *testing.T) {
-	const many, most, least = 200, 28 << 10, 10 << 10
-	for name, said := range map[string]string{
-		"idle": "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", "head": "GET /v1/currencies HTTP/1.1\r\nX-",
-		"body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{",
+	const many = 200
+	for name, one := range map[string]struct {
+		said string
+		most int
+	}{
+		"head": {"GET /v1/currencies HTTP/1.1\r\nX-", 6 << 10},
+		"body": {"POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{", 6 << 10},
+		"idle": {"GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", 28 << 10},
 	} {
-		held := heldBy(t, many, said)
+		held := heldBy(t, many, one.said)
 		t.Logf("%s: %d bytes each", name, held)
-		if held > most || held < least {
-			t.Errorf("%s: %d bytes each, want %d at most, and %d at least: what is measured?", name, held, most, least)
+		if held > one.most || held < one.most/2 {
+			t.Errorf("%s: %d bytes each, want up to %d, and half of that at least", name, held, one.most)
 		}
 	}
 }

@@ -251,6 +251,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	patient := newPatient(ln, Patience{
 		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
 		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns, rounds: s.takeTurns(),
+		firstMax: s.limits.HeaderBytesMax + s.limits.BodyBytesMax,
 	})
 	s.mu.Lock()
 	if s.stopped {

@@ -40,6 +40,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.callLast(ctx)
 	for _, ln := range s.listeners { // there are no others any more
+		ln.newcomers.end()
 		_ = ln.Close() // the library closes it again and reports the first result
 	}
 	return s.http.ShutdownWithContext(ctx)
