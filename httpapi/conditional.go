@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // maxAgeSeconds is the longest that an answer may be reused (Q13).
@@ -98,7 +99,7 @@ func appendTag(dst, digest []byte) []byte {
 // noneMatches tells whether If-None-Match lets the answer be 304: one of its tags has the opaque part of etag (weak
 // comparison), or it is "*". What is malformed matches nothing from there on.
 func noneMatches(lines [][]byte, etag []byte) bool {
-	if len(lines) == 1 && string(trimBlanks(lines[0])) == "*" {
+	if len(lines) == 1 && string(conn.TrimBlanks(lines[0])) == "*" {
 		return true
 	}
 	opaque := bytes.TrimPrefix(etag, []byte("W/"))
@@ -119,7 +120,7 @@ func listsTag(list, opaque []byte) bool {
 		if end == 0 {
 			return false
 		}
-		rest := trimBlanks(tag[end:])
+		rest := conn.TrimBlanks(tag[end:])
 		if len(rest) > 0 && rest[0] != ',' {
 			return false
 		}

@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 
 	"github.com/klauspost/compress/flate"
+
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 const (
@@ -116,11 +118,11 @@ func acceptsGzip(lines [][]byte) bool {
 			}
 			coding, quality := codingQuality(item)
 			switch {
-			case equalFold(coding, gzipCoding), equalFold(coding, "x-gzip"):
+			case conn.EqualFold(coding, gzipCoding), conn.EqualFold(coding, "x-gzip"):
 				gzip = max(gzip, quality)
 			case string(coding) == "*":
 				star = quality
-			case equalFold(coding, "identity"):
+			case conn.EqualFold(coding, "identity"):
 				identity = quality
 			}
 		}
@@ -135,13 +137,13 @@ func acceptsGzip(lines [][]byte) bool {
 func codingQuality(item []byte) (coding []byte, quality int) {
 	semicolon := bytes.IndexByte(item, ';')
 	if semicolon < 0 {
-		return trimBlanks(item), qualityMax
+		return conn.TrimBlanks(item), qualityMax
 	}
-	weight := trimBlanks(item[semicolon+1:])
+	weight := conn.TrimBlanks(item[semicolon+1:])
 	if len(weight) < 2 || weight[0]|0x20 != 'q' || weight[1] != '=' {
-		return trimBlanks(item[:semicolon]), 0
+		return conn.TrimBlanks(item[:semicolon]), 0
 	}
-	return trimBlanks(item[:semicolon]), thousandths(weight[2:])
+	return conn.TrimBlanks(item[:semicolon]), thousandths(weight[2:])
 }
 
 // thousandths reads a quality: 0 or 1, with at most three decimals, and at most 1. Anything else is 0.

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // Messages of errors that name no cause.
@@ -144,8 +145,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 // refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
 // may be sent: its body, kept aside, would go out behind this head.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		conn.body = nil
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		c.DropAside()
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	s.beginAnew(ctx)

@@ -151,24 +151,6 @@ func TestP5_WhatWaitsStaysInFront(t *testing.T) {
 	}
 }
 
-// TestP5_OneByteBehindIsSeen: behind such a request one byte alone would make the count come out.
-func TestP5_OneByteBehindIsSeen(t *testing.T) {
-	for read, want := range map[string]bool{
-		"GET / HTTP/1.1\r\nHost: a\r\n\r\n":     true,
-		"GET / HTTP/1.1\r\nHost: a\r\n\r\nG":    false,
-		"GET / HTTP/1.1\nHost: a\r\n\r\n":       false,
-		"GET / HTTP/1.1\nHost: a\r\n\r\nG":      false,
-		"GET / HTTP/1.1\nHost: a\r\n\r\n\n":     false,
-		"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n": false,
-	} {
-		g := &gatherer{lazyDeadlines: lazyDeadlines{Conn: &rawConn{in: []byte(read), step: rawBufferBytes}}}
-		must(g.Read(make([]byte, 1<<10)))
-		if g.begin(len(request("/"))); g.alone != want {
-			t.Errorf("%q: alone is %t", read, g.alone)
-		}
-	}
-}
-
 // TestF2_BodiesAreNotCopied: a client that waits for its answers gets each body from where it lies.
 func TestF2_BodiesAreNotCopied(t *testing.T) {
 	server := newStillServer(t)

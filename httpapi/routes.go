@@ -64,7 +64,7 @@ const askedValue = "asked"
 
 // dispatch finds the route of a request, byte for byte (Q8).
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
-	if a.conn != nil && s.turnAway(ctx, a.conn) {
+	if a.conn != nil && s.turnAway(ctx, a) {
 		return
 	}
 	a.row = rowNone

@@ -30,7 +30,8 @@ func layout() map[string]folder {
 		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
-		"httpapi":                    {ours: []string{"engine"}},
+		"httpapi":                    {ours: []string{"engine", "httpapi/conn"}},
+		"httpapi/conn":               {}, // it knows connections, and nothing of what is asked on them
 		"httpapi/apitest":            {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
 		// A test package that others run: it knows the contract, and nothing of this node.
 		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},
@@ -64,7 +65,7 @@ func ownedLibraries() map[string][]string {
 		"github.com/asynkron/protoactor-go":       {"actors"},
 		"github.com/planetscale/vtprotobuf":       {"actors"},
 		"google.golang.org/protobuf":              {"actors"},
-		"github.com/valyala/fasthttp":             {"httpapi", "httpapi/apitest", "bench"}, // bench: the bare server it compares with
+		"github.com/valyala/fasthttp":             {"httpapi", "httpapi/apitest", "httpapi/conn", "bench"}, // bench: the bare server it compares with
 		"github.com/fasthttp/router":              {"httpapi"},
 		"github.com/klauspost/compress":           {"httpapi", "wal", "actors"},
 		"github.com/PuerkitoBio/goquery":          {"collectors/source"},

@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"net/netip"
@@ -11,16 +11,16 @@ import (
 )
 
 // newWaiter is a request that waits since then.
-func newWaiter(l lane, since time.Time) *waiter {
-	return &waiter{conn: &slottedTCP{}, lane: l, since: since, turn: make(chan bool, 1)}
+func newWaiter(l Lane, since time.Time) *waiter {
+	return &waiter{conn: &Conn{}, lane: l, since: since, turn: make(chan bool, 1)}
 }
 
 // seated are connections that have a seat each.
-func seated(t testing.TB, s *seats, count int, since time.Time) (held []*slottedTCP) {
+func seated(t testing.TB, s *seats, count int, since time.Time) (held []*Conn) {
 	t.Helper()
 	for range count {
-		c := &slottedTCP{}
-		if held = append(held, c); !s.take(c, laneAnonymous, since) {
+		c := &Conn{}
+		if held = append(held, c); !s.take(c, Anonymous, since) {
 			t.Fatal("a free seat can't be taken")
 		}
 	}
@@ -64,28 +64,6 @@ func TestO5_Shares(t *testing.T) {
 	}
 }
 
-// TestO2_Lanes: what a request is counted as before anything is done for it.
-func TestO2_Lanes(t *testing.T) {
-	for _, one := range []struct {
-		target string
-		keyed  bool
-		want   lane
-	}{
-		{"/livez", false, laneHealth},
-		{"/readyz?x=1", false, laneHealth},
-		{"/healthzz", false, laneAnonymous},
-		{"/v1/rates", true, laneKeyed},
-		{"/v1/rates", false, laneAnonymous},
-		{"/v1/convert?amount=1", false, laneCostly},
-		{"/v1/rates/history", true, laneKeyedCostly},
-		{"", false, laneAnonymous},
-	} {
-		if got := laneOf([]byte(one.target), one.keyed); got != one.want {
-			t.Errorf("%q, with a key %t: lane %d, want %d", one.target, one.keyed, got, one.want)
-		}
-	}
-}
-
 // TestO1_OverloadIsNoticed: windows in which most are late make overload, and only then; one pause makes none.
 func TestO1_OverloadIsNoticed(t *testing.T) {
 	for name, one := range map[string]struct {
@@ -99,7 +77,7 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 		"a quiet node, and a late one": {10, 1, 0, false},
 	} {
 		now := fakeNow()
-		w := newWatch(func() time.Time { return now }, time.Second)
+		w := NewOverload(func() time.Time { return now }, time.Second)
 		for range one.windows + 1 {
 			for range one.late {
 				w.count(now, true)
@@ -122,21 +100,21 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 func TestO2_SeatsByLane(t *testing.T) {
 	now := fakeNow()
 	var w waiting
-	add := func(l lane, age time.Duration) *waiter {
+	add := func(l Lane, age time.Duration) *waiter {
 		one := newWaiter(l, now.Add(-age))
 		w.add(one)
 		return one
 	}
-	stale := add(laneAnonymous, time.Second)
-	costly := add(laneCostly, 0)
-	older, younger := add(laneAnonymous, 20*time.Millisecond), add(laneAnonymous, 10*time.Millisecond)
-	keyed := add(laneKeyed, 90*time.Millisecond)
+	stale := add(Anonymous, time.Second)
+	costly := add(AnonymousCostly, 0)
+	older, younger := add(Anonymous, 20*time.Millisecond), add(Anonymous, 10*time.Millisecond)
+	keyed := add(Keyed, 90*time.Millisecond)
 	for i, want := range []*waiter{keyed, younger, older, costly, nil} {
 		if got := w.youngest(now); got != want {
 			t.Errorf("seat %d went to %+v, want %+v", i, got, want)
 		}
 	}
-	if w.past(now, lane.patience) != stale || !w.empty() {
+	if w.past(now, Lane.patience) != stale || !w.empty() {
 		t.Error("who has waited too long is not the one who is refused")
 	}
 }
@@ -146,16 +124,16 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 	now := fakeNow()
 	var s seats
 	seated(t, &s, seatsMax, now)
-	if s.take(&slottedTCP{}, laneAnonymous, now) {
+	if s.take(&Conn{}, Anonymous, now) {
 		t.Error("more seats than there may be")
 	}
-	if !s.take(&slottedTCP{}, laneKeyed, now) || len(s.held) != seatsMax {
+	if !s.take(&Conn{}, Keyed, now) || len(s.held) != seatsMax {
 		t.Error("a better lane has no seat of a worse one")
 	}
 	if s.idle(now) {
 		t.Error("seats that were just taken are idle")
 	}
-	if later := now.Add(2 * seatSlow); !s.idle(later) || !s.take(&slottedTCP{}, laneCostly, later) {
+	if later := now.Add(2 * seatSlow); !s.idle(later) || !s.take(&Conn{}, AnonymousCostly, later) {
 		t.Error("a seat whose request waits for a disk can't be taken")
 	}
 	for i, c := range s.held {
@@ -176,12 +154,12 @@ func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 		"control: overload": {0, [3]string{waits, waits, "refused"}},
 	} {
 		now := fakeNow()
-		w := newWatch(nil, time.Second)
+		w := NewOverload(nil, time.Second)
 		seated(t, &w.seats, seatsMax, now.Add(-one.since))
-		patience := laneAnonymous.patience()
+		patience := Anonymous.patience()
 		var places []*waiter
 		for _, age := range []time.Duration{patience + idleGrace, patience + idleGrace - 1, patience} { // the oldest came first
-			place := newWaiter(laneAnonymous, now.Add(-age))
+			place := newWaiter(Anonymous, now.Add(-age))
 			places = append(places, place)
 			w.waiting.add(place)
 		}
@@ -203,15 +181,15 @@ func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
 
 // TestO1_EndsInOrder: while a node stops, who has a seat is served, and nobody begins to wait.
 func TestO1_EndsInOrder(t *testing.T) {
-	w := newWatch(fakeNow, time.Second)
+	w := NewOverload(fakeNow, time.Second)
 	w.seating.Store(true)
-	held, other := seated(t, &w.seats, seatsMax, fakeNow()), &slottedTCP{}
-	w.end()
-	if !w.admit(held[0], laneAnonymous) || w.admit(other, laneAnonymous) {
+	held, other := seated(t, &w.seats, seatsMax, fakeNow()), &Conn{}
+	w.End()
+	if !w.admit(held[0], Anonymous) || w.admit(other, Anonymous) {
 		t.Error("a connection with a seat is refused, or one without is served")
 	}
 	w.seating.Store(false)
-	if !w.admitSeated(other, laneAnonymous) {
+	if !w.admitSeated(other, Anonymous) {
 		t.Error("a request is refused when the overload has just ended")
 	}
 }
@@ -220,15 +198,15 @@ func TestO1_EndsInOrder(t *testing.T) {
 func TestO1_NobodyWaitsForEver(t *testing.T) {
 	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWatch(bubbleNow, time.Second)
+			w := NewOverload(bubbleNow, time.Second)
 			w.seating.Store(true)
 			w.opened = bubbleNow()
-			began, place := bubbleNow(), newWaiter(laneAnonymous, time.Time{})
+			began, place := bubbleNow(), newWaiter(Anonymous, time.Time{})
 			w.mu.Lock()
 			w.lineUp(place)
 			w.mu.Unlock()
 			if ends {
-				w.end()
+				w.End()
 			}
 			if seated, took := <-place.turn, bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
 				t.Errorf("%s: seated %t after %v", name, seated, took)
@@ -246,16 +224,16 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 func TestO1_ASeatIsOneConnections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := fakeNow()
-		w := newWatch(nil, time.Second)
-		conns := make([]*slottedTCP, seatsMax+8)
-		waits := map[*slottedTCP]*waiter{}
+		w := NewOverload(nil, time.Second)
+		conns := make([]*Conn, seatsMax+8)
+		waits := map[*Conn]*waiter{}
 		for i := range conns {
-			conns[i] = &slottedTCP{}
+			conns[i] = &Conn{}
 			if i >= len(conns)-seatsMax {
-				w.seats.take(conns[i], laneAnonymous, now)
+				w.seats.take(conns[i], Anonymous, now)
 			}
 		}
-		leave := func(c *slottedTCP) {
+		leave := func(c *Conn) {
 			if c.seat.held {
 				w.seats.leave(c)
 				w.seatNext(now)
@@ -264,7 +242,7 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 		for range 150 {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, seatSlow + 1}).Draw(t, "pause"))
 			c := rapid.SampledFrom(conns[:16]).Draw(t, "connection")
-			if place, l := waits[c], lane(rapid.IntRange(int(laneKeyed), int(lanes)-1).Draw(t, "lane")); place != nil {
+			if place, l := waits[c], Lane(rapid.IntRange(int(Keyed), int(Lanes)-1).Draw(t, "lane")); place != nil {
 				if len(place.turn) == 0 {
 					w.waiting.remove(place)
 				}
@@ -285,7 +263,7 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 					waiting++
 				}
 			}
-			for l := range lanes {
+			for l := range Lanes {
 				for place := w.waiting[l].oldest; place != nil; place = place.newer {
 					if waiting--; waits[place.conn] != place || place.newer == nil && w.waiting[l].newest != place {
 						t.Fatal("somebody waits who does not, or a queue has no end")

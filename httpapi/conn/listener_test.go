@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func TestO4_AcceptRetries(t *testing.T) {
 		}
 		var p pauses
 		var text bytes.Buffer
-		must(Patient(&scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}, Patience{Log: logTo(&text), After: p.after}).Accept())
+		must(Listen(&scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}, Config{MaxConns: 100, Log: logTo(&text), After: p.after}).Accept())
 		if !slices.Equal(p.list, wanted) {
 			t.Errorf("%v: pauses %v, want %v", want, p.list, wanted)
 		}
@@ -83,7 +83,7 @@ func TestO4_AcceptRetries(t *testing.T) {
 	}
 	for _, want := range []error{syscall.EBADF, syscall.EINVAL, net.ErrClosed, io.EOF} {
 		var p pauses
-		ln := Patient(&scriptedListener{script: slices.Repeat([]error{want}, 3)}, Patience{MaxConns: 1, After: p.after})
+		ln := Listen(&scriptedListener{script: slices.Repeat([]error{want}, 3)}, Config{MaxConns: 1, After: p.after})
 		for range 3 {
 			if _, err := ln.Accept(); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
@@ -102,7 +102,7 @@ func TestO4_OneLineForAnEpisode(t *testing.T) {
 	script = append(script, syscall.ENFILE, nil)
 	var p pauses
 	var text bytes.Buffer
-	ln := Patient(&scriptedListener{script: script}, Patience{Log: logTo(&text), After: p.after})
+	ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1000, Log: logTo(&text), After: p.after})
 	for range 3*100 + acceptCalm + 1 {
 		ok(t, must(ln.Accept()).Close())
 	}
@@ -119,7 +119,7 @@ func TestO4_OneLineForAnEpisode(t *testing.T) {
 func TestO4_CloseEndsAccept(t *testing.T) {
 	for name, script := range map[string][]error{"in a pause": {syscall.EMFILE}, "at the cap": nil} {
 		synctest.Test(t, func(t *testing.T) {
-			ln := Patient(&scriptedListener{script: script}, Patience{MaxConns: 1, After: func(time.Duration) <-chan time.Time { return nil }})
+			ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1, After: func(time.Duration) <-chan time.Time { return nil }})
 			if script == nil {
 				must(ln.Accept())
 			}
@@ -148,7 +148,7 @@ func TestO4_CloseEndsAccept(t *testing.T) {
 func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &scriptedListener{}
-		ln := Patient(below, Patience{MaxConns: 2})
+		ln := Listen(below, Config{MaxConns: 2})
 		accepted := make(chan net.Conn, 10)
 		go func() {
 			for {
@@ -181,10 +181,10 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	})
 }
 
-// TestPatientKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place back.
-func TestPatientKeepsTCP(t *testing.T) {
-	ln := Patient(listen(t), Patience{MaxConns: 1})
-	timer := time.AfterFunc(rawPatience, func() { ln.Close() }) // a lost place would hang
+// TestListenerKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place back.
+func TestListenerKeepsTCP(t *testing.T) {
+	ln := Listen(listen(t), Config{MaxConns: 1})
+	timer := time.AfterFunc(patience, func() { ln.Close() }) // a lost place would hang
 	defer timer.Stop()
 	defer ln.Close()
 	for range 3 {

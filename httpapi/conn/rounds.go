@@ -1,6 +1,7 @@
-package httpapi
+package conn
 
 import (
+	"log/slog"
 	"os"
 	"runtime"
 	"sync"
@@ -128,19 +129,21 @@ func (r *rounds) end() {
 	_ = r.in.Close()
 }
 
-// takeTurns are the rounds of the server, nil where there can't be any.
-func (s *Server) takeTurns() *rounds {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rounds != nil || s.stopped || s.watch == nil {
-		return s.rounds
-	}
-	turns, err := startRounds(s.watch.clock)
-	if err != nil {
-		s.log.Warn("newcomers may wait 20 ms for their turn while the node is busy", "cause", err.Error())
+// takeTurns are the rounds of all listeners, nil where there can't be any.
+func (w *Overload) takeTurns(log *slog.Logger) *rounds {
+	if w == nil {
 		return nil
 	}
-	s.rounds = turns
-	s.watch.useRounds(turns)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turns != nil || w.ended {
+		return w.turns
+	}
+	turns, err := startRounds(w.clock)
+	if err != nil {
+		log.Warn("newcomers may wait 20 ms for their turn while the node is busy", "cause", err.Error())
+		return nil
+	}
+	w.turns, w.seats.rounds = turns, turns
 	return turns
 }

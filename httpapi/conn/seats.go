@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import "time"
 
@@ -21,20 +21,20 @@ type seat struct {
 	held    bool
 	at      int // where in seats
 	turns   int
-	lane    lane
+	lane    Lane
 	touched time.Time // when its request began, or ended
 	round   uint64    // and in which round
 }
 
 // seats are the connections that are served. The watch's lock guards them.
 type seats struct {
-	held   []*slottedTCP
+	held   []*Conn
 	hand   int     // where the last one was taken from somebody
 	rounds *rounds // nil: there are none
 }
 
 // touch notes that a connection begins with a request, or has ended it.
-func (s *seats) touch(c *slottedTCP, now time.Time) {
+func (s *seats) touch(c *Conn, now time.Time) {
 	c.seat.touched = now
 	if s.rounds != nil {
 		c.seat.round = s.rounds.number.Load()
@@ -42,7 +42,7 @@ func (s *seats) touch(c *slottedTCP, now time.Time) {
 }
 
 // unused tells that a seat's request waits for something else than its turn: a disk, or a client that does not take its answer.
-func (s *seats) unused(c *slottedTCP, now time.Time) bool {
+func (s *seats) unused(c *Conn, now time.Time) bool {
 	if s.rounds != nil {
 		return s.rounds.number.Load()-c.seat.round >= seatSlowRounds
 	}
@@ -50,7 +50,7 @@ func (s *seats) unused(c *slottedTCP, now time.Time) bool {
 }
 
 // take gives a connection a seat: a free one, or that of somebody who does not use it, or whose lane is worse.
-func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
+func (s *seats) take(c *Conn, l Lane, now time.Time) bool {
 	if s.full() {
 		victim := s.victim(l, now)
 		if victim == nil {
@@ -65,7 +65,7 @@ func (s *seats) take(c *slottedTCP, l lane, now time.Time) bool {
 }
 
 // victim is who has to leave for a request of a lane, nil for nobody.
-func (s *seats) victim(l lane, now time.Time) *slottedTCP {
+func (s *seats) victim(l Lane, now time.Time) *Conn {
 	for range s.held {
 		s.hand = (s.hand + 1) % len(s.held)
 		other := s.held[s.hand]
@@ -98,7 +98,7 @@ func (s *seats) most() int {
 func (s *seats) full() bool { return len(s.held) >= s.most() }
 
 // leave frees a connection's seat.
-func (s *seats) leave(c *slottedTCP) {
+func (s *seats) leave(c *Conn) {
 	last := len(s.held) - 1
 	s.held[c.seat.at] = s.held[last]
 	s.held[c.seat.at].seat.at = c.seat.at
@@ -117,8 +117,8 @@ func (s *seats) clear() {
 
 // waiter is a request that waits for a seat.
 type waiter struct {
-	conn  *slottedTCP
-	lane  lane
+	conn  *Conn
+	lane  Lane
 	since time.Time // when it came
 	turn  chan bool // true: it has a seat, false: it is to be refused; one place, so that nobody waits for its reader
 
@@ -127,7 +127,7 @@ type waiter struct {
 
 // waiter is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload what each
 // would leave behind is what the collector of garbage would be busy with then.
-func (c *slottedTCP) waiter(l lane, now time.Time) *waiter {
+func (c *Conn) waiter(l Lane, now time.Time) *waiter {
 	if c.place == nil {
 		c.place = &waiter{conn: c, turn: make(chan bool, 1)}
 	}
@@ -139,7 +139,7 @@ func (c *slottedTCP) waiter(l lane, now time.Time) *waiter {
 type queue struct{ oldest, newest *waiter }
 
 // waiting are the requests without a seat, by lane. The watch's lock guards them.
-type waiting [lanes]queue
+type waiting [Lanes]queue
 
 func (w *waiting) add(one *waiter) {
 	q := &w[one.lane]
@@ -169,7 +169,7 @@ func (w *waiting) remove(one *waiter) {
 }
 
 // newest is the last request of a lane that still has patience.
-func (w *waiting) newest(l lane, now time.Time) *waiter {
+func (w *waiting) newest(l Lane, now time.Time) *waiter {
 	if one := w[l].newest; one != nil && now.Sub(one.since) < l.patience() {
 		return one
 	}
@@ -177,7 +177,7 @@ func (w *waiting) newest(l lane, now time.Time) *waiter {
 }
 
 // better tells whether somebody of a better lane waits who has patience.
-func (w *waiting) better(l lane, now time.Time) bool {
+func (w *waiting) better(l Lane, now time.Time) bool {
 	for other := range l {
 		if w.newest(other, now) != nil {
 			return true
@@ -187,11 +187,11 @@ func (w *waiting) better(l lane, now time.Time) bool {
 }
 
 // any tells whether anybody waits who has patience.
-func (w *waiting) any(now time.Time) bool { return w.better(lanes, now) }
+func (w *waiting) any(now time.Time) bool { return w.better(Lanes, now) }
 
 // youngest takes out who is next.
 func (w *waiting) youngest(now time.Time) *waiter {
-	for l := range lanes {
+	for l := range Lanes {
 		if one := w.newest(l, now); one != nil {
 			w.remove(one)
 			return one
@@ -201,8 +201,8 @@ func (w *waiting) youngest(now time.Time) *waiter {
 }
 
 // past takes out the oldest request of the best lane in which one has waited so long: its caller may ask again, and is served then.
-func (w *waiting) past(now time.Time, least func(lane) time.Duration) *waiter {
-	for l := range lanes {
+func (w *waiting) past(now time.Time, least func(Lane) time.Duration) *waiter {
+	for l := range Lanes {
 		if one := w[l].oldest; one != nil && now.Sub(one.since) >= least(l) {
 			w.remove(one)
 			return one
@@ -213,7 +213,7 @@ func (w *waiting) past(now time.Time, least func(lane) time.Duration) *waiter {
 
 // empty tells that nobody waits.
 func (w *waiting) empty() bool {
-	for l := range lanes {
+	for l := range Lanes {
 		if w[l].oldest != nil {
 			return false
 		}

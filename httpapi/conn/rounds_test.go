@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"io"
@@ -129,18 +129,18 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 		r.wait(1)
 		return int(r.room.Load())
 	}
-	w := newWatch(fakeNow, time.Second)
-	w.useRounds(r)
+	w := NewOverload(fakeNow, time.Second)
+	w.seats.rounds = r
 	conns := seated(t, &w.seats, seatsMax, fakeNow())
 	for i, want := range []int{seatsMax / 2, seatsMax / 4, seatsMin, seatsMin} {
 		if got := after(roundLong + 1); got != want {
 			t.Fatalf("long round %d: room for %d, want %d", i+1, got, want)
 		}
 	}
-	waits := newWaiter(laneAnonymous, fakeNow())
+	waits := newWaiter(Anonymous, fakeNow())
 	w.waiting.add(waits)
 	for i, c := range conns {
-		c.watch = w
+		c.overload = w
 		w.rest(c)
 		if left := seatsMax - i - 1; left >= seatsMin != (len(waits.turn) == 0) {
 			t.Fatalf("%d seats are held with room for %d, and who waits has one: %t", len(w.seats.held), seatsMin, len(waits.turn) == 1)
@@ -162,21 +162,21 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 func TestO2_TooManySeats(t *testing.T) {
 	r := &rounds{}
 	r.room.Store(seatsMax)
-	w := newWatch(fakeNow, time.Second)
-	w.useRounds(r)
+	w := NewOverload(fakeNow, time.Second)
+	w.seats.rounds = r
 	c := seated(t, &w.seats, seatsMin+1, fakeNow())[seatsMin]
 	for range 2 * seatTurns {
-		if !w.keeps(c, laneAnonymous, fakeNow()) {
+		if !w.keeps(c, Anonymous, fakeNow()) {
 			t.Fatal("a connection that has the next request already lost the seat")
 		}
 	}
-	w.waiting.add(newWaiter(laneAnonymous, fakeNow()))
-	if w.keeps(c, laneAnonymous, fakeNow()) {
+	w.waiting.add(newWaiter(Anonymous, fakeNow()))
+	if w.keeps(c, Anonymous, fakeNow()) {
 		t.Error("it keeps the seat for ever")
 	}
 	w.waiting, c.seat.turns = waiting{}, 0
 	r.room.Store(seatsMin)
-	if w.keeps(c, laneAnonymous, fakeNow()) {
+	if w.keeps(c, Anonymous, fakeNow()) {
 		t.Errorf("%d seats are held, there are %d", len(w.seats.held), seatsMin)
 	}
 }
@@ -188,13 +188,13 @@ func TestO1_ReadsAhead(t *testing.T) {
 	caller := dial(t, l.Addr().String())
 	conn := must(l.Accept())
 	defer conn.Close()
-	w := newWatch(fakeNow, time.Second)
+	w := NewOverload(fakeNow, time.Second)
 	w.seating.Store(true)
-	c := &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), watch: w, buffer: 64}, requests: 1}
+	c := &Conn{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), overload: w, buffer: 64}, requests: 1}
 	if c.asked() == nil {
 		t.Skip("whether something has come is asked on Linux only")
 	}
-	w.seats.take(c, laneAnonymous, fakeNow())
+	w.seats.take(c, Anonymous, fakeNow())
 	write(t, caller, "GET / HTTP")
 	eventually(t, c.pending)
 	into := make([]byte, 64)

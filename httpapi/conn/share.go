@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"net/netip"
@@ -6,8 +6,6 @@ import (
 )
 
 const (
-	// connsPerAddressDefault is how many connections an address may have.
-	connsPerAddressDefault = 128
 	// addressShare of the cap is the most that one address gets: a fifth (goal O5).
 	addressShare = 5
 	// addressBits6 of an IPv6 address are one client: a household gets that much, and chooses the rest itself.

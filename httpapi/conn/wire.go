@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import "bytes"
 
@@ -156,17 +156,17 @@ func (w *wire) followField(line []byte) {
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
 		return
 	}
-	switch name, value := line[:colon], trimBlanks(line[colon+1:]); {
-	case equalFold(name, "content-length"):
+	switch name, value := line[:colon], TrimBlanks(line[colon+1:]); {
+	case EqualFold(name, "content-length"):
 		left, ok := readDigits(value, 10)
 		if !ok || w.length {
 			w.refuse(refusedLength)
 		}
 		w.left, w.length = left, true
-	case equalFold(name, "expect"):
+	case EqualFold(name, "expect"):
 		w.expects = true
-	case equalFold(name, "transfer-encoding"):
-		if !equalFold(value, "chunked") || w.chunked {
+	case EqualFold(name, "transfer-encoding"):
+		if !EqualFold(value, "chunked") || w.chunked {
 			w.refuse(refusedCoding)
 		}
 		w.chunked = true

@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ const (
 	refusedBodyForRead = "GET and HEAD requests must not carry a body."
 )
 
-// malformed tells why the request must be refused: "" if it need not be, else
+// Malformed tells why the request must be refused: "" if it need not be, else
 // a sentence for the error message. The caller answers 400 malformed_request
 // and closes the connection, because behind such a request nobody knows where
 // the next one begins.
@@ -46,7 +46,7 @@ const (
 //
 // It runs on every request: one pass, no allocation. What it saw on the way is
 // left in f, so that nobody has to look for those headers again.
-func malformed(ctx *fasthttp.RequestCtx, f *framing) string {
+func Malformed(ctx *fasthttp.RequestCtx, f *Framing) string {
 	header := &ctx.Request.Header
 	modern := header.IsHTTP11()
 	if !modern && string(header.Protocol()) != "HTTP/1.0" {
@@ -61,7 +61,7 @@ func malformed(ctx *fasthttp.RequestCtx, f *framing) string {
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
 	}
-	if conn, ok := ctx.Conn().(*slottedTCP); ok && conn.wire.refused != "" {
+	if conn, ok := ctx.Conn().(*Conn); ok && conn.wire.refused != "" {
 		return conn.wire.refused
 	}
 	if refused := f.refusedByHost(modern); refused != "" {
@@ -89,7 +89,7 @@ func refusedByTarget(method, target []byte) string {
 		return ""
 	}
 	scheme, rest, found := bytes.Cut(target, []byte("://"))
-	if !found || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
+	if !found || !EqualFold(scheme, "http") && !EqualFold(scheme, "https") {
 		return refusedTarget
 	}
 	if end := bytes.IndexAny(rest, "/?"); end >= 0 {
@@ -135,7 +135,7 @@ func visibleWord(word uint64) bool {
 	return bad&highs == 0
 }
 
-// The headers that framing looks at.
+// The headers that Framing looks at.
 const (
 	seenHost = 1 << iota
 	seenAuthorization
@@ -144,23 +144,25 @@ const (
 	seenCoding
 )
 
-// framing is what the raw header lines say about where a request goes, how long
-// it is and what else it brings. The slices are borrowed from the request.
-type framing struct {
-	host          []byte
-	length        []byte
-	coding        []byte
-	authorization []byte // nil without the header
-	seen          uint8
-	closes        bool
-	conditional   bool   // there is an If-None-Match
-	encodings     int    // lines of Accept-Encoding
-	encoding      []byte // the last of them
+// Framing is what the raw header lines say about where a request goes, how long it is and what else it brings. The slices are borrowed from
+// the request.
+type Framing struct {
+	Authorization []byte // its value, nil without the header
+	Authorized    bool   // there is an Authorization header
+	Conditional   bool   // there is an If-None-Match
+	Encodings     int    // lines of Accept-Encoding
+	Encoding      []byte // the last of them
+
+	host   []byte
+	length []byte
+	coding []byte
+	seen   uint8
+	closes bool
 }
 
 // scan walks the header lines once. The library keeps them as they came in,
 // up to and with the empty line, and keeps nothing when there are none.
-func (f *framing) scan(raw []byte) string {
+func (f *Framing) scan(raw []byte) string {
 	for len(raw) > 0 {
 		end := bytes.IndexByte(raw, '\n')
 		if end < 1 || raw[end-1] != '\r' {
@@ -193,39 +195,39 @@ func (f *framing) scan(raw []byte) string {
 
 // note keeps the headers that matter; the length of the name sorts out nearly
 // all others without looking at their bytes.
-func (f *framing) note(name, value []byte) string {
+func (f *Framing) note(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
 	case len("host"):
-		if equalFold(name, "host") {
-			bit, f.host = seenHost, trimBlanks(value)
+		if EqualFold(name, "host") {
+			bit, f.host = seenHost, TrimBlanks(value)
 		}
 	case len("connection"):
-		if equalFold(name, "connection") {
+		if EqualFold(name, "connection") {
 			f.closes = f.closes || listsClose(value)
 		}
 	case len("content-type"):
-		if equalFold(name, "content-type") {
+		if EqualFold(name, "content-type") {
 			bit = seenContentType
 		}
 	case len("authorization"): // and that of the other
-		if equalFold(name, "authorization") {
-			bit, f.authorization = seenAuthorization, trimBlanks(value)
-		} else if equalFold(name, "if-none-match") {
-			f.conditional = true
+		if EqualFold(name, "authorization") {
+			bit, f.Authorization, f.Authorized = seenAuthorization, TrimBlanks(value), true
+		} else if EqualFold(name, "if-none-match") {
+			f.Conditional = true
 		}
 	case len("accept-encoding"):
-		if equalFold(name, "accept-encoding") {
-			f.encodings++
-			f.encoding = trimBlanks(value)
+		if EqualFold(name, "accept-encoding") {
+			f.Encodings++
+			f.Encoding = TrimBlanks(value)
 		}
 	case len("content-length"):
-		if equalFold(name, "content-length") {
-			bit, f.length = seenLength, trimBlanks(value)
+		if EqualFold(name, "content-length") {
+			bit, f.length = seenLength, TrimBlanks(value)
 		}
 	case len("transfer-encoding"):
-		if equalFold(name, "transfer-encoding") {
-			bit, f.coding = seenCoding, trimBlanks(value)
+		if EqualFold(name, "transfer-encoding") {
+			bit, f.coding = seenCoding, TrimBlanks(value)
 		}
 	}
 	if f.seen&bit != 0 {
@@ -237,7 +239,7 @@ func (f *framing) note(name, value []byte) string {
 
 // refusedByHost: HTTP/1.1 needs a host; where one is named, it must be one.
 // HTTP/1.0 may do without, or leave it empty.
-func (f *framing) refusedByHost(modern bool) string {
+func (f *Framing) refusedByHost(modern bool) string {
 	if len(f.host) == 0 {
 		if modern {
 			return refusedNoHost
@@ -250,13 +252,13 @@ func (f *framing) refusedByHost(modern bool) string {
 	return ""
 }
 
-// refusedByBody checks the framing of a request that announces a body.
-func (f *framing) refusedByBody(modern, reads bool) string {
+// refusedByBody checks the Framing of a request that announces a body.
+func (f *Framing) refusedByBody(modern, reads bool) string {
 	coded := f.seen&seenCoding != 0
 	if coded && f.seen&seenLength != 0 {
 		return refusedTwoLengths
 	}
-	if coded && (!modern || !equalFold(f.coding, "chunked")) {
+	if coded && (!modern || !EqualFold(f.coding, "chunked")) {
 		return refusedCoding
 	}
 	empty := true
@@ -284,16 +286,16 @@ func listsClose(value []byte) bool {
 		} else {
 			value = nil
 		}
-		if equalFold(trimBlanks(option), "close") {
+		if EqualFold(TrimBlanks(option), "close") {
 			return true
 		}
 	}
 	return false
 }
 
-// equalFold compares with a name that is written in small letters and hyphens.
+// EqualFold compares with a name that is written in small letters and hyphens.
 // b must hold no control bytes: CR would pass for a hyphen.
-func equalFold(b []byte, small string) bool {
+func EqualFold(b []byte, small string) bool {
 	if len(b) != len(small) {
 		return false
 	}
@@ -305,8 +307,8 @@ func equalFold(b []byte, small string) bool {
 	return true
 }
 
-// trimBlanks cuts the optional blanks and tabs around a header value.
-func trimBlanks(b []byte) []byte {
+// TrimBlanks cuts the optional blanks and tabs around a header value.
+func TrimBlanks(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
 	}
@@ -326,13 +328,13 @@ const portDigitsMax = 5
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		end := bytes.IndexByte(b, ']')
-		return end > 0 && validIPv6(b[1:end]) && validPort(b[end+1:])
+		return end > 0 && validIPv6(b[1:end]) && ValidPort(b[end+1:])
 	}
 	end := 0
 	for end < len(b) && isHostByte(b[end]) {
 		end++
 	}
-	return end > 0 && validPort(b[end:])
+	return end > 0 && ValidPort(b[end:])
 }
 
 // isHostByte: the bytes of a host name outside brackets.
@@ -357,9 +359,9 @@ func validIPv6(b []byte) bool {
 	return colons >= 2
 }
 
-// validPort takes the rest of an authority: nothing, or a colon and at most
+// ValidPort takes the rest of an authority: nothing, or a colon and at most
 // 65535. A colon alone stands for the default port.
-func validPort(b []byte) bool {
+func ValidPort(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}

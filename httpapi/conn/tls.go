@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"crypto/tls"
@@ -14,7 +14,7 @@ import (
 // below it. So the guard sees the bytes that the server sees, and a deadline that was armed for an earlier answer never ends a write of
 // TLS half-way, which would spoil the connection for good.
 //
-//	server ─ slottedTCP ─ gatherer (wire, the guard) ─ tls.Conn ─ beneath ─ lazyDeadlines ─ TCP
+//	server ─ Conn ─ gatherer (wire, the guard) ─ tls.Conn ─ beneath ─ lazyDeadlines ─ TCP
 type secured struct {
 	conn  *tls.Conn
 	below beneath
@@ -22,8 +22,8 @@ type secured struct {
 	heard bool // the handshake is over, and something came
 }
 
-// secureConfig is what the server offers: nothing older than TLS 1.2, and HTTP/1.1. nil without certificates.
-func secureConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clock func() time.Time) *tls.Config {
+// TLSConfig is what the server offers: nothing older than TLS 1.2, and HTTP/1.1. nil without certificates.
+func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clock func() time.Time) *tls.Config {
 	if certificate == nil {
 		return nil
 	}

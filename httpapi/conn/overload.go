@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"math"
@@ -37,7 +37,7 @@ const (
 	asideAtOnce = 64
 )
 
-// watch keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
+// Overload keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
 // one in sampleEach and does nothing else.
 //
 // When most are late for hotWindows, seats are given out: so many connections are served, and the others wait and are not read further.
@@ -45,7 +45,7 @@ const (
 // it to the youngest request, so that what is served is served soon; one that has waited longer than its lane's patience is not worked
 // on any more. It gets its refusal, 503, at a rate that leaves the work to be done: a refusal costs nearly as much as an answer. Behind
 // those who wait the clients' kernels hold back the rest.
-type watch struct {
+type Overload struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
 
@@ -62,25 +62,28 @@ type watch struct {
 	looks        *time.Timer // of look; nil until somebody waits for the first time
 	looking      bool        // it is set
 	ended        bool        // nobody waits any more
+	turns        *rounds     // nil: not begun, or ended
 }
 
-func newWatch(clock func() time.Time, writeTimeout time.Duration) *watch {
-	return &watch{clock: clock, writeTimeout: writeTimeout}
+// NewOverload watches nothing yet. writeTimeout is that of the server whose connections it is for.
+func NewOverload(clock func() time.Time, writeTimeout time.Duration) *Overload {
+	return &Overload{clock: clock, writeTimeout: writeTimeout}
 }
 
-// useRounds tells who has nothing to do by rounds.
-func (w *watch) useRounds(r *rounds) {
+// End refuses everybody who waits, or would have to.
+func (w *Overload) End() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seats.rounds = r
+	turns := w.turns
+	w.refuseAll()
+	w.mu.Unlock()
+	if turns != nil {
+		turns.end()
+	}
 }
 
-// end refuses everybody who waits, or would have to.
-func (w *watch) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-	w.refuse(w.clock(), func(lane) time.Duration { return math.MinInt64 }, math.MaxInt)
+func (w *Overload) refuseAll() {
+	w.ended, w.turns, w.seats.rounds = true, nil, nil
+	w.refuse(w.clock(), func(Lane) time.Duration { return math.MinInt64 }, math.MaxInt)
 	w.looking = false
 	if w.looks != nil {
 		w.looks.Stop()
@@ -88,10 +91,10 @@ func (w *watch) end() {
 }
 
 // looksAt tells whether a connection's next request is looked at.
-func (w *watch) looksAt(request uint32) bool { return request%sampleEach == 0 || w.wakeful.Load() }
+func (w *Overload) looksAt(request uint32) bool { return request%sampleEach == 0 || w.wakeful.Load() }
 
 // roundEach is how many times connections give way before they do so in a round; 0 is never.
-func (w *watch) roundEach() int {
+func (w *Overload) roundEach() int {
 	switch {
 	case w == nil || !w.wakeful.Load():
 		return 0
@@ -102,9 +105,9 @@ func (w *watch) roundEach() int {
 }
 
 // admit tells whether a request is to be served. It may wait here for a seat, or until it may be refused.
-func (w *watch) admit(c *slottedTCP, l lane) bool {
+func (w *Overload) admit(c *Conn, l Lane) bool {
 	switch {
-	case l == laneHealth:
+	case l == Health:
 		return true
 	case w.seating.Load():
 		return w.admitSeated(c, l)
@@ -120,7 +123,7 @@ func (w *watch) admit(c *slottedTCP, l lane) bool {
 }
 
 // admitSeated is admit while seats are given out.
-func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
+func (w *Overload) admitSeated(c *Conn, l Lane) bool {
 	now := w.clock()
 	w.mu.Lock()
 	if !w.seating.Load() { // since a moment
@@ -150,7 +153,7 @@ func (w *watch) admitSeated(c *slottedTCP, l lane) bool {
 
 // keeps tells whether a request is served at once: its connection has a seat, in which it was not served too often while others wait, and
 // for which no better lane does; or it had none and got one.
-func (w *watch) keeps(c *slottedTCP, l lane, now time.Time) bool {
+func (w *Overload) keeps(c *Conn, l Lane, now time.Time) bool {
 	if !c.seat.held {
 		return w.seats.take(c, l, now)
 	}
@@ -160,7 +163,7 @@ func (w *watch) keeps(c *slottedTCP, l lane, now time.Time) bool {
 }
 
 // rest is called when a connection has nothing to do: its next request is not there yet, or it has ended.
-func (w *watch) rest(c *slottedTCP) {
+func (w *Overload) rest(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.seat.held {
@@ -169,13 +172,13 @@ func (w *watch) rest(c *slottedTCP) {
 }
 
 // handOn gives a connection's seat to somebody else.
-func (w *watch) handOn(c *slottedTCP, now time.Time) {
+func (w *Overload) handOn(c *Conn, now time.Time) {
 	w.seats.leave(c)
 	w.seatNext(now)
 }
 
 // seatNext gives a free seat to who waits for one.
-func (w *watch) seatNext(now time.Time) {
+func (w *Overload) seatNext(now time.Time) {
 	if w.seats.full() {
 		return // there are fewer than there were
 	}
@@ -189,7 +192,7 @@ func (w *watch) seatNext(now time.Time) {
 
 // fill gives seats to those who wait, as far as there are some that nobody uses. Those who have waited beyond their patience for no more
 // than the grace count as well.
-func (w *watch) fill(now time.Time, grace time.Duration) {
+func (w *Overload) fill(now time.Time, grace time.Duration) {
 	w.filled = now
 	asOf := now.Add(-grace)
 	for next := w.waiting.youngest(asOf); next != nil; next = w.waiting.youngest(asOf) {
@@ -202,7 +205,7 @@ func (w *watch) fill(now time.Time, grace time.Duration) {
 }
 
 // count counts a request, and judges the window that it ends.
-func (w *watch) count(now time.Time, late bool) {
+func (w *Overload) count(now time.Time, late bool) {
 	if !w.wakeful.Load() {
 		w.wakeful.Store(true)
 		w.opened, w.prompt, w.late, w.hot, w.calm = now, 0, 0, 0, 0
@@ -226,7 +229,7 @@ func (w *watch) count(now time.Time, late bool) {
 }
 
 // judge ends a window in which requests were only watched.
-func (w *watch) judge(over bool) {
+func (w *Overload) judge(over bool) {
 	if over {
 		w.hot, w.calm = w.hot+1, 0
 	} else {
@@ -242,11 +245,11 @@ func (w *watch) judge(over bool) {
 }
 
 // judgeSeats ends a window in which seats were given out, and refuses some of those who have waited too long.
-func (w *watch) judgeSeats(now time.Time) {
-	most, least := 1+(w.prompt+w.late)/shedEach, lane.patience
+func (w *Overload) judgeSeats(now time.Time) {
+	most, least := 1+(w.prompt+w.late)/shedEach, Lane.patience
 	if w.seats.idle(now) { // who met a short pause is served late, and not refused
 		w.fill(now, idleGrace)
-		most, least = shedIdle, func(l lane) time.Duration { return l.patience() + idleGrace }
+		most, least = shedIdle, func(l Lane) time.Duration { return l.patience() + idleGrace }
 	}
 	if w.calm++; w.late > 0 || !w.waiting.empty() {
 		w.calm = 0
@@ -258,7 +261,7 @@ func (w *watch) judgeSeats(now time.Time) {
 }
 
 // dismiss ends the overload.
-func (w *watch) dismiss() {
+func (w *Overload) dismiss() {
 	w.seating.Store(false)
 	w.wakeful.Store(false)
 	w.seats.clear()
@@ -266,7 +269,7 @@ func (w *watch) dismiss() {
 }
 
 // lineUp has a request wait for a seat: its turn comes, or its refusal.
-func (w *watch) lineUp(place *waiter) {
+func (w *Overload) lineUp(place *waiter) {
 	w.waiting.add(place)
 	switch {
 	case w.looking:
@@ -280,7 +283,7 @@ func (w *watch) lineUp(place *waiter) {
 
 // look ends an overload that nobody notices the end of, because nobody asks any more, and refuses who waits then, or has waited for
 // asideMax: not all at once, others have their work too.
-func (w *watch) look() {
+func (w *Overload) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, least, next := w.clock(), asideMax, asideLook
@@ -290,14 +293,14 @@ func (w *watch) look() {
 	if !w.seating.Load() {
 		least, next = 0, watchWindow
 	}
-	w.refuse(now, func(lane) time.Duration { return least }, asideAtOnce)
+	w.refuse(now, func(Lane) time.Duration { return least }, asideAtOnce)
 	if w.looking = !w.ended && !w.waiting.empty(); w.looking {
 		w.looks.Reset(next)
 	}
 }
 
 // refuse refuses so many of those who have waited at least so long.
-func (w *watch) refuse(now time.Time, least func(lane) time.Duration, most int) {
+func (w *Overload) refuse(now time.Time, least func(Lane) time.Duration, most int) {
 	for range most {
 		one := w.waiting.past(now, least)
 		if one == nil {

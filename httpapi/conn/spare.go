@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"net"
@@ -7,12 +7,8 @@ import (
 	"time"
 )
 
-const (
-	// spareDefault is how many newcomers a server lets in beyond its cap, to find out who of them asks for its health.
-	spareDefault = 64
-	// sparePause is between two of them when many come: the work for them stays a small part of a core.
-	sparePause = time.Millisecond
-)
+// sparePause is between two newcomers beyond the cap when many come: the work for them stays a small part of a core.
+const sparePause = time.Millisecond
 
 // spares are the places beyond the cap. Whoever asks for the health of the node is answered there; everybody else gets 503, and the
 // connection ends. The oldest makes room for the newest, so that silence holds no place.

@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"io"
@@ -20,16 +20,16 @@ type gatherer struct {
 	tcp  *net.TCPConn
 	tls  *secured // nil: what is sent is not encrypted
 
-	buffer          int     // size of the server's buffer: of its first read
-	ahead           int     // bytes that lie already where the next read wants them
-	received, taken int     // bytes handed to the server since it had used up all, and those of its requests
-	ending          uint16  // the last two bytes that it was handed
-	first           bool    // the request came behind no other
-	alone           bool    // the request has nothing behind it, and no answer before it waits
-	body            []byte  // to be sent behind what is written next
-	early           []byte  // of the first request, for the library to read
-	rounds          *rounds // nil: nobody gives way
-	watch           *watch  // nil: no request is too old
+	buffer          int       // size of the server's buffer: of its first read
+	ahead           int       // bytes that lie already where the next read wants them
+	received, taken int       // bytes handed to the server since it had used up all, and those of its requests
+	ending          uint16    // the last two bytes that it was handed
+	first           bool      // the request came behind no other
+	alone           bool      // the request has nothing behind it, and no answer before it waits
+	body            []byte    // to be sent behind what is written next
+	early           []byte    // of the first request, for the library to read
+	rounds          *rounds   // nil: nobody gives way
+	overload        *Overload // nil: no request is too old
 	parts           [2][]byte
 	vector          net.Buffers
 }
@@ -87,10 +87,10 @@ func (g *gatherer) hand(b []byte) (int, error) {
 	return g.lazyDeadlines.Read(b)
 }
 
-// begin tells the length of the request that is about to be answered. It may be
-// too small, and then never comes out. By one byte it is too large after a request line that ends in a bare LF: then the one byte behind
-// the request would be the end of a CR LF, but it follows one.
-func (g *gatherer) begin(length int) {
+// Begin tells the length of the request that is about to be answered (RequestLength). It may be too small, and then never comes out. By one
+// byte it is too large after a request line that ends in a bare LF: then the one byte behind the request would be the end of a CR LF, but it
+// follows one.
+func (g *gatherer) Begin(length int) {
 	g.first = g.taken == 0
 	g.alone = g.first && g.received == length && g.ending == lineEnd
 	g.taken += length
@@ -114,7 +114,7 @@ func (g *gatherer) Write(b []byte) (n int, err error) {
 		_ = g.tcp.SetLinger(0)
 	}
 	if g.rounds != nil {
-		g.rounds.giveWay(g.watch.roundEach())
+		g.rounds.giveWay(g.overload.roundEach())
 	}
 	return n, err
 }
@@ -137,16 +137,20 @@ func (g *gatherer) writeBoth(b []byte) (int, error) {
 	}
 }
 
-// sendAside leaves the body of an answer to its connection, where that is right.
-func (a *asked) sendAside(ctx *fasthttp.RequestCtx) {
-	if a.conn != nil && a.conn.tcp != nil && a.conn.tls == nil && a.conn.alone && ctx.IsGet() {
-		a.conn.body = ctx.Response.Body()
-		ctx.Response.SkipBody = true
+// SendAside has a body sent behind what is written next, from where it lies, where that is right; false: it is to be written like any other.
+func (c *Conn) SendAside(body []byte) bool {
+	if c.tcp == nil || c.tls != nil || !c.alone {
+		return false
 	}
+	c.body = body
+	return true
 }
 
-// requestLength is how many bytes a request took.
-func requestLength(ctx *fasthttp.RequestCtx) int {
+// DropAside forgets what SendAside left: the answer is to be another one.
+func (c *Conn) DropAside() { c.body = nil }
+
+// RequestLength is how many bytes a request took.
+func RequestLength(ctx *fasthttp.RequestCtx) int {
 	header := &ctx.Request.Header
 	line := len(header.Method()) + len(" ") + len(header.RequestURI()) + len(" ") + len(header.Protocol()) + len("\r\n")
 	return line + len(header.RawHeaders()) + len(ctx.Request.Body())
