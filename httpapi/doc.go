@@ -14,7 +14,7 @@
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
 //	limits.go         with a gate: it authenticates (auth.go, address.go: in whose name; 401) and charges; then readiness: nothing
 //	                  loaded: 503 before any word about limits (429) or parameters; at the end 5xx gets its charge back
-//	reading.go        the parameters, all problems at once, or 400
+//	internal/params   the parameters, all problems at once, or 400
 //	operations.go     the service is asked; its errors: errors.go
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
 //	conditional.go    ETag and Cache-Control; 304 when the caller has it
@@ -102,7 +102,7 @@
 //
 // # Where to change what
 //
-//	a parameter            its row in params.go, its grammar in query.go, its oracle in fuzz_test.go
+//	a parameter            its row and grammar in internal/params, its oracle in fuzz_test.go
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
 //	an error code          its status in errors.go

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Messages of errors that name no cause.
@@ -101,7 +102,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message stri
 }
 
 // refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the start.
-func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []detail) {
+func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := status(code)
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
@@ -120,7 +121,7 @@ func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(s.names.requestID)
 }
 
-func appendError(dst []byte, code engine.Code, message, requestID string, details []detail) []byte {
+func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {
 	dst = append(dst, `{"error":{`...)
 	dst = appendField(dst, "code", string(code))
 	dst = appendField(dst, "message", message)
@@ -129,12 +130,12 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 		dst = append(appendName(dst, "details"), '[')
 		for _, d := range details {
 			dst = append(appendComma(dst), `{"path":[`...)
-			dst = appendText(dst, d.name)
-			if d.index > 0 {
-				dst = strconv.AppendInt(append(dst, ','), int64(d.index), 10)
+			dst = appendText(dst, d.Name)
+			if d.Index > 0 {
+				dst = strconv.AppendInt(append(dst, ','), int64(d.Index), 10)
 			}
 			dst = append(dst, ']')
-			dst = appendField(dst, "message", d.name+" "+d.message)
+			dst = appendField(dst, "message", d.Name+" "+d.Message)
 			dst = append(dst, '}')
 		}
 		dst = append(dst, ']')

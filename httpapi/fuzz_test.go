@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // grammars are the parameters' grammars as the contract writes them: the oracle of FuzzQuery.
@@ -53,27 +54,27 @@ func FuzzQuery(f *testing.F) {
 			f.Add(seed, uint8(op))
 		}
 	}
-	table := parameters()
-	options := readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
+	table := params.NewTable()
+	options := params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
 	f.Fuzz(func(t *testing.T, text string, which uint8) {
-		op := operation(1) << (which % 7)
-		q, problems := table.read(op, []byte(institutionPrefix+"bhd"), []byte(text), options)
-		if len(problems) >= problemsMax {
+		op := params.Operation(1) << (which % 7)
+		q, problems := table.Read(op, []byte(params.InstitutionPath+"bhd"), []byte(text), options)
+		if len(problems) >= params.ProblemsMax {
 			return
 		}
 		want := expectedProblems(&table, op, text)
 		var got []string
 		for _, p := range problems {
-			if p.message == problemBackwards || p.message == problemTooLong {
+			if p.Message == params.ProblemBackwards || p.Message == params.ProblemTooLong {
 				continue
 			}
-			got = append(got, p.name+" "+strconv.Itoa(p.index))
+			got = append(got, p.Name+" "+strconv.Itoa(p.Index))
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q for %d: problems %q, want %q", text, op, got, want)
 		}
-		if len(problems) == 0 && op == opHistory && int(q.to)-int(q.from) > engine.HistoryRangeDaysMax {
-			t.Fatalf("%q: %s to %s", text, q.from, q.to)
+		if len(problems) == 0 && op == params.History && int(q.To)-int(q.From) > engine.HistoryRangeDaysMax {
+			t.Fatalf("%q: %s to %s", text, q.From, q.To)
 		}
 		if body := appendError(nil, "c", "m", "i", problems); !json.Valid(body) || !utf8.Valid(body) {
 			t.Fatalf("%q: the answer is no JSON: %s", text, body)
@@ -82,7 +83,7 @@ func FuzzQuery(f *testing.F) {
 }
 
 // expectedProblems reads a query with the standard library and the grammars.
-func expectedProblems(table *parameterTable, op operation, text string) (want []string) {
+func expectedProblems(table *params.Table, op params.Operation, text string) (want []string) {
 	seen := map[string]int{}
 	for _, pair := range strings.Split(text, "&") {
 		if pair == "" {
@@ -91,12 +92,12 @@ func expectedProblems(table *parameterTable, op operation, text string) (want []
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.PathUnescape(rawName)
 		if err != nil {
-			want = append(want, rawName[:min(len(rawName), namePartBytes)]+" 0")
+			want = append(want, rawName[:min(len(rawName), params.NamePartBytes)]+" 0")
 			continue
 		}
-		p := slices.IndexFunc(table[:], func(p parameter) bool { return p.name == name && p.knownBy&op != 0 })
+		p := slices.IndexFunc(table[:], func(p params.Row) bool { return p.Name == name && p.KnownBy&op != 0 })
 		if p < 0 {
-			part := name[:min(len(name), namePartBytes)] + " 0"
+			part := name[:min(len(name), params.NamePartBytes)] + " 0"
 			if !slices.Contains(want, part) {
 				want = append(want, part)
 			}
@@ -109,8 +110,8 @@ func expectedProblems(table *parameterTable, op operation, text string) (want []
 		seen[name]++
 	}
 	for _, p := range table {
-		if p.neededBy&op != 0 && seen[p.name] == 0 {
-			want = append(want, p.name+" 0")
+		if p.NeededBy&op != 0 && seen[p.Name] == 0 {
+			want = append(want, p.Name+" 0")
 		}
 	}
 	return want
@@ -122,9 +123,9 @@ func FuzzPathID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, encoded string) {
-		id, ok := pathID([]byte(encoded))
+		id, ok := params.PathID([]byte(encoded))
 		want, err := url.PathUnescape(encoded)
-		if wantOK := err == nil && utf8.RuneCountInString(want) <= idCharactersMax; ok != wantOK {
+		if wantOK := err == nil && utf8.RuneCountInString(want) <= params.IDCharactersMax; ok != wantOK {
 			t.Fatalf("%q: %v, want %v", encoded, ok, wantOK)
 		}
 		if ok && string(id) != want {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // The head of a good answer is written in one piece. Most of its lines are the same for all answers, others are the same for all
@@ -56,9 +57,9 @@ type asked struct {
 	conn    *conn.Conn // nil: one that no listener of ours gave
 	on      *connState // of conn; nil without it
 	now     instant
-	plan    *plan  // of a question that was asked before, else nil
-	hash    uint64 // of the request target, for a new plan
-	query   query  // as it was read without a plan
+	plan    *plan        // of a question that was asked before, else nil
+	hash    uint64       // of the request target, for a new plan
+	query   params.Query // as it was read without a plan
 	grant   engine.Grant
 	limited bool   // the answer says where its caller stands: grant
 	headed  bool   // the head is written, limits included

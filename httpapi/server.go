@@ -16,6 +16,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good zero value.
@@ -153,7 +154,7 @@ type Server struct {
 
 	http      *fasthttp.Server
 	router    *router.Router
-	params    parameterTable
+	params    params.Table
 	template  fasthttp.ResponseHeader // the headers of an error; read only
 	constants constants
 	plans     *plans
@@ -195,7 +196,7 @@ func New(c Config) *Server {
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
 		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: conn.TLSConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
 		tally: newTally(c.Limits.withDefaults().WriteTimeout), access: c.Access, accessFrom: c.AccessFrom,
-		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
+		params: params.NewTable(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
 	if c.AllowAuthorizationHeader {

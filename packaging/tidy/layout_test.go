@@ -30,8 +30,9 @@ func layout() map[string]folder {
 		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
-		"httpapi":                    {ours: []string{"engine", "httpapi/conn"}},
-		"httpapi/conn":               {}, // it knows connections, and nothing of what is asked on them
+		"httpapi":                    {ours: []string{"engine", "httpapi/conn", "httpapi/internal/params"}},
+		"httpapi/internal/params":    {ours: []string{"engine"}, never: []string{"net/http", "os"}}, // how a question is written
+		"httpapi/conn":               {},                                                            // it knows connections, and nothing of what is asked on them
 		"httpapi/apitest":            {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
 		// A test package that others run: it knows the contract, and nothing of this node.
 		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},

@@ -1,57 +1,60 @@
-package httpapi
+package params
 
 import (
 	"github.com/tasard/tasard/engine"
 )
 
-// query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What was not
+// Query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What was not
 // sent is zero; limit and cursor have their defaults, and a history range is complete.
-type query struct {
-	id          string // path parameter of the detail
-	currency    string
-	institution string
-	channel     engine.Channel
-	kind        engine.Kind
-	operation   engine.Operation
-	amount      engine.Amount
-	from, to    engine.Date
-	limit       int
-	cursor      int
+type Query struct {
+	ID          string // path parameter of the detail
+	Currency    string
+	Institution string
+	Channel     engine.Channel
+	Kind        engine.Kind
+	Operation   engine.Operation
+	Amount      engine.Amount
+	From, To    engine.Date
+	Limit       int
+	Cursor      int
 }
 
-func (q query) filter() engine.Filter {
-	return engine.Filter{Currency: q.currency, Institution: q.institution, Channel: q.channel, Kind: q.kind}
+// Filter is which rates are asked for.
+func (q Query) Filter() engine.Filter {
+	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
-func (q query) cut() engine.Cut { return engine.Cut{Limit: q.limit, Cursor: q.cursor} }
+// Cut is which page.
+func (q Query) Cut() engine.Cut { return engine.Cut{Limit: q.Limit, Cursor: q.Cursor} }
 
-func (q query) ranking(comparing bool) engine.RankingQuery {
-	return engine.RankingQuery{Filter: q.filter(), Cut: q.cut(), Operation: q.operation, Comparing: comparing}
+// Ranking is a question for the best rates; comparing is for a conversion.
+func (q Query) Ranking(comparing bool) engine.RankingQuery {
+	return engine.RankingQuery{Filter: q.Filter(), Cut: q.Cut(), Operation: q.Operation, Comparing: comparing}
 }
 
 // set reads one value, byte for byte as it was sent (Q3). False when the grammar refuses it.
-func (q *query) set(p param, value []byte, catalogue *engine.Catalogue) (ok bool) {
+func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
 	switch p {
-	case paramCurrency:
-		q.currency, ok = currencyValue(value, catalogue)
-	case paramInstitution:
-		q.institution, ok = institutionValue(value, catalogue)
-	case paramChannel:
-		q.channel, ok = oneOf(value, engine.Channels())
-	case paramKind:
-		q.kind, ok = oneOf(value, engine.Kinds())
-	case paramOperation:
-		q.operation, ok = operationValue(value)
-	case paramAmount:
-		q.amount, ok = amountValue(value)
-	case paramFrom:
-		q.from, ok = dateValue(value)
-	case paramTo:
-		q.to, ok = dateValue(value)
-	case paramLimit:
-		q.limit, ok = wholeValue(value, 1, engine.LimitMax)
-	case paramCursor:
-		q.cursor, ok = wholeValue(value, 0, engine.CursorMax)
+	case ParamCurrency:
+		q.Currency, ok = currencyValue(value, catalogue)
+	case ParamInstitution:
+		q.Institution, ok = institutionValue(value, catalogue)
+	case ParamChannel:
+		q.Channel, ok = oneOf(value, engine.Channels())
+	case ParamKind:
+		q.Kind, ok = oneOf(value, engine.Kinds())
+	case ParamOperation:
+		q.Operation, ok = operationValue(value)
+	case ParamAmount:
+		q.Amount, ok = amountValue(value)
+	case ParamFrom:
+		q.From, ok = dateValue(value)
+	case ParamTo:
+		q.To, ok = dateValue(value)
+	case ParamLimit:
+		q.Limit, ok = wholeValue(value, 1, engine.LimitMax)
+	case ParamCursor:
+		q.Cursor, ok = wholeValue(value, 0, engine.CursorMax)
 	}
 	return ok
 }
@@ -115,7 +118,7 @@ func amountValue(value []byte) (engine.Amount, bool) {
 }
 
 func dateValue(value []byte) (engine.Date, bool) {
-	date, err := engine.ParseDate(textOf(value))
+	date, err := engine.ParseDate(string(value))
 	return date, err == nil
 }
 

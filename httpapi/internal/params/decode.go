@@ -1,4 +1,4 @@
-package httpapi
+package params
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// idCharactersMax is the length of an institution id in characters (interface §8, Q9).
-const idCharactersMax = 80
+// IDCharactersMax is the length of an institution id in characters (interface §8, Q9).
+const IDCharactersMax = 80
 
 // percentDecoded is text with its %XX replaced: text itself when it has none, else a copy. A '+' stays a '+': what it stands
 // for in forms, a blank, no grammar takes either. False, with the text as it came, when a '%' is not followed by two
@@ -45,11 +45,11 @@ func nibble(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// pathID decodes the last segment of an institution's path, once (Q9). False for bad percent-encoding and for more than 80
+// PathID decodes the last segment of an institution's path, once (Q9). False for bad percent-encoding and for more than 80
 // characters; bytes that are no UTF-8 count one each.
-func pathID(encoded []byte) ([]byte, bool) {
+func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
-	if !ok || utf8.RuneCount(id) > idCharactersMax {
+	if !ok || utf8.RuneCount(id) > IDCharactersMax {
 		return nil, false
 	}
 	return id, true
