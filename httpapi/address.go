@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // forwardedFor is the one header that may name a client, and only when a trusted proxy sends it (L8). Forwarded and X-Real-IP
@@ -60,7 +61,7 @@ func (p proxies) client(peer netip.Addr, lines [][]byte) netip.Addr {
 			} else {
 				rest = nil
 			}
-			if entry = conn.TrimBlanks(entry); len(entry) == 0 {
+			if entry = fields.TrimBlanks(entry); len(entry) == 0 {
 				continue
 			}
 			addr, ok := forwardedAddress(entry)
@@ -85,12 +86,12 @@ func forwardedAddress(entry []byte) (netip.Addr, bool) {
 	switch colon := bytes.IndexByte(entry, ':'); {
 	case bracketed:
 		end := bytes.LastIndexByte(entry, ']')
-		if end < 0 || !conn.ValidPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
+		if end < 0 || !fields.ValidPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
 			return netip.Addr{}, false
 		}
 		entry = entry[1:end]
 	case colon >= 0 && bytes.IndexByte(entry[colon+1:], ':') < 0:
-		if !conn.ValidPort(entry[colon:]) || len(entry[colon:]) == 1 {
+		if !fields.ValidPort(entry[colon:]) || len(entry[colon:]) == 1 {
 			return netip.Addr{}, false
 		}
 		entry = entry[:colon]

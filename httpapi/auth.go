@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // The Authorization header (interface §5.1, E3). A key or a session authenticates from there alone: never from the URL, a
@@ -45,7 +46,7 @@ func bearerToken(lines [][]byte) ([]byte, bool) {
 
 // bearerText is what follows the scheme and its blank, whatever it is.
 func bearerText(line []byte) ([]byte, bool) {
-	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !conn.EqualFold(line[:len(bearerScheme)], bearerScheme) {
+	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
 	}
 	return line[len(bearerScheme)+1:], true

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -67,7 +68,7 @@ func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *params.Query, no
 func (s *sheet) etag(dst []byte, amount engine.Amount) []byte {
 	var room [64]byte
 	digest := sha256.Sum256(append(append(room[:0], s.tag...), amount.String()...))
-	return appendTag(dst, digest[:])
+	return fields.AppendTag(dst, digest[:])
 }
 
 // operationIndex is the place of an operation's sheet.

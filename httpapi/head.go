@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -97,7 +98,7 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxA
 
 // notModified ends the answer with 304 when the caller has it already (Q12).
 func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxAge int) bool {
-	if !a.Conditional || !noneMatches(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
+	if !a.Conditional || !fields.NoneMatch(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
 		return false
 	}
 	ctx.SetStatusCode(fasthttp.StatusNotModified)
@@ -115,7 +116,7 @@ func (a *asked) coding(ctx *fasthttp.RequestCtx, size int) string {
 	if a.Encodings > 1 {
 		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
 	}
-	if !acceptsGzip(lines) {
+	if !fields.AcceptsGzip(lines) {
 		return ""
 	}
 	return gzipCoding

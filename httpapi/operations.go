@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -78,7 +79,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 		prepared = newSheet(page, q, s.feeNotice, a.now)
 		kept.Store(prepared)
 	}
-	var room [len(`W/""`) + 2*tagBytes]byte
+	var room [len(`W/""`) + 2*fields.TagBytes]byte
 	etag, maxAge := prepared.etag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
 	if s.notModified(ctx, a, etag, maxAge) {
 		return
@@ -121,7 +122,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Ti
 
 // packError compresses the body of an error, when it is long enough and the caller takes it (Q11).
 func (s *Server) packError(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < gzipBytesMin || !acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
 	s.pack(ctx)

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // What malformed answers: one sentence each, fit for the message of a
@@ -89,7 +91,7 @@ func refusedByTarget(method, target []byte) string {
 		return ""
 	}
 	scheme, rest, found := bytes.Cut(target, []byte("://"))
-	if !found || !EqualFold(scheme, "http") && !EqualFold(scheme, "https") {
+	if !found || !fields.EqualFold(scheme, "http") && !fields.EqualFold(scheme, "https") {
 		return refusedTarget
 	}
 	if end := bytes.IndexAny(rest, "/?"); end >= 0 {
@@ -199,35 +201,35 @@ func (f *Framing) note(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
 	case len("host"):
-		if EqualFold(name, "host") {
-			bit, f.host = seenHost, TrimBlanks(value)
+		if fields.EqualFold(name, "host") {
+			bit, f.host = seenHost, fields.TrimBlanks(value)
 		}
 	case len("connection"):
-		if EqualFold(name, "connection") {
+		if fields.EqualFold(name, "connection") {
 			f.closes = f.closes || listsClose(value)
 		}
 	case len("content-type"):
-		if EqualFold(name, "content-type") {
+		if fields.EqualFold(name, "content-type") {
 			bit = seenContentType
 		}
 	case len("authorization"): // and that of the other
-		if EqualFold(name, "authorization") {
-			bit, f.Authorization, f.Authorized = seenAuthorization, TrimBlanks(value), true
-		} else if EqualFold(name, "if-none-match") {
+		if fields.EqualFold(name, "authorization") {
+			bit, f.Authorization, f.Authorized = seenAuthorization, fields.TrimBlanks(value), true
+		} else if fields.EqualFold(name, "if-none-match") {
 			f.Conditional = true
 		}
 	case len("accept-encoding"):
-		if EqualFold(name, "accept-encoding") {
+		if fields.EqualFold(name, "accept-encoding") {
 			f.Encodings++
-			f.Encoding = TrimBlanks(value)
+			f.Encoding = fields.TrimBlanks(value)
 		}
 	case len("content-length"):
-		if EqualFold(name, "content-length") {
-			bit, f.length = seenLength, TrimBlanks(value)
+		if fields.EqualFold(name, "content-length") {
+			bit, f.length = seenLength, fields.TrimBlanks(value)
 		}
 	case len("transfer-encoding"):
-		if EqualFold(name, "transfer-encoding") {
-			bit, f.coding = seenCoding, TrimBlanks(value)
+		if fields.EqualFold(name, "transfer-encoding") {
+			bit, f.coding = seenCoding, fields.TrimBlanks(value)
 		}
 	}
 	if f.seen&bit != 0 {
@@ -258,7 +260,7 @@ func (f *Framing) refusedByBody(modern, reads bool) string {
 	if coded && f.seen&seenLength != 0 {
 		return refusedTwoLengths
 	}
-	if coded && (!modern || !EqualFold(f.coding, "chunked")) {
+	if coded && (!modern || !fields.EqualFold(f.coding, "chunked")) {
 		return refusedCoding
 	}
 	empty := true
@@ -286,40 +288,12 @@ func listsClose(value []byte) bool {
 		} else {
 			value = nil
 		}
-		if EqualFold(TrimBlanks(option), "close") {
+		if fields.EqualFold(fields.TrimBlanks(option), "close") {
 			return true
 		}
 	}
 	return false
 }
-
-// EqualFold compares with a name that is written in small letters and hyphens.
-// b must hold no control bytes: CR would pass for a hyphen.
-func EqualFold(b []byte, small string) bool {
-	if len(b) != len(small) {
-		return false
-	}
-	for i, c := range b {
-		if c|0x20 != small[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// TrimBlanks cuts the optional blanks and tabs around a header value.
-func TrimBlanks(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
-}
-
-// portDigitsMax bounds a port as text; 65535 has five digits.
-const portDigitsMax = 5
 
 // validHost reports whether b is a host name, an IPv4 address or an IPv6
 // address in brackets, with an optional port. Narrower than RFC 3986, which
@@ -328,13 +302,13 @@ const portDigitsMax = 5
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		end := bytes.IndexByte(b, ']')
-		return end > 0 && validIPv6(b[1:end]) && ValidPort(b[end+1:])
+		return end > 0 && validIPv6(b[1:end]) && fields.ValidPort(b[end+1:])
 	}
 	end := 0
 	for end < len(b) && isHostByte(b[end]) {
 		end++
 	}
-	return end > 0 && ValidPort(b[end:])
+	return end > 0 && fields.ValidPort(b[end:])
 }
 
 // isHostByte: the bytes of a host name outside brackets.
@@ -357,23 +331,4 @@ func validIPv6(b []byte) bool {
 		}
 	}
 	return colons >= 2
-}
-
-// ValidPort takes the rest of an authority: nothing, or a colon and at most
-// 65535. A colon alone stands for the default port.
-func ValidPort(b []byte) bool {
-	if len(b) == 0 {
-		return true
-	}
-	if b[0] != ':' || len(b) > 1+portDigitsMax {
-		return false
-	}
-	port := 0
-	for _, c := range b[1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-		port = port*10 + int(c-'0')
-	}
-	return port <= 65535
 }

@@ -1,6 +1,10 @@
 package conn
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
+)
 
 // What wire answers, beside the sentences of the guard.
 const (
@@ -156,17 +160,17 @@ func (w *wire) followField(line []byte) {
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
 		return
 	}
-	switch name, value := line[:colon], TrimBlanks(line[colon+1:]); {
-	case EqualFold(name, "content-length"):
+	switch name, value := line[:colon], fields.TrimBlanks(line[colon+1:]); {
+	case fields.EqualFold(name, "content-length"):
 		left, ok := readDigits(value, 10)
 		if !ok || w.length {
 			w.refuse(refusedLength)
 		}
 		w.left, w.length = left, true
-	case EqualFold(name, "expect"):
+	case fields.EqualFold(name, "expect"):
 		w.expects = true
-	case EqualFold(name, "transfer-encoding"):
-		if !EqualFold(value, "chunked") || w.chunked {
+	case fields.EqualFold(name, "transfer-encoding"):
+		if !fields.EqualFold(value, "chunked") || w.chunked {
 			w.refuse(refusedCoding)
 		}
 		w.chunked = true

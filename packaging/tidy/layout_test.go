@@ -30,14 +30,18 @@ func layout() map[string]folder {
 		"actors/cluster":             {ours: []string{"engine", "actors", "wal"}, never: []string{"net/http"}},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {ours: []string{"engine"}, never: []string{"net/http", "net/smtp", "os/exec"}},
-		"httpapi":                    {ours: []string{"engine", "httpapi/conn", "httpapi/internal/params"}},
-		"httpapi/internal/params":    {ours: []string{"engine"}, never: []string{"net/http", "os"}}, // how a question is written
-		"httpapi/conn":               {},                                                            // it knows connections, and nothing of what is asked on them
-		"httpapi/apitest":            {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
+		"httpapi":                    {ours: []string{"engine", "httpapi/conn", "httpapi/internal/params", "httpapi/internal/fields"}},
+		// How a question is written, and values of header fields.
+		"httpapi/internal/params": {ours: []string{"engine"}, never: []string{"net/http", "os"}},
+		"httpapi/internal/fields": {never: []string{"net/http", "os"}},
+		// It knows connections, and nothing of what is asked on them.
+		"httpapi/conn": {ours: []string{"httpapi/internal/fields"}},
+
+		"httpapi/apitest": {ours: []string{"actors", "httpapi", "engine", "wal"}, never: []string{"testing"}},
 		// A test package that others run: it knows the contract, and nothing of this node.
 		"httpapi/apitest/conformance": {ours: []string{"httpapi/client"}},
-		"httpapi/contract":            {},
-		"httpapi/pages":               {ours: []string{"engine"}, never: []string{"os", "net"}},
+		"httpapi/contract":            {ours: []string{"httpapi/internal/fields"}},
+		"httpapi/pages":               {ours: []string{"engine", "httpapi/internal/fields"}, never: []string{"os", "net"}},
 		"httpapi/pages/account":       {ours: []string{"engine", "httpapi/pages"}, never: []string{"os", "net"}},
 		"httpapi/pages/docs":          {ours: []string{"httpapi/pages"}, never: []string{"os", "net"}},
 		"httpapi/client":              {never: []string{"os"}},
