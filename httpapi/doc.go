@@ -1,5 +1,6 @@
 // Package httpapi is how the service is asked: routes, parameters, JSON, errors, limits of a connection. It holds no rate and
-// no rule about one; it asks an engine.Service and writes down what that says. It is the only package that knows fasthttp.
+// no rule about one; it asks an engine.Service and writes down what that says. It and package
+// conn alone know fasthttp.
 //
 // # The way of a request
 //
@@ -18,7 +19,7 @@
 //	operations.go     the service is asked; its errors: errors.go
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
 //	conditional.go    ETag and Cache-Control; 304 when the caller has it
-//	encoding.go       gzip when the caller takes it
+//	encoding.go       gzip when the caller takes it; both read by internal/fields
 //	head.go           the head of a 200 or 304, request id and limits included; other answers begin with a template (headers.go)
 //	(conn)            the body goes out from where it lies, with its head, in one system call
 //

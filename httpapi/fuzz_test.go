@@ -117,23 +117,6 @@ func expectedProblems(table *params.Table, op params.Operation, text string) (wa
 	return want
 }
 
-// FuzzPathID holds the decoding of a path id against the standard library's (Q9).
-func FuzzPathID(f *testing.F) {
-	for _, seed := range []string{"bhd", "%62hd", "%", "%zz", "%2", "a%2Fb", "%ff", "ñ", strings.Repeat("a", 81), strings.Repeat("%C3%B1", 80)} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, encoded string) {
-		id, ok := params.PathID([]byte(encoded))
-		want, err := url.PathUnescape(encoded)
-		if wantOK := err == nil && utf8.RuneCountInString(want) <= params.IDCharactersMax; ok != wantOK {
-			t.Fatalf("%q: %v, want %v", encoded, ok, wantOK)
-		}
-		if ok && string(id) != want {
-			t.Fatalf("%q: %q, want %q", encoded, id, want)
-		}
-	})
-}
-
 // latin makes each byte a character, so that a regular expression sees bytes.
 func latin(text string) string {
 	var out strings.Builder

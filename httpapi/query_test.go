@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,30 +178,5 @@ func TestT8_RangeTooLong(t *testing.T) {
 		if list := f.get(t, "/v1/rates/history?"+query).list(t); list.Meta.Total != 0 {
 			t.Errorf("%s: %d rows", query, list.Meta.Total)
 		}
-	}
-}
-
-// TestQuery_OwnsItsMemory: nothing of a query points into the request.
-func TestQuery_OwnsItsMemory(t *testing.T) {
-	table := params.NewTable()
-	text := []byte("currency=USD&operation=sell&amount=12.50&institution=bhd&channel=cash&kind=reference&limit=7&cursor=8")
-	options := params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
-	q, problems := table.Read(params.Convert, nil, text, options)
-	if problems != nil {
-		t.Fatal(problems)
-	}
-	want := params.Query{Currency: "USD", Operation: engine.Sell, Amount: must(engine.ParseAmount("12.50")), Institution: "bhd", Channel: engine.Cash,
-		Kind: engine.Reference, Limit: 7, Cursor: 8}
-	for i := range text {
-		text[i] = '#'
-	}
-	if !reflect.DeepEqual(q, want) {
-		t.Errorf("the query is %+v, want %+v", q, want)
-	}
-	path := []byte("/v1/institutions/no-such")
-	q, _ = table.Read(params.Institution, path, nil, options)
-	copy(path, "########################")
-	if q.ID != "no-such" {
-		t.Errorf("the id is %q", q.ID)
 	}
 }
