@@ -22,7 +22,7 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
 		"node":    buildNode(t, ""),
-		"control": buildNode(t, "httpapi/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
+		"control": buildNode(t, "httpapi/conn/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			span := shortSpan

@@ -40,7 +40,7 @@ const (
 
 // noAge serves requests however long they have waited: what protects from overload is taken away.
 func noAge(t *testing.T) string {
-	return buildNode(t, "httpapi/pressure_watch.go", "w.hot >= hotWindows:", "w.hot < 0:")
+	return buildNode(t, "httpapi/conn/overload.go", "w.hot >= hotWindows:", "w.hot < 0:")
 }
 
 // overloaded is a node in a cage.
@@ -220,7 +220,7 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
 		"node":    buildNode(t, ""),
-		"control": buildNode(t, "httpapi/listener_spare.go", "spareDefault = 64", "spareDefault = 0"),
+		"control": buildNode(t, "httpapi/server.go", "spareDefault = 64", "spareDefault = 0"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := running(t, []string{path}, f, -1, "--connections", fmt.Sprint(places), "--connections-per-address", "128")

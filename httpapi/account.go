@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Paths of the account operations (K1).
@@ -173,7 +174,7 @@ func (op *accountOperation) refuseCredential(c credential) error {
 type contentRefusal struct {
 	code    engine.Code
 	message string
-	details []detail
+	details []params.Problem
 }
 
 // refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first (L7). A good request learns it
@@ -221,6 +222,6 @@ func (s *Server) fromElsewhere(ctx *fasthttp.RequestCtx) bool {
 	if foreign == "" {
 		return false
 	}
-	s.refuseWith(ctx, engine.CodeInvalidParameters, parametersMessage, []detail{{foreign, 0, originRefusal}})
+	s.refuseWith(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originRefusal}})
 	return true
 }

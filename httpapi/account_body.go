@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Messages of bodies that are refused as a whole.
@@ -72,11 +73,11 @@ func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *
 		return &contentRefusal{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
 	}
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	_, problems := s.params.read(opNone, path, text, readOptions{catalogue: s.catalogue, allowUnknown: s.allowUnknown})
+	_, problems := s.params.Read(params.None, path, text, params.Options{Catalogue: s.catalogue, AllowUnknown: s.allowUnknown})
 	if op.pattern == keyPath {
-		id, ok := pathID(path[len(keysPath)+1:])
+		id, ok := params.PathID(path[len(keysPath)+1:])
 		if !ok {
-			problems = append(problems, detail{"id", 0, problemID})
+			problems = append(problems, params.Problem{Name: "id", Message: params.ProblemID})
 		}
 		r.id = string(id)
 	}
@@ -105,7 +106,7 @@ func isJSON(header *fasthttp.RequestHeader) bool {
 
 // readBody reads one JSON object strictly: each field once, under its exact name, none that the operation does not know, nothing
 // before or behind. False when it is no JSON object at all. Values are copies; no problem repeats one.
-func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []detail, ok bool) {
+func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []params.Problem, ok bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
@@ -122,36 +123,36 @@ func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []de
 		if err != nil || !isText || decoder.Decode(&value) != nil {
 			return nil, false
 		}
-		if d := readField(fields, name, value, seen, r); d != nil && len(problems) < problemsMax {
+		if d := readField(fields, name, value, seen, r); d != nil && len(problems) < params.ProblemsMax {
 			problems = append(problems, *d)
 		}
 	}
 	for _, field := range fields {
 		if field.needed && seen[field.name] == 0 {
-			problems = append(problems, detail{field.name, 0, problemMissing + field.grammar})
+			problems = append(problems, params.Problem{Name: field.name, Message: params.ProblemMissing + field.grammar})
 		}
 	}
 	return problems, true
 }
 
 // readField reads one field; nil when it is right, or when its name was refused before.
-func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *detail {
+func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *params.Problem {
 	index := seen[name]
 	seen[name]++
 	at := slices.IndexFunc(fields, func(f bodyField) bool { return f.name == name })
 	switch {
 	case at < 0 && index > 0:
 		return nil
-	case at < 0 && keyName(name):
-		return &detail{namePart([]byte(name)), 0, problemBodyKey}
+	case at < 0 && params.IsKeyName(name):
+		return &params.Problem{Name: params.NamePart([]byte(name)), Message: problemBodyKey}
 	case at < 0:
-		return &detail{namePart([]byte(name)), 0, "is not known; this operation knows " + fieldNames(fields)}
+		return &params.Problem{Name: params.NamePart([]byte(name)), Message: "is not known; this operation knows " + fieldNames(fields)}
 	case index > 0:
-		return &detail{name, index, problemRepeated}
+		return &params.Problem{Name: name, Index: index, Message: params.ProblemRepeated}
 	}
 	var text *string
 	if json.Unmarshal(value, &text) != nil || text == nil || !fields[at].set(r, *text) {
-		return &detail{name, 0, fields[at].grammar}
+		return &params.Problem{Name: name, Message: fields[at].grammar}
 	}
 	return nil
 }

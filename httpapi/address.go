@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"bytes"
-	"net"
 	"net/netip"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // forwardedFor is the one header that may name a client, and only when a trusted proxy sends it (L8). Forwarded and X-Real-IP
@@ -37,21 +39,12 @@ func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	return s.proxies.client(peer, ctx.Request.Header.PeekAll(forwardedFor))
 }
 
-// peerOf is the other end of a connection: one of TCP keeps it.
+// peerOf is the other end of a connection.
 func peerOf(ctx *fasthttp.RequestCtx) netip.Addr {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		return conn.peer
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		return c.Peer()
 	}
-	return peerAddress(ctx.RemoteAddr())
-}
-
-func peerAddress(addr net.Addr) netip.Addr {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	ip, _ := netip.AddrFromSlice(tcp.IP)
-	return ip.Unmap()
+	return conn.PeerOf(ctx.RemoteAddr())
 }
 
 // client walks the lists from the right, where the trusted hops wrote, to the first address that is no trusted proxy. What is
@@ -68,7 +61,7 @@ func (p proxies) client(peer netip.Addr, lines [][]byte) netip.Addr {
 			} else {
 				rest = nil
 			}
-			if entry = trimBlanks(entry); len(entry) == 0 {
+			if entry = fields.TrimBlanks(entry); len(entry) == 0 {
 				continue
 			}
 			addr, ok := forwardedAddress(entry)
@@ -93,12 +86,12 @@ func forwardedAddress(entry []byte) (netip.Addr, bool) {
 	switch colon := bytes.IndexByte(entry, ':'); {
 	case bracketed:
 		end := bytes.LastIndexByte(entry, ']')
-		if end < 0 || !validPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
+		if end < 0 || !fields.ValidPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
 			return netip.Addr{}, false
 		}
 		entry = entry[1:end]
 	case colon >= 0 && bytes.IndexByte(entry[colon+1:], ':') < 0:
-		if !validPort(entry[colon:]) || len(entry[colon:]) == 1 {
+		if !fields.ValidPort(entry[colon:]) || len(entry[colon:]) == 1 {
 			return netip.Addr{}, false
 		}
 		entry = entry[:colon]

@@ -159,7 +159,7 @@ func oracleAddress(entry string) (netip.Addr, bool) {
 	}
 	if port, err := netip.ParseAddrPort(entry); err == nil {
 		digits := len(entry) - 1 - strings.LastIndexByte(entry, ':')
-		return port.Addr().WithZone("").Unmap(), digits <= portDigitsMax
+		return port.Addr().WithZone("").Unmap(), digits <= len("65535")
 	}
 	addr, err := netip.ParseAddr(entry)
 	return addr.WithZone("").Unmap(), err == nil && !bracketed

@@ -7,6 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // The Authorization header (interface §5.1, E3). A key or a session authenticates from there alone: never from the URL, a
@@ -44,7 +46,7 @@ func bearerToken(lines [][]byte) ([]byte, bool) {
 
 // bearerText is what follows the scheme and its blank, whatever it is.
 func bearerText(line []byte) ([]byte, bool) {
-	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !equalFold(line[:len(bearerScheme)], bearerScheme) {
+	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
 	}
 	return line[len(bearerScheme)+1:], true
@@ -68,13 +70,13 @@ func isToken68(text []byte) bool {
 }
 
 // caller tells in whose name a data operation is asked for. It keeps nothing of the request.
-func (s *Server) caller(ctx *fasthttp.RequestCtx, f *framing) engine.Caller {
+func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.Framing) engine.Caller {
 	c := engine.Caller{Address: s.clientAddress(ctx)}
-	if f.seen&seenAuthorization == 0 {
+	if !f.Authorized {
 		return c
 	}
 	// What is not a token68 is no key either.
-	if token, ok := bearerText(f.authorization); ok {
+	if token, ok := bearerText(f.Authorization); ok {
 		c.Key, c.HasKey = engine.ReadKey(token)
 	}
 	c.Refused = !c.HasKey

@@ -1,15 +1,14 @@
 package httpapi
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // maxAgeSeconds is the longest that an answer may be reused (Q13).
@@ -73,9 +72,6 @@ func (now instant) maxAge(changesAt time.Time) int {
 	return int(max(0, min(maxAgeSeconds, (turns-now.at)/int64(time.Second))))
 }
 
-// tagBytes is how much of the digest an ETag carries: enough that no two states ever share one.
-const tagBytes = 16
-
 // bodyTag is the weak ETag of a body: its digest without generatedAt (Q12), so that it changes when the data did.
 func bodyTag(d draft) []byte {
 	digest := sha256.New()
@@ -85,64 +81,5 @@ func bodyTag(d draft) []byte {
 		digest.Write(d.body[:d.stamp])
 		digest.Write(d.body[d.stamp+len(timeText{}):])
 	}
-	return appendTag(nil, digest.Sum(nil))
-}
-
-// appendTag appends W/"…" for a digest.
-func appendTag(dst, digest []byte) []byte {
-	dst = append(dst, `W/"`...)
-	dst = base64.RawURLEncoding.AppendEncode(dst, digest[:tagBytes])
-	return append(dst, '"')
-}
-
-// noneMatches tells whether If-None-Match lets the answer be 304: one of its tags has the opaque part of etag (weak
-// comparison), or it is "*". What is malformed matches nothing from there on.
-func noneMatches(lines [][]byte, etag []byte) bool {
-	if len(lines) == 1 && string(trimBlanks(lines[0])) == "*" {
-		return true
-	}
-	opaque := bytes.TrimPrefix(etag, []byte("W/"))
-	for _, line := range lines {
-		if listsTag(line, opaque) {
-			return true
-		}
-	}
-	return false
-}
-
-// listsTag walks a comma-separated list of entity tags.
-func listsTag(list, opaque []byte) bool {
-	for {
-		list = bytes.TrimLeft(list, " \t,")
-		tag := bytes.TrimPrefix(list, []byte("W/"))
-		end := tagEnd(tag)
-		if end == 0 {
-			return false
-		}
-		rest := trimBlanks(tag[end:])
-		if len(rest) > 0 && rest[0] != ',' {
-			return false
-		}
-		if bytes.Equal(tag[:end], opaque) {
-			return true
-		}
-		list = rest
-	}
-}
-
-// tagEnd is the length of the quoted tag that text begins with, 0 when it begins with none. The bytes of a tag are those of
-// RFC 9110, section 8.8.3: anything visible but the quote.
-func tagEnd(text []byte) int {
-	if len(text) == 0 || text[0] != '"' {
-		return 0
-	}
-	for i, c := range text[1:] {
-		switch {
-		case c == '"':
-			return i + 2
-		case c <= ' ' || c == 0x7f:
-			return 0
-		}
-	}
-	return 0
+	return fields.AppendTag(nil, digest.Sum(nil))
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // sheet is a ranking as convert answers it, with holes: everything but the amounts is the same for every request, so an
@@ -19,14 +21,14 @@ type sheet struct {
 // sheetLine is where the holes of one item are, as places in sheet.text.
 type sheetLine struct{ foreignAmount, amountDOP int }
 
-func newSheet(page *engine.Page[*engine.Rate], q *query, feeNotice string, now instant) *sheet {
+func newSheet(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now instant) *sheet {
 	s := &sheet{lines: make([]sheetLine, 0, len(page.Items))}
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
 		var line sheetLine
 		text = append(appendComma(text), '{')
 		text = appendRate(appendName(text, "quote"), rate)
-		text = appendField(text, "operation", string(q.operation))
+		text = appendField(text, "operation", string(q.Operation))
 		text = append(appendName(text, "foreignAmount"), '"')
 		line.foreignAmount = len(text)
 		text = append(text, '"')
@@ -34,7 +36,7 @@ func newSheet(page *engine.Page[*engine.Rate], q *query, feeNotice string, now i
 		text = append(appendName(text, "amountDop"), '"')
 		line.amountDOP = len(text)
 		text = append(text, '"')
-		text = appendField(text, "rate", rate.Side(q.operation).String())
+		text = appendField(text, "rate", rate.Side(q.Operation).String())
 		text = appendBool(text, "feesIncluded", false)
 		text = appendField(text, "feeNotice", feeNotice)
 		text = append(text, '}')
@@ -47,13 +49,13 @@ func newSheet(page *engine.Page[*engine.Rate], q *query, feeNotice string, now i
 }
 
 // appendBody appends the answer for an amount, with the time of now.
-func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *query, now instant) []byte {
+func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now instant) []byte {
 	from := 0
 	for i, line := range s.lines {
 		dst = append(dst, s.text[from:line.foreignAmount]...)
-		dst = append(dst, q.amount.String()...)
+		dst = append(dst, q.Amount.String()...)
 		dst = append(dst, s.text[line.foreignAmount:line.amountDOP]...)
-		conversion := engine.Conversion{Quote: items[i], Operation: q.operation, Amount: q.amount}
+		conversion := engine.Conversion{Quote: items[i], Operation: q.Operation, Amount: q.Amount}
 		dst = conversion.AppendAmountDOP(dst)
 		from = line.amountDOP
 	}
@@ -66,7 +68,7 @@ func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *query, now insta
 func (s *sheet) etag(dst []byte, amount engine.Amount) []byte {
 	var room [64]byte
 	digest := sha256.Sum256(append(append(room[:0], s.tag...), amount.String()...))
-	return appendTag(dst, digest[:])
+	return fields.AppendTag(dst, digest[:])
 }
 
 // operationIndex is the place of an operation's sheet.

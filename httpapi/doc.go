@@ -1,27 +1,27 @@
 // Package httpapi is how the service is asked: routes, parameters, JSON, errors, limits of a connection. It holds no rate and
-// no rule about one; it asks an engine.Service and writes down what that says. It is the only package that knows fasthttp.
+// no rule about one; it asks an engine.Service and writes down what that says. It and package
+// conn alone know fasthttp.
 //
 // # The way of a request
 //
 // Each step may end it; the order is decision L7.
 //
-//	listener.go       the connection is accepted, under a cap, whatever the machine is short of
-//	listener_secure.go  with Config.Certificate: TLS, below everything that looks at requests
+//	conn/             the connection is accepted, under a cap, over TLS with Config.Certificate; under overload a request waits for its turn
 //	(the library)     reads it; what it cannot read: refuseUnread, 400, 408, 413 or 431, and the connection ends
 //	server.go         serve: a net under panics (500)
-//	guard.go          malformed: what the library takes although it is no HTTP: 400, and the connection ends
-//	guard_wire.go     with it: what the library takes and hides, seen from the bytes of the connection
+//	(conn)            what the library takes although it is no HTTP: 400, and the connection ends
+//	shed.go           what has waited too long for its turn, or is one beyond the cap: 503
 //	plan.go           a question that was asked before, byte for byte, has its route and its parameters already
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
 //	limits.go         with a gate: it authenticates (auth.go, address.go: in whose name; 401) and charges; then readiness: nothing
 //	                  loaded: 503 before any word about limits (429) or parameters; at the end 5xx gets its charge back
-//	reading.go        the parameters, all problems at once, or 400
+//	internal/params   the parameters, all problems at once, or 400
 //	operations.go     the service is asked; its errors: errors.go
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
 //	conditional.go    ETag and Cache-Control; 304 when the caller has it
-//	encoding.go       gzip when the caller takes it
+//	encoding.go       gzip when the caller takes it; both read by internal/fields
 //	head.go           the head of a 200 or 304, request id and limits included; other answers begin with a template (headers.go)
-//	gather.go         the body goes out from where it lies, with its head, in one system call
+//	(conn)            the body goes out from where it lies, with its head, in one system call
 //
 // Account operations part from it at the route: account.go (method, origin, credential), account_body.go (URL and body, all
 // problems at once), account_answers.go (engine.Accounts is asked). They are never charged and never kept.
@@ -76,18 +76,9 @@
 //
 // # More than it can do
 //
-// Three lines of defence, each cheaper than the next. The listener (listener_share.go, listener_spare.go) has a cap of connections, and a
-// share of it for each address; beyond the cap some spare places are left, in which health is answered and everybody else is refused.
-// The watch (pressure_watch.go) asks the kernel of a sample of requests how long they have lain unread. When most were late twice in a row,
-// seats are given out (pressure_seats.go): so few connections are served that what belongs to them stays in the processor's caches, by lane
-// (pressure_lane.go: keys before no keys, history and conversions last) and the youngest first; the others wait and are not read further.
-// Who has waited too long gets 503 with Retry-After, at a rate that leaves the work to be done.
-// A client that is slow, and one that asks nothing for now, costs little: its connection sleeps after a moment, without a buffer of the
-// library (sleepers.go, nap.go), until the rest of its request is there. What is wrong with the head of a request in which its client
-// pauses is told when the head is there as a whole.
-//
-// Health waits for no seat. While somebody can always run the scheduler of one processor looks at the network every ten or twenty
-// milliseconds, so the busy give way in rounds (rounds.go), behind which whoever came is heard.
+// conn/doc.go explains it. Here it is said which lane a request has (shed.go): health always answered, keys before no keys, history and
+// conversions last. Whoever is refused gets 503 with Retry-After, uncharged. A client that is slow with its first request costs a few KiB;
+// one that asks nothing for now what its connection holds: some 25 KiB, most of it two buffers of the library.
 //
 // # What is counted
 //
@@ -106,13 +97,13 @@
 // kept: parameters become a query of strings that the catalogue or the program owns; only unknown ones are copied.
 //
 // Around the library some things are done another way, each measured (make bench-instructions, make bench): the lines of a good
-// answer's head are set as one (head.go), a repeated question is not read again (plan.go), the body is not copied behind its head
-// and, on one processor, other connections go first before one reads again (gather.go), and deadlines are armed only when they
-// matter (deadline.go). All fall back to the library's way where theirs would not be right.
+// answer's head are set as one (head.go), a repeated question is not read again (plan.go), and in package conn the body is not copied behind
+// its head, on one processor other connections go first before one reads again, and deadlines are armed only when they matter. All fall back
+// to the library's way where theirs would not be right.
 //
 // # Where to change what
 //
-//	a parameter            its row in params.go, its grammar in query.go, its oracle in fuzz_test.go
+//	a parameter            its row and grammar in internal/params, its oracle in fuzz_test.go
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
 //	an error code          its status in errors.go

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/contract"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // documentURL names the document to the validator; a name without a scheme would be a file below the working directory.
@@ -34,7 +35,7 @@ type openAPI struct {
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema
 	known    map[string]described // filled by operations
-	options  readOptions
+	options  params.Options
 }
 
 // published is what the node answers at /openapi.json.
@@ -54,7 +55,7 @@ func readDocument(t testing.TB, text []byte) *openAPI {
 	t.Helper()
 	value := must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 	d := &openAPI{root: value.(object), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
-	d.options = readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
+	d.options = params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
 	d.compiler.AssertFormat()
 	ok(t, d.compiler.AddResource(documentURL, d.root))
 	return d
@@ -136,7 +137,7 @@ func (d *openAPI) operations() map[string]described {
 
 // routed is an operation of the program's tables.
 type routed struct {
-	data    operation // opNone: none of the data operations
+	data    params.Operation // opNone: none of the data operations
 	account *accountOperation
 }
 
@@ -173,7 +174,7 @@ func (d *openAPI) routeProblems() (problems []string) {
 		text, _ := json.Marshal(security)
 		want := `[]`
 		switch {
-		case row.data != opNone:
+		case row.data != params.None:
 			want = `[{},{"bearerKey":[]}]`
 		case row.account != nil && row.account.identity == session:
 			want = `[{"session":[]}]`
@@ -189,7 +190,7 @@ func (d *openAPI) routeProblems() (problems []string) {
 
 // parameterProblems holds the query parameters against the table: names, what is required, defaults, and the values that each takes.
 func (d *openAPI) parameterProblems() (problems []string) {
-	table, tables := parameters(), routedOperations()
+	table, tables := params.NewTable(), routedOperations()
 	for name, o := range d.operations() {
 		op := tables[name].data
 		found := map[string]bool{}
@@ -201,19 +202,19 @@ func (d *openAPI) parameterProblems() (problems []string) {
 			}
 			query, _ := p["name"].(string)
 			found[query] = true
-			row := table.find(op, []byte(query))
-			if row == paramCount {
+			row := table.Find(op, []byte(query))
+			if row == params.ParamCount {
 				problems = append(problems, name+": "+query+" is in the document alone")
 				continue
 			}
-			if required, _ := p["required"].(bool); required != (table[row].neededBy&op != 0) {
+			if required, _ := p["required"].(bool); required != (table[row].NeededBy&op != 0) {
 				problems = append(problems, fmt.Sprintf("%s: %s is required: %t", name, query, required))
 			}
 			problems = append(problems, d.grammarProblems(name, op, row, p, pointer)...)
 		}
-		for p := range paramCount {
-			if table[p].knownBy&op != 0 && !found[table[p].name] {
-				problems = append(problems, name+": "+table[p].name+" is missing")
+		for p := range params.ParamCount {
+			if table[p].KnownBy&op != 0 && !found[table[p].Name] {
+				problems = append(problems, name+": "+table[p].Name+" is missing")
 			}
 		}
 	}
@@ -232,25 +233,25 @@ func probes() []string {
 }
 
 // grammarProblems asks schema and program which values they take, and what they do without one.
-func (d *openAPI) grammarProblems(name string, op operation, row param, p object, pointer string) (problems []string) {
-	table := parameters()
+func (d *openAPI) grammarProblems(name string, op params.Operation, row params.Param, p object, pointer string) (problems []string) {
+	table := params.NewTable()
 	refused := func(value string) bool {
-		_, details := table.read(op, []byte(institutionPrefix+"x"), []byte(table[row].name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
-		return slices.ContainsFunc(details, func(d detail) bool { return d.name == table[row].name && d.message == table[row].grammar })
+		_, details := table.Read(op, []byte(params.InstitutionPath+"x"), []byte(table[row].Name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
+		return slices.ContainsFunc(details, func(d params.Problem) bool { return d.Name == table[row].Name && d.Message == table[row].Grammar })
 	}
 	for _, value := range probes() {
 		if taken := d.takes(pointer+"/schema", value); taken == refused(value) {
-			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, table[row].name, value, taken))
+			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, table[row].Name, value, taken))
 		}
 	}
 	if text, _ := p["example"].(string); p["example"] == nil || refused(cmpText(text, p["example"])) {
-		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, table[row].name, p["example"]))
+		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, table[row].Name, p["example"]))
 	}
 	schema, _ := d.follow(p["schema"], "")
-	q, _ := table.read(op, []byte(institutionPrefix+"x"), nil, d.options)
-	want := map[param]string{paramLimit: strconv.Itoa(q.limit), paramCursor: strconv.Itoa(q.cursor)}[row]
+	q, _ := table.Read(op, []byte(params.InstitutionPath+"x"), nil, d.options)
+	want := map[params.Param]string{params.ParamLimit: strconv.Itoa(q.Limit), params.ParamCursor: strconv.Itoa(q.Cursor)}[row]
 	if got := fmt.Sprint(schema["default"]); schema["default"] != nil && got != want || schema["default"] == nil && want != "" {
-		problems = append(problems, fmt.Sprintf("%s: %s has the default %s, want %q", name, table[row].name, got, want))
+		problems = append(problems, fmt.Sprintf("%s: %s has the default %s, want %q", name, table[row].Name, got, want))
 	}
 	return problems
 }

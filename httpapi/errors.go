@@ -12,6 +12,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Messages of errors that name no cause.
@@ -100,7 +102,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message stri
 }
 
 // refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the start.
-func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []detail) {
+func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := status(code)
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
@@ -119,7 +121,7 @@ func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(s.names.requestID)
 }
 
-func appendError(dst []byte, code engine.Code, message, requestID string, details []detail) []byte {
+func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {
 	dst = append(dst, `{"error":{`...)
 	dst = appendField(dst, "code", string(code))
 	dst = appendField(dst, "message", message)
@@ -128,12 +130,12 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 		dst = append(appendName(dst, "details"), '[')
 		for _, d := range details {
 			dst = append(appendComma(dst), `{"path":[`...)
-			dst = appendText(dst, d.name)
-			if d.index > 0 {
-				dst = strconv.AppendInt(append(dst, ','), int64(d.index), 10)
+			dst = appendText(dst, d.Name)
+			if d.Index > 0 {
+				dst = strconv.AppendInt(append(dst, ','), int64(d.Index), 10)
 			}
 			dst = append(dst, ']')
-			dst = appendField(dst, "message", d.name+" "+d.message)
+			dst = appendField(dst, "message", d.Name+" "+d.Message)
 			dst = append(dst, '}')
 		}
 		dst = append(dst, ']')
@@ -144,8 +146,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 // refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
 // may be sent: its body, kept aside, would go out behind this head.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		conn.body = nil
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		c.DropAside()
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	s.beginAnew(ctx)
@@ -156,9 +158,6 @@ func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 
 // refuseUnread answers a request that the library could not read to its end, and closes the connection.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok && conn.nap.falls.Load() {
-		return // the request is read on later
-	}
 	s.beginAnew(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // grammars are the parameters' grammars as the contract writes them: the oracle of FuzzQuery.
@@ -53,27 +54,27 @@ func FuzzQuery(f *testing.F) {
 			f.Add(seed, uint8(op))
 		}
 	}
-	table := parameters()
-	options := readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
+	table := params.NewTable()
+	options := params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
 	f.Fuzz(func(t *testing.T, text string, which uint8) {
-		op := operation(1) << (which % 7)
-		q, problems := table.read(op, []byte(institutionPrefix+"bhd"), []byte(text), options)
-		if len(problems) >= problemsMax {
+		op := params.Operation(1) << (which % 7)
+		q, problems := table.Read(op, []byte(params.InstitutionPath+"bhd"), []byte(text), options)
+		if len(problems) >= params.ProblemsMax {
 			return
 		}
 		want := expectedProblems(&table, op, text)
 		var got []string
 		for _, p := range problems {
-			if p.message == problemBackwards || p.message == problemTooLong {
+			if p.Message == params.ProblemBackwards || p.Message == params.ProblemTooLong {
 				continue
 			}
-			got = append(got, p.name+" "+strconv.Itoa(p.index))
+			got = append(got, p.Name+" "+strconv.Itoa(p.Index))
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q for %d: problems %q, want %q", text, op, got, want)
 		}
-		if len(problems) == 0 && op == opHistory && int(q.to)-int(q.from) > engine.HistoryRangeDaysMax {
-			t.Fatalf("%q: %s to %s", text, q.from, q.to)
+		if len(problems) == 0 && op == params.History && int(q.To)-int(q.From) > engine.HistoryRangeDaysMax {
+			t.Fatalf("%q: %s to %s", text, q.From, q.To)
 		}
 		if body := appendError(nil, "c", "m", "i", problems); !json.Valid(body) || !utf8.Valid(body) {
 			t.Fatalf("%q: the answer is no JSON: %s", text, body)
@@ -82,7 +83,7 @@ func FuzzQuery(f *testing.F) {
 }
 
 // expectedProblems reads a query with the standard library and the grammars.
-func expectedProblems(table *parameterTable, op operation, text string) (want []string) {
+func expectedProblems(table *params.Table, op params.Operation, text string) (want []string) {
 	seen := map[string]int{}
 	for _, pair := range strings.Split(text, "&") {
 		if pair == "" {
@@ -91,12 +92,12 @@ func expectedProblems(table *parameterTable, op operation, text string) (want []
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.PathUnescape(rawName)
 		if err != nil {
-			want = append(want, rawName[:min(len(rawName), namePartBytes)]+" 0")
+			want = append(want, rawName[:min(len(rawName), params.NamePartBytes)]+" 0")
 			continue
 		}
-		p := slices.IndexFunc(table[:], func(p parameter) bool { return p.name == name && p.knownBy&op != 0 })
+		p := slices.IndexFunc(table[:], func(p params.Row) bool { return p.Name == name && p.KnownBy&op != 0 })
 		if p < 0 {
-			part := name[:min(len(name), namePartBytes)] + " 0"
+			part := name[:min(len(name), params.NamePartBytes)] + " 0"
 			if !slices.Contains(want, part) {
 				want = append(want, part)
 			}
@@ -109,52 +110,11 @@ func expectedProblems(table *parameterTable, op operation, text string) (want []
 		seen[name]++
 	}
 	for _, p := range table {
-		if p.neededBy&op != 0 && seen[p.name] == 0 {
-			want = append(want, p.name+" 0")
+		if p.NeededBy&op != 0 && seen[p.Name] == 0 {
+			want = append(want, p.Name+" 0")
 		}
 	}
 	return want
-}
-
-// FuzzPathID holds the decoding of a path id against the standard library's (Q9).
-func FuzzPathID(f *testing.F) {
-	for _, seed := range []string{"bhd", "%62hd", "%", "%zz", "%2", "a%2Fb", "%ff", "ñ", strings.Repeat("a", 81), strings.Repeat("%C3%B1", 80)} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, encoded string) {
-		id, ok := pathID([]byte(encoded))
-		want, err := url.PathUnescape(encoded)
-		if wantOK := err == nil && utf8.RuneCountInString(want) <= idCharactersMax; ok != wantOK {
-			t.Fatalf("%q: %v, want %v", encoded, ok, wantOK)
-		}
-		if ok && string(id) != want {
-			t.Fatalf("%q: %q, want %q", encoded, id, want)
-		}
-	})
-}
-
-// FuzzIfNoneMatch holds the walk over entity tags against a regular expression.
-func FuzzIfNoneMatch(f *testing.F) {
-	const tag = `W/"0123456789abcdefABCDEF"`
-	for _, seed := range []string{tag, tag[2:], "*", " * ", `"a", ` + tag, `"a" ` + tag, `"a,` + tag, "W/" + tag, `"",,` + tag, tag + ",", "w/" + tag[2:], `"\", ` + tag} {
-		f.Add(seed)
-	}
-	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)`)
-	f.Fuzz(func(t *testing.T, header string) {
-		got := noneMatches([][]byte{[]byte(header)}, []byte(tag))
-		want := strings.Trim(header, " \t") == "*"
-		for rest := latin(header); !want; {
-			found := list.FindStringSubmatchIndex(rest)
-			if found == nil {
-				break
-			}
-			want = rest[found[2]:found[3]] == tag[2:]
-			rest = rest[found[1]:]
-		}
-		if got != want {
-			t.Fatalf("%q: %v, want %v", header, got, want)
-		}
-	})
 }
 
 // latin makes each byte a character, so that a regular expression sees bytes.
@@ -164,55 +124,6 @@ func latin(text string) string {
 		out.WriteRune(rune(text[i]))
 	}
 	return out.String()
-}
-
-// FuzzAcceptEncoding holds the choice of gzip against a slow reading of the same rules.
-func FuzzAcceptEncoding(f *testing.F) {
-	for _, seed := range []string{"gzip", "gzip;q=0", "br, *;q=0.1", "identity;q=1,gzip;q=0.9", "x-gzip;q=0.001,gzip;q=0", "gzip;q=1.0000", "gzip ; q=0.5", ";q=1", "*;q=0,gzip"} {
-		f.Add(seed)
-	}
-	item := regexp.MustCompile(`^[ \t]*([^;]*?)[ \t]*(?:;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$`)
-	f.Fuzz(func(t *testing.T, header string) {
-		if strings.ContainsAny(header, "\r\n\x00") {
-			t.Skip("no header value holds these")
-		}
-		quality := map[string]int{"gzip": -1, "*": -1, "identity": -1}
-		for _, part := range strings.Split(latin(header), ",") {
-			coding, _, _ := strings.Cut(part, ";")
-			coding = strings.ToLower(strings.Trim(coding, " \t"))
-			q := 0
-			if found := item.FindStringSubmatch(part); found != nil {
-				q = oracleQuality(found[2])
-			}
-			if coding == "x-gzip" {
-				coding = "gzip"
-			}
-			if coding == "gzip" {
-				q = max(q, quality["gzip"])
-			}
-			quality[coding] = q
-		}
-		if quality["gzip"] < 0 {
-			quality["gzip"] = quality["*"]
-		}
-		want := quality["gzip"] > 0 && quality["gzip"] >= quality["identity"]
-		if got := acceptsGzip([][]byte{[]byte(header)}); got != want {
-			t.Fatalf("%q: %v, want %v", header, got, want)
-		}
-	})
-}
-
-// oracleQuality is a quality in thousandths; none means 1.
-func oracleQuality(text string) int {
-	if text == "" {
-		return qualityMax
-	}
-	whole, fraction, _ := strings.Cut(text, ".")
-	number, err := strconv.Atoi(whole + (fraction + "000")[:3])
-	if err != nil {
-		return 0
-	}
-	return number
 }
 
 // FuzzText: every text becomes one valid JSON string that reads back as the text, its broken bytes replaced.

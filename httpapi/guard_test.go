@@ -10,132 +10,9 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
-	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/httpapi/conn"
 )
-
-// guardRequest is what an ordinary client sends.
-const guardRequest = "GET /v1/rates/best?currency=USD&operation=buy&limit=10 HTTP/1.1\r\n" +
-	"Host: api.example.do\r\n" +
-	"User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n" +
-	"Accept: application/json\r\n" +
-	"Accept-Encoding: gzip\r\n" +
-	"Authorization: Bearer trd_live_abcdefgh_0123456789abcdef0123456789abcdef\r\n\r\n"
-
-// parseGuarded gives the context that a handler would get, without the body.
-func parseGuarded(t testing.TB, request string) *fasthttp.RequestCtx {
-	t.Helper()
-	ctx := new(fasthttp.RequestCtx)
-	readRequest(t, ctx, []byte(request))
-	return ctx
-}
-
-// TestE1_GuardReasons: each refusal names its own reason.
-func TestE1_GuardReasons(t *testing.T) {
-	const host = "Host: a\r\n"
-	tests := []struct{ name, request, want string }{
-		{"ordinary", guardRequest, ""},
-		{"http10 bare", "GET / HTTP/1.0\r\n\r\n", ""},
-		{"chunked", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", ""},
-		{"version", "GET / HTTP/9.9\r\n" + host + "\r\n", refusedVersion},
-		{"target", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
-		{"target userinfo", "GET http://u@a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
-		{"target byte", "GET /\xe9 HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
-		{"target hash", "GET /#a HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
-		{"asterisk", "GET * HTTP/1.1\r\n" + host + "\r\n", refusedAsterisk},
-		{"bare lf", "GET / HTTP/1.1\r\nX-A: b\n" + host + "\r\n", refusedLineEnd},
-		{"fold", "GET / HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\n\r\n", refusedFold},
-		{"name", "GET / HTTP/1.1\r\n" + host + "X A: b\r\n\r\n", refusedName},
-		{"repeated", "GET / HTTP/1.1\r\n" + host + "Authorization: a\r\nauthorization: a\r\n\r\n", refusedRepeated},
-		{"host", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", refusedHost},
-		{"host on http10", "GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", refusedHost},
-		{"two lengths", "POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", refusedTwoLengths},
-		{"coding", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: identity\r\n\r\n", refusedCoding},
-		{"body on get", "GET / HTTP/1.1\r\n" + host + "Content-Length: 1\r\n\r\n", refusedBodyForRead},
-		{"chunked head", "HEAD / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", refusedBodyForRead},
-	}
-	for _, test := range tests {
-		if got := malformed(parseGuarded(t, test.request), new(framing)); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
-// TestE1_GuardWithoutLibrary: what the library refuses today the guard refuses by itself where it sees it.
-func TestE1_GuardWithoutLibrary(t *testing.T) {
-	tests := []struct{ raw, want string }{
-		{"Host: a\r\nHost: a\r\n\r\n", refusedRepeated},
-		{"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", refusedRepeated},
-		{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", refusedRepeated},
-		{"Host : a\r\n\r\n", refusedName},
-		{"Host\t: a\r\n\r\n", refusedName},
-		{": a\r\n\r\n", refusedName},
-		{"Host\r\n\r\n", refusedName},
-		{" Host: a\r\n\r\n", refusedFold},
-		{"\n", refusedLineEnd},
-		{"Host: a", refusedLineEnd},
-		{"", ""},
-	}
-	for _, test := range tests {
-		var f framing
-		if got := f.scan([]byte(test.raw)); got != test.want {
-			t.Errorf("scan(%q) = %q, want %q", test.raw, got, test.want)
-		}
-	}
-	for _, length := range []string{"", "+1", "1 2", "0x1"} {
-		f := framing{seen: seenLength, length: []byte(length)}
-		if got := f.refusedByBody(true, false); got != refusedLength {
-			t.Errorf("length %q: got %q, want %q", length, got, refusedLength)
-		}
-	}
-	f := framing{seen: seenCoding, coding: []byte("chunked")}
-	if got := f.refusedByBody(false, false); got != refusedCoding {
-		t.Errorf("chunked on HTTP/1.0: got %q, want %q", got, refusedCoding)
-	}
-	if got := (&framing{}).refusedByHost(true); got != refusedNoHost {
-		t.Errorf("no host: got %q, want %q", got, refusedNoHost)
-	}
-}
-
-// TestE1_TargetBytes: eight bytes at a time means the same as one at a time.
-func TestE1_TargetBytes(t *testing.T) {
-	for c := range 256 {
-		for length := 1; length <= 20; length++ {
-			for at := range length {
-				target := bytes.Repeat([]byte{'a'}, length)
-				target[at] = byte(c)
-				want := c > ' ' && c < 0x7f && c != '#'
-				if got := visibleTarget(target); got != want {
-					t.Fatalf("byte %#x at %d of %d: %v, want %v", c, at, length, got, want)
-				}
-			}
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		target := rapid.SliceOfN(rapid.ByteRange(0x1f, 0x81), 0, 40).Draw(t, "target")
-		bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '#' }
-		want := len(target) > 0 && !slices.ContainsFunc(target, bad)
-		if got := visibleTarget(target); got != want {
-			t.Fatalf("%q: %v, want %v", target, got, want)
-		}
-	})
-}
-
-// TestF4_GuardAllocatesNothing, refusals included.
-func TestF4_GuardAllocatesNothing(t *testing.T) {
-	requests := []string{
-		guardRequest,
-		"GET http://a:80/v1 HTTP/1.1\r\nHost: [::1]:80\r\nConnection: te, close\r\n\r\n",
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n",
-		"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
-	}
-	for _, request := range requests {
-		ctx := parseGuarded(t, request)
-		if n := testing.AllocsPerRun(100, func() { var f framing; malformed(ctx, &f) }); n != 0 {
-			t.Errorf("%v allocations for %q", n, request)
-		}
-	}
-}
 
 // rawVerdict is what the fuzz target's handler saw of one request.
 type rawVerdict struct {
@@ -199,8 +76,8 @@ func recordingServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
 		if first != second {
 			panic("two verdicts: " + first + " / " + second)
 		}
-		conn := ctx.Conn().(*rawConn)
-		conn.seen = append(conn.seen, rawVerdict{
+		raw := ctx.Conn().(*rawConn)
+		raw.seen = append(raw.seen, rawVerdict{
 			first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body()),
 		})
 		handler(ctx)
@@ -208,10 +85,10 @@ func recordingServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
 	return server
 }
 
-// guarded is the whole guard for those who want nothing of what it saw: the connection's part where there is one, then malformed.
+// guarded is the whole guard for those who want nothing of what it saw: the connection's part where there is one, then what is read.
 func guarded(ctx *fasthttp.RequestCtx) string {
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		conn.begin(requestLength(ctx))
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		c.Begin(conn.RequestLength(ctx))
 	}
-	return malformed(ctx, new(framing))
+	return conn.Malformed(ctx, new(conn.Framing))
 }

@@ -68,6 +68,9 @@ func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
 // soon is the deadline of what goes over loopback.
 func soon() time.Time { return time.Now().Add(20 * time.Second) } //nolint:forbidigo // a network deadline is real time
 
+// after is so far away.
+func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
+
 // eventually waits for what another goroutine does.
 func eventually(t testing.TB, done func() bool) {
 	t.Helper()

@@ -6,6 +6,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // The head of a good answer is written in one piece. Most of its lines are the same for all answers, others are the same for all
@@ -51,12 +54,13 @@ func setLines(header *fasthttp.ResponseHeader, lines []byte) {
 
 // asked is a data request on its way to its answer.
 type asked struct {
-	framing
-	conn    *slottedTCP // nil: a connection of another kind
+	conn.Framing
+	conn    *conn.Conn // nil: one that no listener of ours gave
+	on      *connState // of conn; nil without it
 	now     instant
-	plan    *plan  // of a question that was asked before, else nil
-	hash    uint64 // of the request target, for a new plan
-	query   query  // as it was read without a plan
+	plan    *plan        // of a question that was asked before, else nil
+	hash    uint64       // of the request target, for a new plan
+	query   params.Query // as it was read without a plan
 	grant   engine.Grant
 	limited bool   // the answer says where its caller stands: grant
 	headed  bool   // the head is written, limits included
@@ -94,7 +98,7 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxA
 
 // notModified ends the answer with 304 when the caller has it already (Q12).
 func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxAge int) bool {
-	if !a.conditional || !noneMatches(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
+	if !a.Conditional || !fields.NoneMatch(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
 		return false
 	}
 	ctx.SetStatusCode(fasthttp.StatusNotModified)
@@ -104,15 +108,15 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *asked, etag []byte, ma
 
 // coding is how a body of so many bytes is sent: gzip, or "" for as it is (Q11).
 func (a *asked) coding(ctx *fasthttp.RequestCtx, size int) string {
-	if a.encodings == 0 || size < gzipBytesMin {
+	if a.Encodings == 0 || size < gzipBytesMin {
 		return ""
 	}
-	one := [1][]byte{a.encoding}
+	one := [1][]byte{a.Encoding}
 	lines := one[:]
-	if a.encodings > 1 {
+	if a.Encodings > 1 {
 		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
 	}
-	if !acceptsGzip(lines) {
+	if !fields.AcceptsGzip(lines) {
 		return ""
 	}
 	return gzipCoding

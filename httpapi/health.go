@@ -39,6 +39,11 @@ type strain struct {
 	draining atomic.Pointer[time.Time]
 }
 
+// isShort, isFull and hasRoom are what listeners tell.
+func (s *strain) isShort() { s.short.Seen(s.clock()) }
+func (s *strain) isFull()  { s.full.Begin(s.clock()) }
+func (s *strain) hasRoom() { s.full.Calm(s.clock()) }
+
 // refused notes that a request was answered overloaded.
 func (s *strain) refused() { s.refusing.Seen(s.clock()) }
 

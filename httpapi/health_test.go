@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -120,7 +119,7 @@ func TestS15_Load(t *testing.T) {
 func TestS15_Short(t *testing.T) {
 	now := fakeNow()
 	s := &strain{clock: func() time.Time { return now }}
-	must(Patient(&scriptedListener{script: []error{syscall.EMFILE}}, Patience{strain: s, After: new(pauses).after}).Accept())
+	s.isShort()
 	if got := s.connections().State; got != "short" {
 		t.Errorf("%q", got)
 	}

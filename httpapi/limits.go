@@ -29,15 +29,15 @@ func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		return
 	}
 	var err error
-	caller := s.caller(ctx, &a.framing)
+	caller := s.caller(ctx, &a.Framing)
 	if a.grant, err = s.gate.Admit(caller); err != nil {
 		s.tally.countAdmission(a, caller.HasKey, codeOf(err))
 		s.refuseCaller(ctx, err)
 		return
 	}
 	s.tally.countAdmission(a, a.grant.Account != 0, a.grant.Violated)
-	if a.conn != nil {
-		a.conn.keyed = a.grant.Account != 0 && a.grant.Admitted
+	if a.on != nil {
+		a.on.keyed = a.grant.Account != 0 && a.grant.Admitted
 	}
 	if !enforced || a.grant.At.Wall.IsZero() {
 		a.now = s.instant()

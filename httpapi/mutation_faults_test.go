@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 const (
@@ -243,8 +245,8 @@ func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.R
 		inner = wrap(inner)
 	}
 	p.http.Handler = func(ctx *fasthttp.RequestCtx) {
-		conn := ctx.Conn().(*slottedTCP).Conn.(*cutConn)
-		conn.methods = append(conn.methods, string(ctx.Method()))
+		cut := ctx.Conn().(*conn.Conn).Conn.(*cutConn)
+		cut.methods = append(cut.methods, string(ctx.Method()))
 		inner(ctx)
 	}
 	return p

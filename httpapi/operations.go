@@ -6,11 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // The seven data operations: ask the service, take the page's rendering or make it, write it.
 
-func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *query, a *asked) {
+func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *asked) {
 	page, err := s.service.Currencies()
 	if err != nil {
 		s.fail(ctx, err)
@@ -19,8 +21,8 @@ func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *query, a *asked) {
 	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return currenciesBody(page) })
 }
 
-func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	page, err := s.service.Institutions(engine.InstitutionsQuery{Currency: q.currency, Cut: q.cut()})
+func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	page, err := s.service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, Cut: q.Cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -28,8 +30,8 @@ func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return institutionsBody(page, a.now) })
 }
 
-func (s *Server) institution(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	detail, err := s.service.Institution(q.id)
+func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	detail, err := s.service.Institution(q.ID)
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -37,8 +39,8 @@ func (s *Server) institution(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	s.render(ctx, memoOf(&detail.Memo), formList, detail.ChangesAt, a, func() draft { return institutionBody(detail) })
 }
 
-func (s *Server) rates(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	page, err := s.service.Rates(engine.RatesQuery{Filter: q.filter(), Cut: q.cut()})
+func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	page, err := s.service.Rates(engine.RatesQuery{Filter: q.Filter(), Cut: q.Cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -46,17 +48,17 @@ func (s *Server) rates(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return ratesBody(page, "", a.now) })
 }
 
-func (s *Server) best(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	page, err := s.service.Ranking(q.ranking(false))
+func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	page, err := s.service.Ranking(q.Ranking(false))
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), bestForm(q.operation), page.ChangesAt, a, func() draft { return ratesBody(page, q.operation, a.now) })
+	s.render(ctx, memoOf(&page.Memo), bestForm(q.Operation), page.ChangesAt, a, func() draft { return ratesBody(page, q.Operation, a.now) })
 }
 
-func (s *Server) history(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	page, err := s.service.History(engine.HistoryQuery{Filter: q.filter(), Cut: q.cut(), From: q.from, To: q.to})
+func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	page, err := s.service.History(engine.HistoryQuery{Filter: q.Filter(), Cut: q.Cut(), From: q.From, To: q.To})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -65,20 +67,20 @@ func (s *Server) history(ctx *fasthttp.RequestCtx, q *query, a *asked) {
 }
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, q *query, a *asked) {
-	page, err := s.service.Ranking(q.ranking(true))
+func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+	page, err := s.service.Ranking(q.Ranking(true))
 	if err != nil {
 		s.fail(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).sheets[operationIndex(q.operation)]
+	kept := &memoOf(&page.Memo).sheets[operationIndex(q.Operation)]
 	prepared := kept.Load()
 	if prepared == nil {
 		prepared = newSheet(page, q, s.feeNotice, a.now)
 		kept.Store(prepared)
 	}
-	var room [len(`W/""`) + 2*tagBytes]byte
-	etag, maxAge := prepared.etag(room[:0], q.amount), a.now.maxAge(page.ChangesAt)
+	var room [len(`W/""`) + 2*fields.TagBytes]byte
+	etag, maxAge := prepared.etag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
 	if s.notModified(ctx, a, etag, maxAge) {
 		return
 	}
@@ -120,7 +122,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Ti
 
 // packError compresses the body of an error, when it is long enough and the caller takes it (Q11).
 func (s *Server) packError(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < gzipBytesMin || !acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
 	s.pack(ctx)

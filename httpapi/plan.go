@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // plan is a question as it was read: most requests ask what somebody asked before, byte for byte, and are not read again. It is
@@ -13,7 +14,7 @@ type plan struct {
 	target string
 	route  *route
 	row    row // where its requests are counted
-	query  query
+	query  params.Query
 	today  engine.Date // the day on which it means this: a range of dates may end today
 }
 

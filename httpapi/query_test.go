@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // refuses wants a target to be answered 400 with one problem of that path, whose message has that part.
@@ -44,7 +44,7 @@ func TestQ1_UnknownParameter(t *testing.T) {
 		{"/v1/institutions/bhd?currency=USD", "currency", "takes no parameters"},
 		{"/v1/institutions?kind=reference", "kind", "nearest known name is limit"},
 		{"/v1/rates?=1", "", ""},
-		{"/v1/rates?" + strings.Repeat("n", 200) + "=1", strings.Repeat("n", namePartBytes), "nearest"},
+		{"/v1/rates?" + strings.Repeat("n", 200) + "=1", strings.Repeat("n", params.NamePartBytes), "nearest"},
 	} {
 		f.refuses(t, c.target, c.path, c.part)
 	}
@@ -57,8 +57,8 @@ func TestQ1_UnknownParameter(t *testing.T) {
 	for i := range 500 {
 		many.WriteString("n" + strconv.Itoa(i) + "=1&")
 	}
-	if problems := f.get(t, "/v1/rates?"+many.String()).problems(t); len(problems) != problemsMax {
-		t.Errorf("%d problems, want %d", len(problems), problemsMax)
+	if problems := f.get(t, "/v1/rates?"+many.String()).problems(t); len(problems) != params.ProblemsMax {
+		t.Errorf("%d problems, want %d", len(problems), params.ProblemsMax)
 	}
 }
 
@@ -178,30 +178,5 @@ func TestT8_RangeTooLong(t *testing.T) {
 		if list := f.get(t, "/v1/rates/history?"+query).list(t); list.Meta.Total != 0 {
 			t.Errorf("%s: %d rows", query, list.Meta.Total)
 		}
-	}
-}
-
-// TestQuery_OwnsItsMemory: nothing of a query points into the request.
-func TestQuery_OwnsItsMemory(t *testing.T) {
-	table := parameters()
-	text := []byte("currency=USD&operation=sell&amount=12.50&institution=bhd&channel=cash&kind=reference&limit=7&cursor=8")
-	options := readOptions{catalogue: fakeCatalogue(), today: engine.DateOf(fakeNow())}
-	q, problems := table.read(opConvert, nil, text, options)
-	if problems != nil {
-		t.Fatal(problems)
-	}
-	want := query{currency: "USD", operation: engine.Sell, amount: must(engine.ParseAmount("12.50")), institution: "bhd", channel: engine.Cash,
-		kind: engine.Reference, limit: 7, cursor: 8}
-	for i := range text {
-		text[i] = '#'
-	}
-	if !reflect.DeepEqual(q, want) {
-		t.Errorf("the query is %+v, want %+v", q, want)
-	}
-	path := []byte("/v1/institutions/no-such")
-	q, _ = table.read(opInstitution, path, nil, options)
-	copy(path, "########################")
-	if q.id != "no-such" {
-		t.Errorf("the id is %q", q.id)
 	}
 }

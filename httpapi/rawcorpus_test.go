@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // The corpus of raw requests, testdata/raw/*.txt. One case:
@@ -69,7 +71,7 @@ func TestO6_RawCorpus(t *testing.T) {
 	server, a := rawServer(guarded), newAuthority(t)
 	plain := startRawServer(t, rawServer(guarded), patiently)
 	secure := startRawServer(t, rawServer(guarded), func(ln net.Listener) net.Listener {
-		return Patient(ln, Patience{TLS: secureConfig(always(a.certify(t, 2)), bubbleNow)})
+		return conn.Listen(ln, conn.Config{MaxConns: 100, TLS: conn.TLSConfig(always(a.certify(t, 2)), bubbleNow)})
 	})
 	ways := map[string]func(c rawCase) ([]rawAnswer, error){
 		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain)), c) },
@@ -123,40 +125,33 @@ const corpusWorkers = 8
 
 // TestO6_CorpusThroughServer plays the corpus of raw requests against the whole server, over TCP: what must be refused is, what must
 // be served reaches the routes, no request gets two answers, and each refusal is the error object.
-// The same where each connection sleeps as often as it can.
 func TestO6_CorpusThroughServer(t *testing.T) {
-	for name, start := range map[string]func(*testing.T, func(*Config)) *serving{
-		"awake": func(t *testing.T, c func(*Config)) *serving { return serve(t, c) }, "asleep": serveAsleep,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t, func(c *Config) {
-				c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
-			})
-			cases := make(chan rawCase)
-			var workers sync.WaitGroup
-			var refusals atomic.Int64
-			for range corpusWorkers {
-				workers.Go(func() {
-					for c := range cases {
-						answers, err := exchangeOver(must(net.Dial("tcp", s.address)), c)
-						if err != nil {
-							t.Errorf("%s: %v", c.name, err)
-						}
-						judgeCorpus(t, c, answers)
-						refusals.Add(int64(len(slices.DeleteFunc(answers, func(a rawAnswer) bool { return a.status < 400 }))))
-					}
-				})
-			}
-			for _, c := range readRawCorpus(t) {
-				cases <- c
-			}
-			close(cases)
-			workers.Wait()
-			if refusals.Load() < 300 {
-				t.Errorf("only %d refusals", refusals.Load())
+	t.Parallel()
+	s := serve(t, func(c *Config) {
+		c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
+	})
+	cases := make(chan rawCase)
+	var workers sync.WaitGroup
+	var refusals atomic.Int64
+	for range corpusWorkers {
+		workers.Go(func() {
+			for c := range cases {
+				answers, err := exchangeOver(must(net.Dial("tcp", s.address)), c)
+				if err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				judgeCorpus(t, c, answers)
+				refusals.Add(int64(len(slices.DeleteFunc(answers, func(a rawAnswer) bool { return a.status < 400 }))))
 			}
 		})
+	}
+	for _, c := range readRawCorpus(t) {
+		cases <- c
+	}
+	close(cases)
+	workers.Wait()
+	if refusals.Load() < 300 {
+		t.Errorf("only %d refusals", refusals.Load())
 	}
 }
 
@@ -277,19 +272,25 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 	if !c.eof {
 		in = append(in, rawProbe...)
 	}
-	conn := &rawConn{in: in, step: step}
-	if err := server.ServeConn(watched(conn)); err != nil && conn.out.Len() == 0 {
+	raw := &rawConn{in: in, step: step}
+	if err := server.ServeConn(watched(raw)); err != nil && raw.out.Len() == 0 {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	return c.readAll(bufio.NewReader(&conn.out), nil)
+	return c.readAll(bufio.NewReader(&raw.out), nil)
 }
 
 // watched is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
-func watched(conn net.Conn) net.Conn {
-	slots := make(chan struct{}, 1)
-	slots <- struct{}{}
-	return &slottedTCP{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}}, slot: slot{of: &patient{slots: slots, shares: newShares(0, 1, nil), conns: new(connTally)}}}
+func watched(c net.Conn) net.Conn {
+	return must(conn.Listen(&oneListener{conn: c}, conn.Config{MaxConns: 1}).Accept())
 }
+
+// oneListener gives one connection.
+type oneListener struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (l *oneListener) Accept() (net.Conn, error) { return l.conn, nil }
 
 // isHead: the first answer to a HEAD has no body. No case has HEAD further on.
 func (c rawCase) isHead(answer int) bool {
@@ -389,7 +390,7 @@ func startRawServer(t *testing.T, server *fasthttp.Server, wrap func(net.Listene
 	return ln.Addr().String()
 }
 
-func patiently(ln net.Listener) net.Listener { return Patient(ln, Patience{}) }
+func patiently(ln net.Listener) net.Listener { return conn.Listen(ln, conn.Config{MaxConns: 100}) }
 
 // rawConn is a connection in memory: it hands out in, step bytes at a time, then EOF, and keeps what is written.
 type rawConn struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 func TestQ5_HeadAndOptions(t *testing.T) {
@@ -87,7 +88,7 @@ func TestQ9_PathID(t *testing.T) {
 			if a.code(t) != want {
 				t.Errorf("%s: %s, want %s", id, a.body, want)
 			}
-			if a.status == 400 && !slices.Equal(a.problems(t), []string{"[id]: id " + problemID}) {
+			if a.status == 400 && !slices.Equal(a.problems(t), []string{"[id]: id " + params.ProblemID}) {
 				t.Errorf("%s: %q", id, a.problems(t))
 			}
 		}

@@ -8,16 +8,14 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
-
-// institutionPrefix is what the path of an institution's detail begins with; the rest is its id, still encoded.
-const institutionPrefix = "/v1/institutions/"
 
 // route is one row of the table of operations.
 type route struct {
 	pattern   string
-	operation operation
-	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *query, a *asked)
+	operation params.Operation
+	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *params.Query, a *asked)
 	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
 	fromCatalogue bool
 }
@@ -28,13 +26,13 @@ func (r *route) name() string { return strings.Replace(r.pattern, ":*}", "}", 1)
 // routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its parameters.
 func routes() []route {
 	return []route{
-		{"/v1/currencies", opCurrencies, (*Server).currencies, true},
-		{"/v1/institutions", opInstitutions, (*Server).institutions, true},
-		{institutionPrefix + "{id:*}", opInstitution, (*Server).institution, true},
-		{"/v1/rates", opRates, (*Server).rates, false},
-		{"/v1/rates/best", opBest, (*Server).best, false},
-		{"/v1/rates/history", opHistory, (*Server).history, false},
-		{"/v1/convert", opConvert, (*Server).convert, false},
+		{"/v1/currencies", params.Currencies, (*Server).currencies, true},
+		{"/v1/institutions", params.Institutions, (*Server).institutions, true},
+		{params.InstitutionPath + "{id:*}", params.Institution, (*Server).institution, true},
+		{"/v1/rates", params.Rates, (*Server).rates, false},
+		{"/v1/rates/best", params.Best, (*Server).best, false},
+		{"/v1/rates/history", params.History, (*Server).history, false},
+		{"/v1/convert", params.Convert, (*Server).convert, false},
 	}
 }
 
@@ -64,7 +62,7 @@ const askedValue = "asked"
 
 // dispatch finds the route of a request, byte for byte (Q8).
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
-	if a.conn != nil && s.turnAway(ctx, a.conn) {
+	if a.conn != nil && s.turnAway(ctx, a) {
 		return
 	}
 	a.row = rowNone
@@ -101,7 +99,7 @@ func askedOf(ctx *fasthttp.RequestCtx) *asked { return ctx.UserValue(askedValue)
 // oneSegment tells whether the id in an institution's path is one segment, and there. The router's own pattern for that would
 // copy the id; the one for the rest of a path does not.
 func oneSegment(path []byte) bool {
-	id, found := bytes.CutPrefix(path, bytesOf(institutionPrefix))
+	id, found := bytes.CutPrefix(path, bytesOf(params.InstitutionPath))
 	return !found || len(id) > 0 && bytes.IndexByte(id, '/') < 0
 }
 
@@ -158,9 +156,9 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	}
 	target := ctx.Request.Header.RequestURI()
 	path, text := splitTarget(target)
-	var problems []detail
-	a.query, problems = s.params.read(r.operation, path, text, readOptions{
-		catalogue: s.catalogue, today: a.now.today, allowUnknown: s.allowUnknown,
+	var problems []params.Problem
+	a.query, problems = s.params.Read(r.operation, path, text, params.Options{
+		Catalogue: s.catalogue, Today: a.now.today, AllowUnknown: s.allowUnknown,
 	})
 	if len(problems) > 0 {
 		s.refuseParameters(ctx, r, problems)
@@ -190,7 +188,7 @@ func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 
 // refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters (L7). A good request learns
 // it from the answer itself, so only a bad one asks.
-func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []detail) {
+func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
 	if err := s.unready(r); err != nil {
 		s.fail(ctx, err)
 		return

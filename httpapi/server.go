@@ -15,6 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good zero value.
@@ -75,15 +77,15 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// IdleTimeout is between two requests of a connection: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection that does not
-	// sleep (sleepers) holds a buffer of this size.
+	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection holds a
+	// buffer of this size.
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
 	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
-	// call; each connection that was answered, and does not sleep, holds a buffer of this size.
+	// call; each connection that was answered holds a buffer of this size.
 	WriteBufferBytes int
-	// ConnsMax is how many connections may be open at once: 16,384 (see Patience.MaxConns). Newcomers beyond it are answered 503, unless
+	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it are answered 503, unless
 	// they ask for the health of the node.
 	ConnsMax int
 	// ConnsPerAddress is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than 0 is any number.
@@ -99,6 +101,10 @@ const (
 	headerBytesMaxDefault   = 8 << 10
 	bodyBytesMaxDefault     = 4 << 10
 	writeBufferBytesDefault = 12 << 10
+	connsDefault            = 16384
+	connsPerAddressDefault  = 128
+	// spareDefault is how many newcomers are let in beyond the cap, to find out who of them asks for health.
+	spareDefault = 64
 )
 
 func (l Limits) withDefaults() Limits {
@@ -148,7 +154,7 @@ type Server struct {
 
 	http      *fasthttp.Server
 	router    *router.Router
-	params    parameterTable
+	params    params.Table
 	template  fasthttp.ResponseHeader // the headers of an error; read only
 	constants constants
 	plans     *plans
@@ -168,11 +174,9 @@ type Server struct {
 
 	mu        sync.Mutex
 	stopped   bool
-	listeners []*patient
-	rounds    *rounds // nil: not begun, or ended
+	listeners []*conn.Listener
 
-	watch    *watch    // nil: no request is too old
-	sleepers *sleepers // nil: nobody sleeps
+	overload *conn.Overload // nil: no request is too old
 }
 
 // New is a server that has no listener yet.
@@ -190,9 +194,9 @@ func New(c Config) *Server {
 		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
 		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
 		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
-		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: secureConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
+		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: conn.TLSConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
 		tally: newTally(c.Limits.withDefaults().WriteTimeout), access: c.Access, accessFrom: c.AccessFrom,
-		params: parameters(), names: newHeaderNames(), maxAges: newMaxAges(),
+		params: params.NewTable(), names: newHeaderNames(), maxAges: newMaxAges(),
 		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
 	}
 	if c.AllowAuthorizationHeader {
@@ -205,8 +209,7 @@ func New(c Config) *Server {
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness == nil { // the clock of a test stands still, or leaps
-		s.watch = newWatch(c.Clock, s.limits.WriteTimeout)
-		s.sleepers = newSleepers(s.limits, func(asleep *slottedTCP) { _ = s.http.ServeConn(asleep) })
+		s.overload = conn.NewOverload(c.Clock, s.limits.WriteTimeout)
 	}
 	if c.Harness != nil {
 		s.limits.ConnsPerAddress = -1 // a test asks from one address
@@ -247,22 +250,38 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with Patient and closes it. After Shutdown it
+// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it. After Shutdown it
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
-	patient := newPatient(ln, Patience{
-		MaxConns: s.limits.ConnsMax, Log: s.log, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
-		strain: s.strain, watch: s.watch, TLS: s.tls, conns: &s.tally.conns, rounds: s.takeTurns(),
-		sleepers: s.sleepers,
+	l := conn.Listen(ln, conn.Config{
+		MaxConns: s.limits.ConnsMax, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
+		FirstMax: s.limits.HeaderBytesMax + s.limits.BodyBytesMax, TLS: s.tls, Overload: s.overload, Log: s.log, Counts: &s.tally.conns,
+		Short: s.strain.isShort, Full: s.strain.isFull, Room: s.strain.hasRoom,
 	})
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
-		return patient.Close()
+		return l.Close()
 	}
-	s.listeners = append(s.listeners, patient)
+	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
-	return s.http.Serve(patient)
+	return s.http.Serve(l)
+}
+
+// Shutdown lets nobody new in, lets requests in flight finish, closes idle connections and returns when no connection is open,
+// or with the context's error. Every answer that it meets says that its connection ends; the idle ones are closed when there was none
+// for a moment. A client that began a request holds it up until ReadTimeout.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	conn.LetNobodyIn(s.listeners, s.log) // there are no others any more
+	if s.overload != nil {
+		s.overload.End()
+	}
+	conn.CallLast(ctx, s.listeners)
+	return s.http.ShutdownWithContext(ctx) // it closes the listeners again, and reports the first result
 }
 
 // Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
@@ -273,14 +292,14 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.asking.Get().(*asked)
 	*a = asked{}
 	defer s.conclude(ctx, a)
-	if conn, ok := ctx.Conn().(*slottedTCP); ok {
-		conn.begin(requestLength(ctx))
-		if conn.shard == nil {
-			conn.shard = s.tally.shard()
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		c.Begin(conn.RequestLength(ctx))
+		if a.conn, a.on = c, stateOf(c); a.on == nil {
+			a.on = &connState{shard: s.tally.shard()}
+			c.User = a.on
 		}
-		a.conn = conn
 	}
-	if reason := malformed(ctx, &a.framing); reason != "" {
+	if reason := conn.Malformed(ctx, &a.Framing); reason != "" {
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, reason)
 		return

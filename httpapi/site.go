@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // Site is what stands beside the operations: pages for people, the contract as a document. It is asked for paths that no operation has.
@@ -102,7 +103,7 @@ func (s *Server) packsPage(ctx *fasthttp.RequestCtx, answer *pageAnswer) bool {
 		return false
 	}
 	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	return acceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
+	return fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }
 
 // isText tells what is worth compressing: pictures and fonts are compressed already.

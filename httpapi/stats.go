@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // Stats is what a server has answered since it was made, for whoever watches it. All that is in it comes from closed lists: no request
@@ -73,8 +74,8 @@ type ConnectionCounts struct {
 
 // callerNames and laneNames are as in AdmissionCount and ShedCount.
 func callerNames() [callerKinds]string { return [callerKinds]string{"anonymous", "key"} }
-func laneNames() [lanes]string {
-	return [lanes]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
+func laneNames() [conn.Lanes]string {
+	return [conn.Lanes]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
 func shedNames() [shedReasons]string { return [shedReasons]string{"late", "full"} }
 
@@ -84,8 +85,8 @@ func (s *Server) Stats() Stats {
 	stats := Stats{
 		Requests: t.requests(), Times: t.times(), Admissions: t.admissions(),
 		Connections: ConnectionCounts{
-			Open: t.conns.open.Load(), Most: s.limits.ConnsMax, Accepted: t.conns.accepted.Load(), Crowded: t.conns.crowded.Load(),
-			Spare: t.conns.spare.Load(), Short: t.conns.short.Load(),
+			Open: t.conns.Open.Load(), Most: s.limits.ConnsMax, Accepted: t.conns.Accepted.Load(), Crowded: t.conns.Crowded.Load(),
+			Spare: t.conns.Spare.Load(), Short: t.conns.Short.Load(),
 		},
 	}
 	for i, code := range countedCodes() {
@@ -93,7 +94,7 @@ func (s *Server) Stats() Stats {
 	}
 	for l, lane := range laneNames() {
 		for r, reason := range shedNames() {
-			if l != int(laneHealth) {
+			if l != int(conn.Health) {
 				stats.Shed = append(stats.Shed, ShedCount{lane, reason, t.shed[l][r].Load()})
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // The tally counts every request. What is counted must be cheap, because everybody pays for it, and bounded, because callers choose
@@ -89,8 +90,8 @@ type tally struct {
 	writeTimeout time.Duration // the server's
 
 	codes []atomic.Uint64 // by countedCodes
-	shed  [lanes][shedReasons]atomic.Uint64
-	conns connTally
+	shed  [conn.Lanes][shedReasons]atomic.Uint64
+	conns conn.Counts
 }
 
 // tallyShard is one of the tables that are added up.
@@ -143,8 +144,8 @@ func (t *tally) cell(r row, method, status int) int {
 func (t *tally) count(ctx *fasthttp.RequestCtx, a *asked) {
 	shard := &t.shards[0]
 	if a.conn != nil {
-		shard = a.conn.shard
-		a.conn.soon, a.conn.times = ctx.Time().Add(t.writeTimeout), &shard.times[a.row]
+		shard = a.on.shard
+		a.conn.Time(ctx.Time().Add(t.writeTimeout), &shard.times[a.row])
 	}
 	shard.requests[t.cell(a.row, methodAt(ctx.Method()), ctx.Response.StatusCode())].Add(1)
 }
@@ -199,7 +200,7 @@ func admissionOutcomes() []string {
 func (t *tally) countAdmission(a *asked, keyed bool, code engine.Code) {
 	shard, caller, at := &t.shards[0], callerAnonymous, 0
 	if a.conn != nil {
-		shard = a.conn.shard
+		shard = a.on.shard
 	}
 	if keyed {
 		caller = callerKeyed
@@ -219,12 +220,6 @@ const (
 	shedReasons
 )
 
-// connTally counts connections.
-type connTally struct {
-	open                            atomic.Int64
-	accepted, crowded, spare, short atomic.Uint64
-}
-
 // durations counts how long something took. Reading and adding go on at once, so that sum and counts may be of different moments.
 type durations struct {
 	counts [timeBounds + 1]atomic.Uint64
@@ -243,8 +238,8 @@ func TimeBounds() [timeBounds]time.Duration {
 	}
 }
 
-// add counts one.
-func (d *durations) add(took time.Duration) {
+// Add counts one.
+func (d *durations) Add(took time.Duration) {
 	took = max(0, took)
 	at, bound := 0, 10*time.Microsecond
 	for at < timeBounds && took > bound {

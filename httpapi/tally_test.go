@@ -244,14 +244,14 @@ func TestTally_Tables(t *testing.T) {
 	}
 	for at, bound := range TimeBounds() {
 		var d durations
-		d.add(bound)
-		d.add(bound + 1)
+		d.Add(bound)
+		d.Add(bound + 1)
 		if d.counts[at].Load() != 1 || d.counts[at+1].Load() != 1 || d.sum.Load() != int64(2*bound+1) {
 			t.Errorf("%s is not the bound %d", bound, at)
 		}
 	}
 	var d durations
-	if d.add(-time.Hour); d.counts[0].Load() != 1 || d.sum.Load() != 0 {
+	if d.Add(-time.Hour); d.counts[0].Load() != 1 || d.sum.Load() != 0 {
 		t.Error("a clock that was set back takes time away")
 	}
 	for number, method := range countedMethods() {

@@ -2,10 +2,10 @@ package contract
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
-	"strings"
 	"sync"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // Values of headers.
@@ -14,9 +14,8 @@ const (
 	// cached: the documents change with the program alone, and an hour is soon enough to learn of a new one.
 	cached = "public, max-age=3600"
 	// policy lets a browser that is tricked into showing a document as a page do nothing with it.
-	policy   = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	exposed  = "ETag, Link, X-Request-Id"
-	tagBytes = 16 // of the digest
+	policy  = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	exposed = "ETag, Link, X-Request-Id"
 )
 
 // document is one document as it is sent. It is made when it is first asked for: a start does not wait for it.
@@ -34,7 +33,7 @@ func newDocument(path, mediaType string, body func() []byte) *document {
 	return &document{path, mediaType, sync.OnceValue(func() made {
 		text := body()
 		digest := sha256.Sum256(text)
-		return made{text, `W/"` + base64.RawURLEncoding.EncodeToString(digest[:tagBytes]) + `"`}
+		return made{text, string(fields.AppendTag(nil, digest[:]))}
 	})}
 }
 
@@ -68,23 +67,12 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	made, header := d.made(), w.Header()
 	header.Set("Cache-Control", cached)
 	header.Set("ETag", made.tag)
-	if has(r.Header.Values("If-None-Match"), made.tag) {
+	if fields.NoneMatch(fields.Lines(r.Header.Values("If-None-Match")), []byte(made.tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
 	_, _ = w.Write(made.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
-}
-
-// has tells whether a caller names the tag (RFC 9110, section 13.1.2: compared weakly).
-func has(lines []string, tag string) bool {
-	for part := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		part = strings.TrimSpace(part)
-		if part == "*" || strings.TrimPrefix(part, "W/") == strings.TrimPrefix(tag, "W/") {
-			return true
-		}
-	}
-	return false
 }
 
 // refusal is an error in the shape of the contract.

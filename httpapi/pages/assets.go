@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 const (
@@ -97,16 +99,7 @@ func unpacked(packed []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(reader, assetBytesMax))
 }
 
-// takesGzip reads Accept-Encoding: gzip is named, and not with the weight 0.
+// takesGzip tells whether an answer may be compressed.
 func takesGzip(header http.Header) bool {
-	for _, line := range header.Values("Accept-Encoding") {
-		for choice := range strings.SplitSeq(line, ",") {
-			coding, weight, _ := strings.Cut(strings.TrimSpace(choice), ";")
-			if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-				weight = strings.ReplaceAll(weight, " ", "")
-				return strings.TrimRight(strings.TrimPrefix(weight, "q="), "0.") != "" || weight == ""
-			}
-		}
-	}
-	return false
+	return fields.AcceptsGzip(fields.Lines(header.Values("Accept-Encoding")))
 }

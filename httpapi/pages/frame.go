@@ -6,8 +6,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"fmt"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -203,7 +203,7 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	digest := sha256.Sum256(text.Bytes())
 	return &rendered{
 		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
-		etag: `W/"` + base64.RawURLEncoding.EncodeToString(digest[:16]) + `"`,
+		etag: string(fields.AppendTag(nil, digest[:])),
 	}, nil
 }
 
@@ -225,7 +225,7 @@ func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Language", string(r.Language))
 	header.Set("Content-Security-Policy", page.policy)
-	if tag := header.Get("ETag"); tag != "" && page.status == http.StatusOK && r.Header.Get("If-None-Match") == tag {
+	if tag := header.Get("ETag"); tag != "" && page.status == http.StatusOK && fields.NoneMatch(fields.Lines(r.Header.Values("If-None-Match")), []byte(tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}

@@ -44,14 +44,17 @@ func layout() map[string]row {
 		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
 		"actors/mail":                {may: "engine wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-		"httpapi": {may: "engine valyala/fasthttp fasthttp/router klauspost/compress",
-			tests: "santhosh-tekuri/jsonschema/v6", exact: true, names: 461, doc: 163},
+		"httpapi": {may: "engine httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
+			tests: "santhosh-tekuri/jsonschema/v6", exact: true, doc: 163},
+		"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
+		"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
+		"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
 		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
 		"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 		"httpapi/client":              {never: "os", exact: true},
-		"httpapi/contract":            {tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+		"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 		"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
-		"httpapi/pages":               {may: "engine", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
+		"httpapi/pages":               {may: "engine httpapi/internal/fields", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
 		"httpapi/pages/account":       {may: "engine httpapi/pages", never: "os net"},
 		"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
 		"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},

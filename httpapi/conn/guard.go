@@ -1,0 +1,334 @@
+package conn
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
+)
+
+// What malformed answers: one sentence each, fit for the message of a
+// malformed_request error.
+const (
+	refusedVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
+	refusedTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
+	refusedTargetByte  = "The request target may hold only visible ASCII characters, and no '#'."
+	refusedAsterisk    = "The request target '*' is only allowed with OPTIONS."
+	refusedLineEnd     = "The request line and each header line must end in CR LF."
+	refusedFold        = "A header must not be continued on a second line."
+	refusedName        = "A header name must be a token that is followed by its colon at once."
+	refusedRepeated    = "The headers Host, Authorization, Content-Length, Content-Type and Transfer-Encoding must not be repeated."
+	refusedNoHost      = "An HTTP/1.1 request needs a Host header."
+	refusedHost        = "The Host header must be a host name or an address, with an optional port and nothing else."
+	refusedTwoLengths  = "Content-Length and Transfer-Encoding must not come together."
+	refusedCoding      = "The only transfer coding understood here is chunked, from HTTP/1.1 on."
+	refusedLength      = "Content-Length must be a plain decimal number."
+	refusedBodyForRead = "GET and HEAD requests must not carry a body."
+)
+
+// Malformed tells why the request must be refused: "" if it need not be, else
+// a sentence for the error message. The caller answers 400 malformed_request
+// and closes the connection, because behind such a request nobody knows where
+// the next one begins.
+//
+// It catches what the HTTP library takes although RFC 9110 and RFC 9112 do not
+// (two framings at once, bare LF, folded lines, HTTP/2.0, user information in
+// Host and so on) and leans on the library for the rest: bytes in header names
+// and values, the method, a second Host or Content-Length. testdata/raw holds a
+// case for each, so a new version of the library that drops a check shows.
+//
+// Beyond the RFCs it refuses a body on GET and HEAD and a repeated Authorization
+// or Content-Type, which are where two readers of one request disagree. What can't
+// be seen from here its connection has seen, where that is of TCP (wire).
+//
+// It has one effect: where the request asks for the connection to be closed in
+// words that the library misses ("Close", "te, close"), it marks the answer so.
+//
+// It runs on every request: one pass, no allocation. What it saw on the way is
+// left in f, so that nobody has to look for those headers again.
+func Malformed(ctx *fasthttp.RequestCtx, f *Framing) string {
+	header := &ctx.Request.Header
+	modern := header.IsHTTP11()
+	if !modern && string(header.Protocol()) != "HTTP/1.0" {
+		return refusedVersion
+	}
+	if refused := refusedByTarget(header.Method(), header.RequestURI()); refused != "" {
+		return refused
+	}
+	if refused := f.scan(header.RawHeaders()); refused != "" {
+		return refused
+	}
+	if f.closes {
+		ctx.Response.Header.SetConnectionClose()
+	}
+	if conn, ok := ctx.Conn().(*Conn); ok && conn.wire.refused != "" {
+		return conn.wire.refused
+	}
+	if refused := f.refusedByHost(modern); refused != "" {
+		return refused
+	}
+	if f.seen&(seenLength|seenCoding) == 0 {
+		return ""
+	}
+	return f.refusedByBody(modern, header.IsGet() || header.IsHead())
+}
+
+// refusedByTarget checks the request target: origin form, absolute form, or
+// the asterisk of OPTIONS. Percent-encoding is left to those who decode it.
+func refusedByTarget(method, target []byte) string {
+	if !visibleTarget(target) {
+		return refusedTargetByte
+	}
+	if target[0] == '/' {
+		return ""
+	}
+	if string(target) == "*" {
+		if string(method) != fasthttp.MethodOptions {
+			return refusedAsterisk
+		}
+		return ""
+	}
+	scheme, rest, found := bytes.Cut(target, []byte("://"))
+	if !found || !fields.EqualFold(scheme, "http") && !fields.EqualFold(scheme, "https") {
+		return refusedTarget
+	}
+	if end := bytes.IndexAny(rest, "/?"); end >= 0 {
+		rest = rest[:end]
+	}
+	if !validHost(rest) {
+		return refusedTarget
+	}
+	return ""
+}
+
+// visibleTarget reports whether every byte is visible ASCII and none is '#'.
+// An empty target is not visible.
+func visibleTarget(target []byte) bool {
+	if len(target) == 0 {
+		return false
+	}
+	for len(target) >= 8 {
+		if !visibleWord(binary.LittleEndian.Uint64(target)) {
+			return false
+		}
+		target = target[8:]
+	}
+	for _, c := range target {
+		if c <= ' ' || c >= 0x7f || c == '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// visibleWord is the test of visibleTarget on eight bytes at once. The usual
+// borrow tricks: exact on whether any byte fails, not on which one.
+func visibleWord(word uint64) bool {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	hash := word ^ '#'*ones
+	del := word ^ 0x7f*ones
+	low := (word - ('!' * ones)) &^ word
+	bad := word | low | (hash-ones)&^hash | (del-ones)&^del
+	return bad&highs == 0
+}
+
+// The headers that Framing looks at.
+const (
+	seenHost = 1 << iota
+	seenAuthorization
+	seenContentType
+	seenLength
+	seenCoding
+)
+
+// Framing is what the raw header lines say about where a request goes, how long it is and what else it brings. The slices are borrowed from
+// the request.
+type Framing struct {
+	Authorization []byte // its value, nil without the header
+	Authorized    bool   // there is an Authorization header
+	Conditional   bool   // there is an If-None-Match
+	Encodings     int    // lines of Accept-Encoding
+	Encoding      []byte // the last of them
+
+	host   []byte
+	length []byte
+	coding []byte
+	seen   uint8
+	closes bool
+}
+
+// scan walks the header lines once. The library keeps them as they came in,
+// up to and with the empty line, and keeps nothing when there are none.
+func (f *Framing) scan(raw []byte) string {
+	for len(raw) > 0 {
+		end := bytes.IndexByte(raw, '\n')
+		if end < 1 || raw[end-1] != '\r' {
+			return refusedLineEnd
+		}
+		line := raw[:end-1]
+		raw = raw[end+1:]
+		if len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return refusedFold
+		}
+		colon := 0
+		for colon < len(line) && line[colon] != ':' {
+			if line[colon] <= ' ' {
+				return refusedName
+			}
+			colon++
+		}
+		if colon == 0 || colon == len(line) {
+			return refusedName
+		}
+		if refused := f.note(line[:colon], line[colon+1:]); refused != "" {
+			return refused
+		}
+	}
+	return ""
+}
+
+// note keeps the headers that matter; the length of the name sorts out nearly
+// all others without looking at their bytes.
+func (f *Framing) note(name, value []byte) string {
+	var bit uint8
+	switch len(name) {
+	case len("host"):
+		if fields.EqualFold(name, "host") {
+			bit, f.host = seenHost, fields.TrimBlanks(value)
+		}
+	case len("connection"):
+		if fields.EqualFold(name, "connection") {
+			f.closes = f.closes || listsClose(value)
+		}
+	case len("content-type"):
+		if fields.EqualFold(name, "content-type") {
+			bit = seenContentType
+		}
+	case len("authorization"): // and that of the other
+		if fields.EqualFold(name, "authorization") {
+			bit, f.Authorization, f.Authorized = seenAuthorization, fields.TrimBlanks(value), true
+		} else if fields.EqualFold(name, "if-none-match") {
+			f.Conditional = true
+		}
+	case len("accept-encoding"):
+		if fields.EqualFold(name, "accept-encoding") {
+			f.Encodings++
+			f.Encoding = fields.TrimBlanks(value)
+		}
+	case len("content-length"):
+		if fields.EqualFold(name, "content-length") {
+			bit, f.length = seenLength, fields.TrimBlanks(value)
+		}
+	case len("transfer-encoding"):
+		if fields.EqualFold(name, "transfer-encoding") {
+			bit, f.coding = seenCoding, fields.TrimBlanks(value)
+		}
+	}
+	if f.seen&bit != 0 {
+		return refusedRepeated
+	}
+	f.seen |= bit
+	return ""
+}
+
+// refusedByHost: HTTP/1.1 needs a host; where one is named, it must be one.
+// HTTP/1.0 may do without, or leave it empty.
+func (f *Framing) refusedByHost(modern bool) string {
+	if len(f.host) == 0 {
+		if modern {
+			return refusedNoHost
+		}
+		return ""
+	}
+	if !validHost(f.host) {
+		return refusedHost
+	}
+	return ""
+}
+
+// refusedByBody checks the Framing of a request that announces a body.
+func (f *Framing) refusedByBody(modern, reads bool) string {
+	coded := f.seen&seenCoding != 0
+	if coded && f.seen&seenLength != 0 {
+		return refusedTwoLengths
+	}
+	if coded && (!modern || !fields.EqualFold(f.coding, "chunked")) {
+		return refusedCoding
+	}
+	empty := true
+	for _, c := range f.length {
+		if c < '0' || c > '9' {
+			return refusedLength
+		}
+		empty = empty && c == '0'
+	}
+	if !coded && len(f.length) == 0 {
+		return refusedLength
+	}
+	if reads && (coded || !empty) {
+		return refusedBodyForRead
+	}
+	return ""
+}
+
+// listsClose reports whether the list of connection options has "close".
+func listsClose(value []byte) bool {
+	for len(value) > 0 {
+		option := value
+		if comma := bytes.IndexByte(value, ','); comma >= 0 {
+			option, value = value[:comma], value[comma+1:]
+		} else {
+			value = nil
+		}
+		if fields.EqualFold(fields.TrimBlanks(option), "close") {
+			return true
+		}
+	}
+	return false
+}
+
+// validHost reports whether b is a host name, an IPv4 address or an IPv6
+// address in brackets, with an optional port. Narrower than RFC 3986, which
+// also lets a name hold "a,b" and "%20": no real host does, and a list of two hosts
+// is what a confused proxy makes.
+func validHost(b []byte) bool {
+	if len(b) > 0 && b[0] == '[' {
+		end := bytes.IndexByte(b, ']')
+		return end > 0 && validIPv6(b[1:end]) && fields.ValidPort(b[end+1:])
+	}
+	end := 0
+	for end < len(b) && isHostByte(b[end]) {
+		end++
+	}
+	return end > 0 && fields.ValidPort(b[end:])
+}
+
+// isHostByte: the bytes of a host name outside brackets.
+func isHostByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' ||
+		c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+// validIPv6 looks at the bytes of an address only; the library parses it. A
+// zone ("%25eth0") means nothing to another machine and is refused.
+func validIPv6(b []byte) bool {
+	colons := 0
+	for _, c := range b {
+		switch {
+		case c == ':':
+			colons++
+		case c == '.', c >= '0' && c <= '9', c|0x20 >= 'a' && c|0x20 <= 'f':
+		default:
+			return false
+		}
+	}
+	return colons >= 2
+}

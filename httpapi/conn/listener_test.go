@@ -1,0 +1,203 @@
+package conn
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scriptedListener gives the errors of its script in turn, nil for a connection, then connections; after Close net.ErrClosed.
+type scriptedListener struct {
+	mu     sync.Mutex
+	script []error
+	calls  int
+	closed bool
+}
+
+func (l *scriptedListener) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	if l.closed {
+		return nil, net.ErrClosed
+	}
+	if len(l.script) > 0 {
+		err := l.script[0]
+		l.script = l.script[1:]
+		if err != nil {
+			return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", err)}
+		}
+	}
+	return &rawConn{}, nil
+}
+
+func (l *scriptedListener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return nil
+}
+
+func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// pauses records the pauses and makes none.
+type pauses struct{ list []time.Duration }
+
+func (p *pauses) after(d time.Duration) <-chan time.Time {
+	p.list = append(p.list, d)
+	over := make(chan time.Time)
+	close(over)
+	return over
+}
+
+// TestO4_AcceptRetries: n errors, then a connection; other errors end it and keep no place. Control: the bare listener fails.
+func TestO4_AcceptRetries(t *testing.T) {
+	const ms = time.Millisecond
+	doubling := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
+	same := slices.Repeat([]time.Duration{5 * ms}, len(doubling))
+	for want, wanted := range map[error][]time.Duration{
+		syscall.EMFILE: doubling, syscall.ENFILE: doubling, syscall.ENOBUFS: doubling, syscall.ENOMEM: doubling,
+		syscall.ECONNABORTED: same, syscall.EPROTO: same, syscall.EPERM: same, syscall.EHOSTUNREACH: same,
+	} {
+		if _, err := (&scriptedListener{script: []error{want}}).Accept(); !errors.Is(err, want) {
+			t.Fatalf("control: the bare listener gives %v", err)
+		}
+		var p pauses
+		var text bytes.Buffer
+		must(Listen(&scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}, Config{MaxConns: 100, Log: logTo(&text), After: p.after}).Accept())
+		if !slices.Equal(p.list, wanted) {
+			t.Errorf("%v: pauses %v, want %v", want, p.list, wanted)
+		}
+		if lines := strings.Count(text.String(), "\n"); lines != 1 || !strings.Contains(text.String(), want.Error()) {
+			t.Errorf("%d lines, want 1 that names the error:\n%s", lines, text.String())
+		}
+	}
+	for _, want := range []error{syscall.EBADF, syscall.EINVAL, net.ErrClosed, io.EOF} {
+		var p pauses
+		ln := Listen(&scriptedListener{script: slices.Repeat([]error{want}, 3)}, Config{MaxConns: 1, After: p.after})
+		for range 3 {
+			if _, err := ln.Accept(); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		}
+		if _, err := ln.Accept(); err != nil || len(p.list) != 0 {
+			t.Errorf("after three times %v: %v, %d pauses", want, err, len(p.list))
+		}
+	}
+}
+
+// TestO4_OneLineForAnEpisode: errors between successes are one episode; it ends after a run of successes, and the next error opens another.
+func TestO4_OneLineForAnEpisode(t *testing.T) {
+	script := slices.Repeat([]error{syscall.EMFILE, nil, syscall.EMFILE, nil, nil}, 100)
+	script = append(script, slices.Repeat([]error{nil}, acceptCalm)...)
+	script = append(script, syscall.ENFILE, nil)
+	var p pauses
+	var text bytes.Buffer
+	ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1000, Log: logTo(&text), After: p.after})
+	for range 3*100 + acceptCalm + 1 {
+		ok(t, must(ln.Accept()).Close())
+	}
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	if len(p.list) != 201 || len(lines) != 3 {
+		t.Fatalf("%d errors met, %d lines, want 201 and 3:\n%s", len(p.list), len(lines), text.String())
+	}
+	if !strings.Contains(lines[1], `"errors":200`) || !strings.Contains(lines[2], "too many open files in system") {
+		t.Errorf("lines:\n%s", text.String())
+	}
+}
+
+// TestO4_CloseEndsAccept wherever it waits: in a pause, or at the cap.
+func TestO4_CloseEndsAccept(t *testing.T) {
+	for name, script := range map[string][]error{"in a pause": {syscall.EMFILE}, "at the cap": nil} {
+		synctest.Test(t, func(t *testing.T) {
+			ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1, After: func(time.Duration) <-chan time.Time { return nil }})
+			if script == nil {
+				must(ln.Accept())
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := ln.Accept()
+				ended <- err
+			}()
+			synctest.Wait()
+			if len(ended) != 0 {
+				t.Fatalf("%s: Accept did not wait: %v", name, <-ended)
+			}
+			_ = ln.Close()
+			ok(t, ln.Close())
+			_, err := ln.Accept()
+			for _, err := range []error{<-ended, err} {
+				if !errors.Is(err, net.ErrClosed) {
+					t.Errorf("%s: got %v, want %v", name, err, net.ErrClosed)
+				}
+			}
+		})
+	}
+}
+
+// TestO1_CapHoldsAcceptBack: at the cap the listener below is not asked; one Close lets one in, a second Close none.
+func TestO1_CapHoldsAcceptBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		below := &scriptedListener{}
+		ln := Listen(below, Config{MaxConns: 2})
+		accepted := make(chan net.Conn, 10)
+		go func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					close(accepted)
+					return
+				}
+				accepted <- conn
+			}
+		}()
+		expect := func(calls int) {
+			t.Helper()
+			synctest.Wait()
+			below.mu.Lock()
+			defer below.mu.Unlock()
+			if below.calls != calls {
+				t.Fatalf("%d connections taken, want %d", below.calls, calls)
+			}
+		}
+		expect(2)
+		first, second := <-accepted, <-accepted
+		for i, conn := range []net.Conn{first, second} {
+			ok(t, conn.Close())
+			ok(t, conn.Close())
+			expect(3 + i)
+		}
+		ok(t, ln.Close())
+		synctest.Wait()
+	})
+}
+
+// TestListenerKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place back.
+func TestListenerKeepsTCP(t *testing.T) {
+	ln := Listen(listen(t), Config{MaxConns: 1})
+	timer := time.AfterFunc(patience, func() { ln.Close() }) // a lost place would hang
+	defer timer.Stop()
+	defer ln.Close()
+	for range 3 {
+		dial(t, ln.Addr().String())
+		conn := must(ln.Accept())
+		tcp, isTCP := conn.(interface {
+			SetKeepAlive(bool) error
+			SetKeepAlivePeriod(time.Duration) error
+		})
+		if !isTCP {
+			t.Fatalf("%T can not be kept alive", conn)
+		}
+		ok(t, tcp.SetKeepAlive(true))
+		ok(t, conn.Close())
+	}
+}

@@ -1,0 +1,291 @@
+package conn
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// newWaiter is a request that waits since then.
+func newWaiter(l Lane, since time.Time) *waiter {
+	return &waiter{conn: &Conn{}, lane: l, since: since, turn: make(chan bool, 1)}
+}
+
+// seated are connections that have a seat each.
+func seated(t testing.TB, s *seats, count int, since time.Time) (held []*Conn) {
+	t.Helper()
+	for range count {
+		c := &Conn{}
+		if held = append(held, c); !s.take(c, Anonymous, since) {
+			t.Fatal("a free seat can't be taken")
+		}
+	}
+	return held
+}
+
+// TestO5_Shares: an address, or an IPv6 network of 64 bits, has its number of connections, at most a fifth; a proxy has any number.
+func TestO5_Shares(t *testing.T) {
+	proxy := netip.MustParseAddr("192.0.2.9")
+	for name, one := range map[string]struct {
+		most, conns int
+		addresses   []string
+		want        int
+	}{
+		"one address":          {128, 16384, []string{"192.0.2.1"}, 128},
+		"a fifth":              {128, 100, []string{"192.0.2.1"}, 20},
+		"at least one":         {128, 3, []string{"192.0.2.1"}, 1},
+		"two addresses":        {128, 16384, []string{"192.0.2.1", "192.0.2.2"}, 256},
+		"one /64":              {128, 16384, []string{"2001:db8::1", "2001:db8::ffff:1", "2001:db8::2%eth0"}, 128},
+		"two /64":              {128, 16384, []string{"2001:db8::1", "2001:db8:0:1::1"}, 256},
+		"a proxy":              {128, 16384, []string{"192.0.2.9"}, 300},
+		"control: no limit":    {0, 16384, []string{"192.0.2.1"}, 300},
+		"no limit by any flag": {-1, 16384, []string{"192.0.2.1"}, 300},
+	} {
+		s, taken := newShares(one.most, one.conns, func(a netip.Addr) bool { return a == proxy }), 0
+		for _, text := range one.addresses {
+			for range 300 {
+				if s.take(s.sharer(netip.MustParseAddr(text))) {
+					taken++
+				}
+			}
+		}
+		if taken != one.want {
+			t.Errorf("%s: %d connections, want %d", name, taken, one.want)
+		}
+		first := s.sharer(netip.MustParseAddr(one.addresses[0]))
+		s.give(first)
+		if !s.take(first) {
+			t.Errorf("%s: what was given back can't be taken", name)
+		}
+	}
+}
+
+// TestO1_OverloadIsNoticed: windows in which most are late make overload, and only then; one pause makes none.
+func TestO1_OverloadIsNoticed(t *testing.T) {
+	for name, one := range map[string]struct {
+		windows, late, prompt int
+		want                  bool
+	}{
+		"most are late":                {4, 40, 10, true},
+		"few are late":                 {4, 10, 40, false},
+		"too few to say":               {4, lateMin - 1, 0, false},
+		"control: one pause":           {1, 40, 0, false},
+		"a quiet node, and a late one": {10, 1, 0, false},
+	} {
+		now := fakeNow()
+		w := NewOverload(func() time.Time { return now }, time.Second)
+		for range one.windows + 1 {
+			for range one.late {
+				w.count(now, true)
+			}
+			for range one.prompt {
+				w.count(now, false)
+			}
+			now = now.Add(watchWindow)
+			if one.windows == 1 {
+				one.late, one.prompt = 0, 40
+			}
+		}
+		if got := w.seating.Load(); got != one.want {
+			t.Errorf("%s: overload %t, want %t", name, got, one.want)
+		}
+	}
+}
+
+// TestO2_SeatsByLane: a free seat goes to the best lane, in it to the youngest; who has lost patience is refused and not served.
+func TestO2_SeatsByLane(t *testing.T) {
+	now := fakeNow()
+	var w waiting
+	add := func(l Lane, age time.Duration) *waiter {
+		one := newWaiter(l, now.Add(-age))
+		w.add(one)
+		return one
+	}
+	stale := add(Anonymous, time.Second)
+	costly := add(AnonymousCostly, 0)
+	older, younger := add(Anonymous, 20*time.Millisecond), add(Anonymous, 10*time.Millisecond)
+	keyed := add(Keyed, 90*time.Millisecond)
+	for i, want := range []*waiter{keyed, younger, older, costly, nil} {
+		if got := w.youngest(now); got != want {
+			t.Errorf("seat %d went to %+v, want %+v", i, got, want)
+		}
+	}
+	if w.past(now, Lane.patience) != stale || !w.empty() {
+		t.Error("who has waited too long is not the one who is refused")
+	}
+}
+
+// TestO1_SeatsAreBounded: no more than seatsMax are served at once; one that stands idle is taken, and one that ends is free.
+func TestO1_SeatsAreBounded(t *testing.T) {
+	now := fakeNow()
+	var s seats
+	seated(t, &s, seatsMax, now)
+	if s.take(&Conn{}, Anonymous, now) {
+		t.Error("more seats than there may be")
+	}
+	if !s.take(&Conn{}, Keyed, now) || len(s.held) != seatsMax {
+		t.Error("a better lane has no seat of a worse one")
+	}
+	if s.idle(now) {
+		t.Error("seats that were just taken are idle")
+	}
+	if later := now.Add(2 * seatSlow); !s.idle(later) || !s.take(&Conn{}, AnonymousCostly, later) {
+		t.Error("a seat whose request waits for a disk can't be taken")
+	}
+	for i, c := range s.held {
+		if c.seat.at != i || !c.seat.held {
+			t.Fatalf("seat %d is %+v", i, c.seat)
+		}
+	}
+}
+
+// TestO3_WhoMetAPauseIsServedLate: late requests are served when half of the seats stand empty again, and wait while all are used.
+func TestO3_WhoMetAPauseIsServedLate(t *testing.T) {
+	const waits = "waits"
+	for name, one := range map[string]struct {
+		since time.Duration // since the seats were taken
+		want  [3]string
+	}{
+		"a pause is over":   {2 * seatSlow, [3]string{"served", "served", "refused"}},
+		"control: overload": {0, [3]string{waits, waits, "refused"}},
+	} {
+		now := fakeNow()
+		w := NewOverload(nil, time.Second)
+		seated(t, &w.seats, seatsMax, now.Add(-one.since))
+		patience := Anonymous.patience()
+		var places []*waiter
+		for _, age := range []time.Duration{patience + idleGrace, patience + idleGrace - 1, patience} { // the oldest came first
+			place := newWaiter(Anonymous, now.Add(-age))
+			places = append(places, place)
+			w.waiting.add(place)
+		}
+		w.judgeSeats(now)
+		slices.Reverse(places)
+		for i, place := range places {
+			got := waits
+			select {
+			case seated := <-place.turn:
+				got = map[bool]string{true: "served", false: "refused"}[seated]
+			default:
+			}
+			if got != one.want[i] {
+				t.Errorf("%s: request %d %s, want %s", name, i, got, one.want[i])
+			}
+		}
+	}
+}
+
+// TestO1_EndsInOrder: while a node stops, who has a seat is served, and nobody begins to wait.
+func TestO1_EndsInOrder(t *testing.T) {
+	w := NewOverload(fakeNow, time.Second)
+	w.seating.Store(true)
+	held, other := seated(t, &w.seats, seatsMax, fakeNow()), &Conn{}
+	w.End()
+	if !w.admit(held[0], Anonymous) || w.admit(other, Anonymous) {
+		t.Error("a connection with a seat is refused, or one without is served")
+	}
+	w.seating.Store(false)
+	if !w.admitSeated(other, Anonymous) {
+		t.Error("a request is refused when the overload has just ended")
+	}
+}
+
+// TestO1_NobodyWaitsForEver: when the overload ends while nothing is asked, what waits is refused after a look; a shutdown ends it at once.
+func TestO1_NobodyWaitsForEver(t *testing.T) {
+	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := NewOverload(bubbleNow, time.Second)
+			w.seating.Store(true)
+			w.opened = bubbleNow()
+			began, place := bubbleNow(), newWaiter(Anonymous, time.Time{})
+			w.mu.Lock()
+			w.lineUp(place)
+			w.mu.Unlock()
+			if ends {
+				w.End()
+			}
+			if seated, took := <-place.turn, bubbleNow().Sub(began); seated || took > 2*asideLook || ends && took > 0 {
+				t.Errorf("%s: seated %t after %v", name, seated, took)
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !w.waiting.empty() || w.looking {
+				t.Errorf("%s: somebody waits, or is looked for", name)
+			}
+		})
+	}
+}
+
+// TestO1_ASeatIsOneConnections: whatever happens, each seat has one connection, each connection at most one seat, and both know it.
+func TestO1_ASeatIsOneConnections(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := fakeNow()
+		w := NewOverload(nil, time.Second)
+		conns := make([]*Conn, seatsMax+8)
+		waits := map[*Conn]*waiter{}
+		for i := range conns {
+			conns[i] = &Conn{}
+			if i >= len(conns)-seatsMax {
+				w.seats.take(conns[i], Anonymous, now)
+			}
+		}
+		leave := func(c *Conn) {
+			if c.seat.held {
+				w.seats.leave(c)
+				w.seatNext(now)
+			}
+		}
+		for range 150 {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, seatSlow + 1}).Draw(t, "pause"))
+			c := rapid.SampledFrom(conns[:16]).Draw(t, "connection")
+			if place, l := waits[c], Lane(rapid.IntRange(int(Keyed), int(Lanes)-1).Draw(t, "lane")); place != nil {
+				if len(place.turn) == 0 {
+					w.waiting.remove(place)
+				}
+				delete(waits, c)
+			} else if rapid.Bool().Draw(t, "asks") {
+				if !w.keeps(c, l, now) {
+					waits[c] = newWaiter(l, now)
+					waits[c].conn = c
+					w.waiting.add(waits[c])
+					leave(c)
+				}
+			} else if leave(c); rapid.Bool().Draw(t, "fill") {
+				w.fill(now, 0)
+			}
+			held, waiting := 0, 0
+			for _, place := range waits {
+				if len(place.turn) == 0 {
+					waiting++
+				}
+			}
+			for l := range Lanes {
+				for place := w.waiting[l].oldest; place != nil; place = place.newer {
+					if waiting--; waits[place.conn] != place || place.newer == nil && w.waiting[l].newest != place {
+						t.Fatal("somebody waits who does not, or a queue has no end")
+					}
+				}
+			}
+			if waiting != 0 {
+				t.Fatalf("%d who wait are nowhere", waiting)
+			}
+			for i, one := range w.seats.held {
+				if !one.seat.held || one.seat.at != i {
+					t.Fatalf("seat %d belongs to a connection with %+v", i, one.seat)
+				}
+			}
+			for _, one := range conns {
+				if one.seat.held {
+					held++
+				}
+			}
+			if held != len(w.seats.held) || held > seatsMax {
+				t.Fatalf("%d connections have %d seats", held, len(w.seats.held))
+			}
+		}
+	})
+}
