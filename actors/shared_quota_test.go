@@ -29,6 +29,9 @@ func newFleetQuota(t fatalist, seed uint64, allowance engine.Allowance) *fleetQu
 		t.Fatal(err)
 	}
 	f.settled()
+	for _, s := range f.nodes {
+		s.census() // behind the letter about the key: until then who has it is a stranger
+	}
 	return &fleetQuota{fleet: f, key: secret.Digest(), reference: newReference(1, m, allowance)}
 }
 
