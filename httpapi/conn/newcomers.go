@@ -6,7 +6,7 @@ import (
 )
 
 // firstRoom is what is read into of a first request at once: most are smaller.
-const firstRoom = 512
+const firstRoom = 384
 
 // newcomers are the connections from which nothing has come yet.
 type newcomers struct {
