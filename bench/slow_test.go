@@ -19,7 +19,7 @@ const (
 	slowSpan    = 60 * time.Second // each client is opened anew when it was closed
 	slowClosed  = 6 * time.Second
 	slowP99     = 20 * time.Millisecond
-	// slowMiB is what the node may take in all. A client that takes nothing of its answers holds some 25 KiB of buffers; the others some 4.
+	// slowMiB is what the node may take in all. A client that takes nothing of its answers holds some 18 KiB of buffers; the others some 4.
 	slowMiB  = 300
 	goodRate = 200
 	// slowBeat is how often a slow client sends another byte; they do so in so many parts of it, not all at once.

@@ -55,9 +55,9 @@ func settleProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // where the limit can't be read the runtime's choice stands
 }
 
-// garbagePercent is how much garbage may gather beside what is in use, before it is collected. Requests make none, so that half of what
+// garbagePercent is how much garbage may gather beside what is in use, before it is collected. Requests make none, so that a third of what
 // is usual costs hardly any time, and saves memory when ten thousand clients are connected.
-const garbagePercent = 50
+const garbagePercent = 30
 
 // randomSeed is taken from the system's source of chance, which does not fail.
 func randomSeed() uint64 {

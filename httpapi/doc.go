@@ -78,7 +78,7 @@
 //
 // conn/doc.go explains it. Here it is said which lane a request has (shed.go): health always answered, keys before no keys, history and
 // conversions last. Whoever is refused gets 503 with Retry-After, uncharged. A client that is slow with its first request costs a few KiB;
-// one that asks nothing for now what its connection holds: some 25 KiB, most of it two buffers of the library.
+// one that asks nothing for now what its connection holds: some 18 KiB, most of it two buffers of the library.
 //
 // # What is counted
 //

@@ -20,7 +20,7 @@ func TestFaultsO3_WaitingHoldsLittle(t *testing.T) {
 	}{
 		"head": {"GET /v1/currencies HTTP/1.1\r\nX-", 6 << 10},
 		"body": {"POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{", 6 << 10},
-		"idle": {"GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", 28 << 10},
+		"idle": {"GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n", 20 << 10},
 	} {
 		held := heldBy(t, many, one.said)
 		t.Logf("%s: %d bytes each", name, held)

@@ -82,8 +82,8 @@ type Limits struct {
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
-	// WriteBufferBytes is what each connection gathers before it writes: 12 KiB. A smaller answer leaves in one system
-	// call; each connection that was answered holds a buffer of this size.
+	// WriteBufferBytes is what each connection gathers before it writes: 4 KiB. It holds heads, answers to requests that came behind others,
+	// and over TLS what fits; other bodies go out from where they lie. Each connection that was answered holds a buffer of this size.
 	WriteBufferBytes int
 	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it are answered 503, unless
 	// they ask for the health of the node.
@@ -100,7 +100,7 @@ const (
 	idleTimeoutDefault      = 60 * time.Second
 	headerBytesMaxDefault   = 8 << 10
 	bodyBytesMaxDefault     = 4 << 10
-	writeBufferBytesDefault = 12 << 10
+	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
 	connsPerAddressDefault  = 128
 	// spareDefault is how many newcomers are let in beyond the cap, to find out who of them asks for health.

@@ -6,7 +6,7 @@ import (
 )
 
 // firstRoom is what is read into of a first request at once: most are smaller.
-const firstRoom = 512
+const firstRoom = 384
 
 // newcomers are the connections from which nothing has come yet.
 type newcomers struct {
@@ -48,7 +48,7 @@ func (n *newcomers) end() {
 // awaitFirst reads the first request into a small buffer of the connection's own, until it is there as a whole, cannot be or is too large,
 // or its time is over: then the library reads it from there, and meets the error, if there was one, itself. The library takes 8 KiB for a
 // request before its first byte, and the whole length of a body before the first byte of that, so ten thousand clients that send a byte
-// now and then would cost 400 MiB in place of 250. It sets the first deadline before it takes anything: that is when this is called.
+// now and then would cost 100 MiB more. It sets the first deadline before it takes anything: that is when this is called.
 func (c *Conn) awaitFirst() {
 	if !c.slot.of.newcomers.add(c) {
 		return
