@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,22 @@ func look(t *testing.T, client *http.Client, url string) string {
 		}
 	}
 	return text
+}
+
+// TestReadme_Example wants README to show the example that is run.
+func TestReadme_Example(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(example), "func Example() {\n")
+	code, _, _ = strings.Cut(code, "\t// Output:")
+	code = strings.TrimPrefix(strings.ReplaceAll("\n"+code, "\n\t", "\n"), "\n")
+	if !strings.Contains(string(readme), "```go\n"+code+"```\n") {
+		t.Errorf("README does not show\n%s", code)
+	}
 }

@@ -158,7 +158,7 @@ func placeProblems(files []string) (problems []string) {
 }
 
 // topLevel is what may lie in the root, of Go files main.go alone.
-const topLevel = `cmd node engine actors wal httpapi collectors bench packaging main.go
+const topLevel = `cmd node engine actors wal httpapi collectors bench docs packaging main.go
 go.mod go.sum Makefile README.md LICENSE CHANGELOG.md Dockerfile .golangci.yml .ci .github .gitignore .dockerignore`
 
 func TestLayout_Control(t *testing.T) {
