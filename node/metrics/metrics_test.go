@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tasard/tasard/actors"
@@ -133,7 +132,7 @@ func scraped(t *testing.T, of Of) string {
 func TestGolden_Metrics(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(scraped(t, all())) {
-		if strings.Contains(line, metricsPrefix) {
+		if strings.Contains(line, prefix) {
 			text.WriteString(strings.Replace(line, `version="v1"`, `version="…"`, 1))
 		}
 	}
@@ -169,22 +168,6 @@ func TestMetrics_WhileStarting(t *testing.T) {
 	text := scraped(t, of)
 	if !strings.Contains(text, "\ntasard_log_last_record 30\n") || strings.Contains(text, "\ntasard_accounts") || strings.Contains(text, "\ntasard_rates") {
 		t.Error(text)
-	}
-}
-
-// TestMetrics_Described: what is given was announced, so that two parts never give the same name.
-func TestMetrics_Described(t *testing.T) {
-	announced := make(chan *prometheus.Desc, 1000)
-	registry(all()).Describe(announced)
-	close(announced)
-	var names strings.Builder
-	for desc := range announced {
-		names.WriteString(desc.String() + "\n")
-	}
-	for line := range strings.Lines(readFile(t, golden)) {
-		if name, _, found := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " "); found && strings.HasPrefix(line, "# TYPE ") && !strings.Contains(names.String(), `"`+name+`"`) {
-			t.Errorf("%s is given and was not announced", name)
-		}
 	}
 }
 
