@@ -33,7 +33,8 @@ type process struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	roots *x509.CertPool
 
-	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
+	started func()       // is called when a node has read its log; nil = nothing
+	errors  *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
 }
 
 // called is how to call the program again in a shell that does as this one does.

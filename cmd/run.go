@@ -24,7 +24,7 @@ func Run(ctx context.Context) int {
 		clock: time.Now, seed: randomSeed, random: rand.Reader,
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
+		p.started = func() { debug.SetGCPercent(garbagePercent) }
 	}
 	settleProcessors()
 	return p.run(ctx)
@@ -55,8 +55,8 @@ func settleProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // where the limit can't be read the runtime's choice stands
 }
 
-// garbagePercent is how much garbage may gather beside what is in use, before it is collected. Requests make none, so that a third of what
-// is usual costs hardly any time, and saves memory when ten thousand clients are connected.
+// garbagePercent is how much garbage may gather beside what is in use, before it is collected, once a node has read its log: reading makes
+// much, requests make none. A third of what is usual costs hardly any time then, and saves memory when ten thousand clients are connected.
 const garbagePercent = 30
 
 // randomSeed is taken from the system's source of chance, which does not fail.

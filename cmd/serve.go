@@ -129,6 +129,9 @@ func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
+	if p.started != nil {
+		p.started()
+	}
 	found := n.System().Recovery()
 	r.log.Info(fmt.Sprintf("recovered %s rates", grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
