@@ -193,12 +193,15 @@ func (j *sharedJournal) Close() error {
 	return nil
 }
 
-// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given.
+// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given. It waits for the first.
 func lateCopy(t fatalist, n *sharedNode) *memoryJournal {
 	t.Helper()
 	sequence, r, ok, err := n.copy.Snapshot()
-	if err != nil || !ok {
-		t.Fatalf("a snapshot: %v, %v", ok, err)
+	for ; err == nil && !ok; sequence, r, ok, err = n.copy.Snapshot() {
+		runtime.Gosched()
+	}
+	if err != nil {
+		t.Fatalf("a snapshot: %v", err)
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
