@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -50,7 +51,7 @@ func (c *currencyActor) learn() bool {
 		events = append(events, one.events...)
 	}
 	before := c.view
-	c.errand(func(func()) letter {
+	c.errand(func(func()) mailbox.Message {
 		outcome := c.apply(events, before)
 		outcome.foreign = true
 		return outcome
@@ -72,7 +73,7 @@ func (l *learning) unlearn(why *engine.Error) {
 	for _, one := range l.lessons {
 		one.credit.release()
 		for _, s := range one.shares {
-			s.settle(why)
+			s.Reject(why)
 		}
 	}
 	l.lessons = nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -16,9 +17,9 @@ import (
 type sharing struct {
 	journal Shared
 	desk    *desk
-	books   map[string]*ref
-	told    map[*ref]uint64 // letters about other nodes' records, by owner
-	leaving bool            // the node stops
+	books   map[string]*mailbox.Ref
+	told    map[*mailbox.Ref]uint64 // letters about other nodes' records, by owner
+	leaving bool                    // the node stops
 }
 
 // errConflict tells an owner that its write was decided on a state that is no more, and is nowhere. No caller ever sees it: the owner
@@ -43,10 +44,10 @@ func (s *sharing) stale(w *write) bool { return w.heard != s.told[w.from] }
 func (s *sharing) refuses() bool { return s != nil && quorum{s.journal}.lost() }
 
 // standing tells the journal actor that a majority was lost or found again.
-type standing struct{ fact }
+type standing struct{ mailbox.OneWay }
 
 // leaving tells the journal actor that the node stops: what no majority can decide is given up.
-type leaving struct{ fact }
+type leaving struct{ mailbox.OneWay }
 
 // offer hands the writer the writes in flight as one bundle.
 func (j *journalActor) offer(records [][]byte) {
@@ -129,9 +130,9 @@ func (j *journalActor) route(m *delivered) error {
 	return nil
 }
 
-func (s *sharing) tell(owner *ref, l letter) {
+func (s *sharing) tell(owner *mailbox.Ref, l mailbox.Message) {
 	s.told[owner]++
-	owner.send(l)
+	owner.Send(l)
 }
 
 // reconsider sorts the writes after another node's record: those that it made void go back to their owners, the others wait, those that
@@ -145,7 +146,7 @@ func (j *journalActor) reconsider(flight []*write) {
 	j.waiting = nil
 	for _, w := range all {
 		if j.shared.stale(w) {
-			w.from.send(&committed{err: errConflict})
+			w.from.Send(&committed{err: errConflict})
 		} else {
 			j.waiting = append(j.waiting, w)
 		}
@@ -165,7 +166,7 @@ func (j *journalActor) stood() {
 	j.vitals.lacks()
 	why := readOnly(errNoMajority)
 	for _, w := range j.waiting {
-		w.from.send(&committed{err: why})
+		w.from.Send(&committed{err: why})
 	}
 	j.waiting = nil
 }
@@ -178,6 +179,6 @@ func (j *journalActor) giveUp() {
 	}
 	j.flight = nil
 	for _, w := range flight {
-		w.from.send(&committed{err: why})
+		w.from.Send(&committed{err: why})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -28,10 +29,10 @@ type sabotage struct {
 }
 
 // strike decides over a letter.
-func (s *sabotage) strike(r resident, l letter) bool {
+func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	vital := r.vital(l)
+	vital := r.Fatal(l)
 	if _, end := l.(*halt); end || vital && s.stops > 0 {
 		return false
 	}
@@ -59,29 +60,29 @@ func (s *sabotage) strike(r resident, l letter) bool {
 
 // saboteur stands between a mailbox and its resident.
 type saboteur struct {
-	resident
+	mailbox.Actor
 	*sabotage
 }
 
 // receive is resident. A fact is also hit when its work is done: half of what it was there for.
-func (s *saboteur) receive(l letter) {
-	if shard, is := s.resident.(*shardActor); is {
+func (s *saboteur) Receive(l mailbox.Message) {
+	if shard, is := s.Actor.(*shardActor); is {
 		for _, one := range shard.live { // the shard alone sends to them
 			s.enlist(one.ref)
 		}
 	}
-	if !s.strike(s.resident, l) {
-		s.resident.receive(l)
+	if !s.strike(s.Actor, l) {
+		s.Actor.Receive(l)
 		return
 	}
-	account, is := s.resident.(*accountActor)
+	account, is := s.Actor.(*accountActor)
 	if is && s.forgetful {
 		account.startAgain()
-		l.settle(internal(nil))
+		l.Reject(internal(nil))
 		return
 	}
-	if !l.question() {
-		s.resident.receive(l)
+	if !l.Asked() {
+		s.Actor.Receive(l)
 	}
 	panic("planted")
 }
@@ -99,23 +100,24 @@ func (a *accountActor) startAgain() {
 }
 
 // enlist puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.
-func (s *sabotage) enlist(to *ref) bool {
-	to.mailbox.mu.Lock()
-	defer to.mailbox.mu.Unlock()
-	if to.mailbox.running {
+func (s *sabotage) enlist(to *mailbox.Ref) bool {
+	held, state := inside[sync.Mutex](to, "mu"), inside[mailbox.Actor](to, "actor")
+	held.Lock()
+	defer held.Unlock()
+	if *inside[bool](to, "running") {
 		return false
 	}
-	inner := to.mailbox.host.resident
+	inner := *state
 	if before, already := inner.(*saboteur); already {
-		inner = before.resident
+		inner = before.Actor
 	}
-	to.mailbox.host.resident = &saboteur{inner, s}
+	*state = &saboteur{inner, s}
 	return true
 }
 
 // enlistAll puts saboteurs in front of all actors of a node.
 func (s *sabotage) enlistAll(n *node) {
-	all := slices.Concat(n.heirs, []*ref{n.directory})
+	all := slices.Concat(n.heirs, []*mailbox.Ref{n.directory})
 	if n.tenants.strangers != nil {
 		all = slices.Concat(all, n.tenants.strangers.refs)
 	}
@@ -184,7 +186,7 @@ func (w *shaken) heard(what string, err error) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, errExpired):
+	case errors.Is(err, mailbox.ErrExpired):
 		w.faults = append(w.faults, what+": the message is lost: "+err.Error())
 	case isCode(err, engine.CodeInternalError):
 		w.internal++
@@ -278,7 +280,7 @@ func (w *shaken) operate(random *rand.Rand) {
 		_, err := w.Admit(engine.Caller{Address: client(9000 + random.IntN(1<<20))})
 		w.heard("stranger", err)
 		for _, shard := range w.tenants.shards.refs {
-			shard.send(&sweep{})
+			shard.Send(&sweep{})
 		}
 	}
 }
