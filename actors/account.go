@@ -61,7 +61,7 @@ type accountActor struct {
 	quorum  quorum
 	outbox  *outbox // of the shard
 	limits  accountLimits
-	heard   uint64 // letters about other nodes' records
+	heard   uint64 // messages about other nodes' records
 
 	parked  []*admission // wait for the lease that is in flight
 	leasing bool         // a lease is in flight
@@ -75,7 +75,7 @@ type accountActor struct {
 // accountLimits bound what may wait for one account.
 type accountLimits struct{ parked, changes int }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (a *accountActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
@@ -106,7 +106,7 @@ func (a *accountActor) Receive(l mailbox.Message) {
 	}
 }
 
-// vital: what a question about the windows counts is at worst counted twice; everything else may be half
+// Fatal is mailbox.Actor: what a question about the windows counts is at worst counted twice; everything else may be half
 // changed or lost.
 func (a *accountActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
@@ -292,7 +292,7 @@ func (a *accountActor) leave() {
 	a.outbox.post(w, true)
 }
 
-// abort answers everybody who waits: the actor stops, or the node does.
+// Abort answers everybody who waits: the actor stops, or the node does.
 func (a *accountActor) Abort(why *engine.Error) {
 	a.stopped = why
 	a.settleParked(why)

@@ -24,7 +24,7 @@ func kindNames() [kinds]string {
 	return [kinds]string{"currency", "directory", "journal", "shard", "account", "registrar", "strangers"}
 }
 
-// kindOf is the kind of a resident.
+// kindOf is the kind of an actor.
 func kindOf(r mailbox.Actor) kind {
 	switch r.(type) {
 	case *currencyActor:
@@ -53,12 +53,9 @@ type actorSystem struct {
 	kinds [kinds]mailbox.Kind
 }
 
-// newActorSystem makes a system whose actors stop the node by fail.
+// newActorSystem makes a system; fail stops the node.
 func newActorSystem(limit, workers int, fail func(error)) *actorSystem {
-	s := &actorSystem{System: mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: func(cause error) *engine.Error {
-		fail(cause)
-		return readOnly(cause)
-	}})}
+	s := &actorSystem{System: mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: readOnly})}
 	s.kinds[kindShard].Reserve = shardReserve
 	return s
 }

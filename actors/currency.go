@@ -20,7 +20,7 @@ type (
 type heldQuery struct{}
 
 // currencyActor owns the book of one currency. What it answers comes from the board: the book as it was
-// when the last commit had been applied as a whole. What takes long with the book it has done by errands,
+// when the last commit had been applied as a whole. What takes long with the book it has done by jobs,
 // so that a turn of it is short whatever is taken in: no observation is ever looked at in one.
 type currencyActor struct {
 	self      *mailbox.Ref
@@ -42,7 +42,7 @@ type currencyActor struct {
 	writes writes
 }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (c *currencyActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *ranking:
@@ -70,7 +70,7 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 	}
 }
 
-// vital: the book may be half changed only by what follows a commit, and a command that is not in its
+// Fatal is mailbox.Actor: the book may be half changed only by what follows a commit, and a command that is not in its
 // queue would be lost.
 func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {

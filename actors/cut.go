@@ -16,7 +16,7 @@ type ledgerShare struct {
 	index int
 }
 
-// settle gives up a cut whose shard has stopped.
+// Reject gives up a cut whose shard has stopped.
 func (l *ledgerShare) Reject(why *engine.Error) { l.cut.fail(why) }
 
 // portion is an account's part of a cut.
@@ -26,7 +26,7 @@ type portion struct {
 	index, slot int
 }
 
-// settle gives up a cut whose account has stopped.
+// Reject gives up a cut whose account has stopped.
 func (p *portion) Reject(why *engine.Error) { p.cut.fail(why) }
 
 // hand gives the account's state.
@@ -41,7 +41,7 @@ type registryShare struct {
 	cut *cut
 }
 
-// settle gives up a cut whose registrar has stopped.
+// Reject gives up a cut whose registrar has stopped.
 func (r *registryShare) Reject(why *engine.Error) { r.cut.fail(why) }
 
 // registryCut is what the registrar hands over.

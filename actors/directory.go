@@ -30,7 +30,7 @@ type outlook struct {
 }
 
 // latestBoard is where a currency leaves its newest board for the directory. However fast a currency
-// changes, at most one letter about it is under way.
+// changes, at most one message about it is under way.
 type latestBoard struct {
 	index  int
 	newest atomic.Pointer[outlook]
@@ -70,7 +70,7 @@ type directoryActor struct {
 	history      pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
 }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (d *directoryActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *currencies:
@@ -92,11 +92,13 @@ func (d *directoryActor) Receive(l mailbox.Message) {
 	}
 }
 
+// Fatal is mailbox.Actor: only a new board changes what the directory holds.
 func (d *directoryActor) Fatal(l mailbox.Message) bool {
 	_, change := l.(*boardChanged)
 	return change
 }
 
+// Abort is mailbox.Actor: the directory keeps no question.
 func (d *directoryActor) Abort(*engine.Error) {}
 
 // changed takes a newer board over. It says so before it looks: a board that is left meanwhile is either

@@ -74,13 +74,13 @@
 //	  |  reply
 //	handler      the grant
 //
-// Two letters, nothing allocated. When nothing leased is left the question is parked until the lease is
+// Two messages, nothing allocated. When nothing leased is left the question is parked until the lease is
 // durable; it is refused when the journal cannot take it. An answer that nobody waits for any more is taken
 // back.
 //
 // What accounts want to be kept they leave in the outbox of their shard, which writes it as one batch and
 // passes the outcomes on. So a shard is the only one that ever sends to its accounts. When a mailbox of
-// theirs is quiet the actor has done everything, and its state belongs to the shard until the next letter:
+// theirs is quiet the actor has done everything, and its state belongs to the shard until the next message:
 // it is put aside, or handed to a snapshot, without a message that could be lost or overtaken.
 //
 // The record that makes an account is written by the registrar, together with the session that its owner
@@ -92,11 +92,11 @@
 // A Journal that is Shared is written by several nodes, and each of them gets all records in one order. What the journal actor gathers is one
 // record there, a bundle (bundle.go), offered for the place behind the last record that was delivered (sharing.go):
 //
-//	owner        decides, and says how many letters about other nodes' records it had taken in
+//	owner        decides, and says how many messages about other nodes' records it had taken in
 //	journal      packs what waits into a bundle with a token of its own
 //	writer       Append: offers it for one place
 //	follower     delivered: the record of that place, of whatever node
-//	journal      its own token: committed, in order. Another node's: foreign letters to the owners that it is about; of the offer, what
+//	journal      its own token: committed, in order. Another node's: foreign messages to the owners that it is about; of the offer, what
 //	             was decided by these is void (errConflict), the rest is offered again behind the record
 //	owner        foreign: applies it; conflict: decides the same commands again on the new state, and nobody hears of it
 //
@@ -113,7 +113,7 @@
 // # Snapshots
 //
 // Between two batches the journal sends each currency a share of a cut: behind the commits up to record S
-// and before those after it, because letters of one sender stay in order. The currency answers with its
+// and before those after it, because messages of one sender stay in order. The currency answers with its
 // board, once what was committed before is in it, and goes on, a shard with its accounts, the registrar with a
 // cut of the registry, which shares its rows and takes it microseconds. The keeper encodes them; then
 // the writer lets go of old records. Export and States are cuts as well, of boards alone.

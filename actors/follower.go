@@ -16,7 +16,7 @@ import (
 
 const (
 	// creditsMax is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
-	// than a mailbox keeps for facts.
+	// than a mailbox keeps for one-way messages.
 	creditsMax = 64
 	// standingEvery is how often the follower looks whether there is a majority.
 	standingEvery = 250 * time.Millisecond
@@ -76,7 +76,7 @@ type delivered struct {
 	credit *credit
 }
 
-// settle gives up a record: the journal actor has stopped.
+// Reject gives up a record: the journal actor has stopped.
 func (d *delivered) Reject(*engine.Error) { d.credit.release() }
 
 // What owners are told of another node's record: its events about them, in order. Each gives its credit back when it is applied.
@@ -98,8 +98,13 @@ type (
 	}
 )
 
-func (f *foreignQuotes) Reject(*engine.Error)   { f.credit.release() }
+// Reject gives the place back: the owner has stopped.
+func (f *foreignQuotes) Reject(*engine.Error) { f.credit.release() }
+
+// Reject gives the place back: the owner has stopped.
 func (f *foreignAccounts) Reject(*engine.Error) { f.credit.release() }
+
+// Reject gives the place back: the owner has stopped.
 func (f *foreignRegistry) Reject(*engine.Error) { f.credit.release() }
 
 // follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or

@@ -15,6 +15,7 @@ type foreignAccount struct {
 	credit *credit
 }
 
+// Reject gives the place back: the account has stopped.
 func (f *foreignAccount) Reject(*engine.Error) { f.credit.release() }
 
 // foreign takes in what another node has written about accounts of the shard.

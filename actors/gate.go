@@ -16,7 +16,7 @@ func (s *System) Enforced() bool { return !s.config.LimitsOff }
 // Transition is engine.Gate. Until the log is replayed none is known.
 func (s *System) Transition() engine.Transition { return *s.tenants.transition.Load() }
 
-// Admit is engine.Gate. With a key it takes two letters, without one it takes one; none of them
+// Admit is engine.Gate. With a key it takes two messages, without one it takes one; none of them
 // allocates, but for one request in eight, which asks for the next lease. With limits off it counts
 // nothing and asks for keys only once they are required.
 func (s *System) Admit(c engine.Caller) (engine.Grant, error) {

@@ -62,16 +62,16 @@ type write struct {
 	from    *mailbox.Ref
 	records [][]byte
 	news    []news // told when the records are durable, before from hears of it
-	heard   uint64 // letters about other nodes' records that from had taken in when it decided
+	heard   uint64 // messages about other nodes' records that from had taken in when it decided
 }
 
 // news is what another owner must know of a write: it belongs to every cut behind it, and to none before.
 type news struct {
-	to   *mailbox.Ref
-	fact mailbox.Message
+	to      *mailbox.Ref
+	message mailbox.Message
 }
 
-// settle tells the owner that the journal is no more.
+// Reject tells the owner that the journal is no more.
 func (w *write) Reject(why *engine.Error) { w.from.Send(&committed{err: why}) }
 
 // committed tells an owner that its write is durable, or why it is not and never will be.
@@ -105,7 +105,7 @@ type journalActor struct {
 	end     *closing
 }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (j *journalActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *write:
@@ -159,9 +159,10 @@ func (j *journalActor) queueCut(q *cutQuestion) {
 	j.cuts = append(j.cuts, q)
 }
 
+// Fatal is mailbox.Actor: every message is about the order of records.
 func (j *journalActor) Fatal(mailbox.Message) bool { return true }
 
-// abort answers what waits; what the writer has under way is answered when it comes back.
+// Abort answers what waits; what the writer has under way is answered when it comes back.
 func (j *journalActor) Abort(why *engine.Error) { j.stop(why) }
 
 // advance starts what can be started, unless the writer works: then it is called again. Where other nodes write as well, every delivery
@@ -282,7 +283,7 @@ func (j *journalActor) commit(batch []*write) {
 	j.vitals.ends()
 	for _, w := range batch {
 		for _, n := range w.news {
-			n.to.Send(n.fact)
+			n.to.Send(n.message)
 		}
 		w.from.Send(&committed{})
 	}

@@ -55,7 +55,7 @@ type registrarActor struct {
 	pending []*ruling
 	flight  []*ruling
 	sent    bool   // a write is under way, of what is in flight or was
-	heard   uint64 // letters about other nodes' records
+	heard   uint64 // messages about other nodes' records
 	stopped *engine.Error
 }
 
@@ -77,7 +77,7 @@ type rule func(again bool) (*ruling, error)
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (r *registrarActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *sessionLookup:
@@ -101,7 +101,7 @@ func (r *registrarActor) Receive(l mailbox.Message) {
 	}
 }
 
-// vital: a decision that fails half way has at worst counted a try that nobody made.
+// Fatal is mailbox.Actor: a decision that fails half way has at worst counted a try that nobody made.
 func (r *registrarActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
 // decide answers a question by a ruling, when there is room for one.
@@ -322,7 +322,7 @@ func (r *registrarActor) share(m *registryShare) {
 	m.cut.arrived()
 }
 
-// abort answers everybody who waits: the actor stops, or the node does.
+// Abort answers everybody who waits: the actor stops, or the node does.
 func (r *registrarActor) Abort(why *engine.Error) {
 	r.stopped = why
 	for _, waiting := range [][]*ruling{r.flight, r.pending} {

@@ -9,9 +9,9 @@ import (
 )
 
 // shardActor owns a share of the accounts: all that are idle, as few bytes each, and the way to the actors
-// of those that are not. Every letter to an account comes through it, in order, questions and outcomes
+// of those that are not. Every message to an account comes through it, in order, questions and outcomes
 // alike. So it knows better than anybody when an account's actor has nothing to do: nobody else can wake
-// it, and no letter is lost when it is put aside.
+// it, and no message is lost when it is put aside.
 type shardActor struct {
 	self    *mailbox.Ref
 	actors  *actorSystem
@@ -31,12 +31,12 @@ type shardActor struct {
 	idle map[uint64]dormant // accounts without an actor
 	live map[uint64]*living // accounts with one
 
-	newest, oldest *living // live accounts by their last letter
+	newest, oldest *living // live accounts by their last message
 	sweeps         uint64
 	spawned        uint64
 
 	keys    *keyIndex
-	heard   uint64    // letters about other nodes' records
+	heard   uint64    // messages about other nodes' records
 	resting []*living // will be asked whether they rest from their lease
 	outbox  *outbox
 	pending []wish // to be written
@@ -54,7 +54,7 @@ type living struct {
 	actor        *accountActor
 	ref          *mailbox.Ref
 	sweep        uint64 // the sweep after which somebody last asked
-	heard        uint64 // letters about other nodes' records that it was sent
+	heard        uint64 // messages about other nodes' records that it was sent
 	newer, older *living
 }
 
@@ -86,7 +86,7 @@ type sweep struct {
 	rest bool // of a sweep that has begun
 }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (s *shardActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
@@ -124,10 +124,10 @@ func (s *shardActor) Receive(l mailbox.Message) {
 	}
 }
 
-// vital: a question that is not passed on changes nothing.
+// Fatal is mailbox.Actor: a question that is not passed on changes nothing.
 func (s *shardActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// route passes a letter on to the actor of an account.
+// route passes a message on to the actor of an account.
 func (s *shardActor) route(id uint64, l mailbox.Message) {
 	if s.closed {
 		l.Reject(mailbox.ErrStopped)
@@ -224,7 +224,7 @@ func (s *shardActor) unlink(one *living) {
 // Pace of putting aside.
 const (
 	sweepsIdle   = 4   // an account is idle when nobody asked for so many sweeps
-	sweepTurnMax = 256 // accounts that one letter puts aside, so that nobody waits long
+	sweepTurnMax = 256 // accounts that one message puts aside, so that nobody waits long
 	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
 )
 
@@ -297,7 +297,7 @@ func (s *shardActor) halt(why *engine.Error) {
 	}
 }
 
-// abort ends writing. The accounts that wait are told by halt, or by their own end.
+// Abort ends writing. The accounts that wait are told by halt, or by their own end.
 func (s *shardActor) Abort(why *engine.Error) {
 	s.stopped = why
 	s.pending, s.flight = nil, nil

@@ -21,13 +21,13 @@ type wish struct {
 	account uint64
 	event   engine.AccountEvent
 	record  []byte
-	heard   uint64 // letters about other nodes' records that the account had taken in when it decided
+	heard   uint64 // messages about other nodes' records that the account had taken in when it decided
 	firm    bool   // it is true whatever other nodes have written
 	last    bool   // the account gives its lease back; without an event there was none
 	asleep  bool   // the account has no actor
 }
 
-// outbox is where the accounts of a shard leave their wishes. However many they are, one letter about them
+// outbox is where the accounts of a shard leave their wishes. However many they are, one message about them
 // is under way. A wish that nobody waits for lies there until the postman comes by, or a pressing one takes
 // it along.
 type outbox struct {

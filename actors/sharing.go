@@ -18,7 +18,7 @@ type sharing struct {
 	journal Shared
 	desk    *desk
 	books   map[string]*mailbox.Ref
-	told    map[*mailbox.Ref]uint64 // letters about other nodes' records, by owner
+	told    map[*mailbox.Ref]uint64 // messages about other nodes' records, by owner
 	leaving bool                    // the node stops
 }
 

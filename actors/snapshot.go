@@ -38,7 +38,7 @@ func (s *share) hand(board *engine.Board) {
 	s.cut.arrived()
 }
 
-// settle gives up a cut whose owner has stopped.
+// Reject gives up a cut whose owner has stopped.
 func (s *share) Reject(why *engine.Error) {
 	s.cut.err.Store(why)
 	s.cut.arrived()

@@ -26,7 +26,7 @@ type Stats struct {
 // MailboxStats is what waits for the actors of one kind.
 type MailboxStats struct {
 	Kind    string
-	Waiting int64 // letters that wait, for all actors of the kind
+	Waiting int64 // messages that wait, for all actors of the kind
 	// Most is how many of them wait for one actor. -1 for accounts: there are too many to look at each.
 	Most    int64
 	Refused uint64 // questions that were answered overloaded because a mailbox was full

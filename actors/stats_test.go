@@ -33,7 +33,7 @@ func stall(s *System, currency string) (release func()) {
 	return func() { close(end) }
 }
 
-// TestStats_Mailboxes: letters that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
+// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
 // left when they were answered. What an idle actor takes at once never waited.
 func TestStats_Mailboxes(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, MailboxMax: 3})
@@ -102,7 +102,7 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	r.Send(left)
 	counts := &s.actors.kinds[kindAccount]
 	if got := counts.Waiting(); got != 1 {
-		t.Errorf("%d letters wait, want 1", got)
+		t.Errorf("%d messages wait, want 1", got)
 	}
 	r.BeginStop()
 	close(busy.end)
@@ -112,7 +112,7 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	asking.Wait()
 	r.Wait()
 	if got := counts.Waiting(); got != 0 {
-		t.Errorf("%d letters wait for an actor that is gone", got)
+		t.Errorf("%d messages wait for an actor that is gone", got)
 	}
 }
 

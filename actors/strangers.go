@@ -23,7 +23,7 @@ type strangersActor struct {
 	clock     *steadyClock
 }
 
-// receive is one line for each letter.
+// Receive is one line for each message.
 func (s *strangersActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *strangerAdmission:
@@ -42,9 +42,10 @@ func (s *strangersActor) admit(m *strangerAdmission) {
 	}
 }
 
-// vital: a count that is wrong by one is no reason to stop.
+// Fatal is mailbox.Actor: a count that is wrong by one is no reason to stop.
 func (s *strangersActor) Fatal(mailbox.Message) bool { return false }
 
+// Abort is mailbox.Actor: no question is kept.
 func (s *strangersActor) Abort(*engine.Error) {}
 
 // strangers are the tables together. The seed is of chance, so that nobody can choose addresses that crowd

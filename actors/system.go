@@ -19,8 +19,8 @@ const (
 	stopping
 )
 
-// reliefWorkersMin keeps one currency's long work from holding up the others, also on one core.
-const reliefWorkersMin = 2
+// workersMin keeps one currency's long work from holding up the others, also on one core.
+const workersMin = 2
 
 // closeTimeout is how long Close waits for what is under way and for the last snapshot.
 const closeTimeout = 2 * time.Minute
@@ -129,7 +129,7 @@ func Open(c Config) (*System, error) {
 	}
 	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
 	s.calls.init()
-	s.actors = newActorSystem(c.MailboxMax, max(reliefWorkersMin, runtime.GOMAXPROCS(0)), s.fail)
+	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()

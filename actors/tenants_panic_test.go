@@ -14,21 +14,21 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sabotage says over which letters an actor panics, by chance.
+// sabotage says over which messages an actor panics, by chance.
 type sabotage struct {
 	mu        sync.Mutex
 	random    *rand.Rand
-	reading   int  // one in so many letters whose panic costs a question; 0 = none
-	changing  int  // one in so many letters whose panic stops the node, once; 0 = none
+	reading   int  // one in so many messages whose panic costs a question; 0 = none
+	changing  int  // one in so many messages whose panic stops the node, once; 0 = none
 	forgetful bool // planted: the actor of an account is started again empty, as the library does it by itself
 
 	questions int            // that a panic cost
 	crowds    int            // the same, of questions to several actors at once
 	stops     int            // of the node
-	kinds     map[string]int // letters that were hit
+	kinds     map[string]int // messages that were hit
 }
 
-// strike decides over a letter.
+// strike decides over a message.
 func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,13 +58,13 @@ func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	return true
 }
 
-// saboteur stands between a mailbox and its resident.
+// saboteur stands between a mailbox and its actor.
 type saboteur struct {
 	mailbox.Actor
 	*sabotage
 }
 
-// receive is resident. A fact is also hit when its work is done: half of what it was there for.
+// Receive is mailbox.Actor. A one-way message is also hit when its work is done: half of what it was there for.
 func (s *saboteur) Receive(l mailbox.Message) {
 	if shard, is := s.Actor.(*shardActor); is {
 		for _, one := range shard.live { // the shard alone sends to them
@@ -369,7 +369,7 @@ func checkPanics(t *testing.T, questions, stops int) {
 	if costs < questions || ends < stops {
 		t.Fatalf("%d panics over questions, %d over changes", costs, ends)
 	}
-	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of letters, in %d answers: no count fell, no message was lost",
+	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of messages, in %d answers: no count fell, no message was lost",
 		costs, ends, len(hit), w.answers)
 }
 
@@ -389,7 +389,7 @@ func (w *shaken) renew() {
 	}
 }
 
-// A panic over any letter, before its work or behind it, costs the question, or stops the node when something could be half changed.
+// A panic over any message, before its work or behind it, costs the question, or stops the node when something could be half changed.
 // Whichever: no count falls, nothing acknowledged is gone, and everybody is answered.
 func TestQ5_PanicsOverAnyMessage(t *testing.T) { checkPanics(t, 400, 12) }
 

@@ -20,7 +20,7 @@ const (
 type command = mailbox.Question[engine.Command, engine.Receipt]
 
 // writes are the commands of one currency: one batch is being decided, made durable and applied, the others
-// wait. The deciding and the applying are errands (see relief): while one is at work the book is its alone,
+// wait. The deciding and the applying are jobs (mailbox.Ref.StartJob): while one is at work the book is its alone,
 // and the actor answers from the board.
 type writes struct {
 	limit   int
@@ -30,7 +30,7 @@ type writes struct {
 	stopped *engine.Error // why nothing is changed any more
 
 	bundled bool // a batch must fit into one bundle
-	errand  bool // the book is given away
+	job     bool // the book is given away
 	learning
 
 	applying bool     // what is durable is not in the board yet
@@ -43,7 +43,7 @@ type flight struct {
 	decision engine.Decision
 }
 
-// decided is the outcome of an errand: what a batch would change.
+// decided is the outcome of a job: what a batch would change.
 type decided struct {
 	mailbox.OneWay
 	heard    uint64 // as learning.heard when it began
@@ -52,7 +52,7 @@ type decided struct {
 	err      error
 }
 
-// applied is the outcome of an errand: what the book has become.
+// applied is the outcome of a job: what the book has become.
 type applied struct {
 	mailbox.OneWay
 	outlook
@@ -79,7 +79,7 @@ func (c *currencyActor) accept(m *command) {
 // next has the next batch decided.
 func (c *currencyActor) next() {
 	w := &c.writes
-	if w.errand || c.learn() || w.flight != nil {
+	if w.job || c.learn() || w.flight != nil {
 		return
 	}
 	batch := w.take()
@@ -88,16 +88,16 @@ func (c *currencyActor) next() {
 	}
 	w.flight = &flight{commands: batch}
 	heard := w.heard
-	c.errand(func(pause func()) mailbox.Message {
+	c.job(func(pause func()) mailbox.Message {
 		outcome := c.decide(batch, pause)
 		outcome.heard = heard
 		return outcome
 	})
 }
 
-// errand gives the book away for work that takes long, and gets it back with the outcome.
-func (c *currencyActor) errand(work func(pause func()) mailbox.Message) {
-	c.writes.errand = true
+// job gives the book away for work that takes long, and gets it back with the outcome.
+func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
+	c.writes.job = true
 	c.self.StartJob(func(pause func()) {
 		c.book.Paced(pause)
 		outcome := work(pause)
@@ -110,7 +110,7 @@ func (c *currencyActor) errand(work func(pause func()) mailbox.Message) {
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.flight
-	w.errand = false
+	w.job = false
 	switch {
 	case done == nil:
 		return // given up when the node stopped
@@ -245,7 +245,7 @@ func (c *currencyActor) committed(m *committed) {
 	}
 	w.applying = true
 	before := c.view
-	c.errand(func(func()) mailbox.Message { return c.apply(done.decision.Events, before) })
+	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, before) })
 }
 
 // apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
@@ -286,7 +286,7 @@ func (c *currencyActor) applied(m *applied) {
 		c.loaded.Store(true)
 	}
 	c.publish(m.outlook)
-	w.errand, w.applying = false, false
+	w.job, w.applying = false, false
 	for _, s := range w.shares {
 		s.hand(c.board)
 	}
@@ -361,7 +361,7 @@ func (c *currencyActor) halt(why *engine.Error) {
 	c.Abort(why)
 }
 
-// abort answers everybody who waits for a change.
+// Abort answers everybody who waits for a change.
 func (c *currencyActor) Abort(why *engine.Error) {
 	w := &c.writes
 	w.stopped = why

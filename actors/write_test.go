@@ -55,7 +55,7 @@ func observeEach(s *System, refreshes ...engine.Refresh) *calls {
 }
 
 // whenWaiting returns once so many commands wait in a currency's actor behind the one being written. It
-// looks by way of letters, so it takes its turn with everything else that the actor does.
+// looks by way of messages, so it takes its turn with everything else that the actor does.
 func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	t.Helper()
 	owner := stateOf(s.currencies[currency]).(*currencyActor)

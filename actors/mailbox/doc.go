@@ -24,8 +24,8 @@
 // # Failures
 //
 // A panic over a message that changes nothing (Actor.Fatal is false) costs that question an internal error; the actor
-// keeps its state. Any other panic stops the node by Config.Fail, and everything that the actor keeps is rejected with
-// what that returns. No actor is ever started again with empty state. A stopped actor rejects all that is queued, and
+// keeps its state. Any other panic stops the node (Config.Fail), and everything that the actor keeps is rejected
+// (Config.Failed). No actor is ever started again with empty state. A stopped actor rejects all that is queued, and
 // every later message.
 //
 // # What is not used of the library, measured

@@ -35,10 +35,10 @@ type doubling = Question[int, int]
 func toySystem(t testing.TB, limit int) (*System, *atomic.Int64) {
 	t.Helper()
 	failures := &atomic.Int64{}
-	s := NewSystem(Config{Limit: limit, Workers: 2, Fail: func(cause error) *engine.Error {
-		failures.Add(1)
-		return &engine.Error{Code: engine.CodeReadOnly, Cause: cause}
-	}})
+	s := NewSystem(Config{
+		Limit: limit, Workers: 2, Fail: func(error) { failures.Add(1) },
+		Failed: func(cause error) *engine.Error { return &engine.Error{Code: engine.CodeReadOnly, Cause: cause} },
+	})
 	t.Cleanup(s.Close)
 	return s, failures
 }
@@ -168,13 +168,13 @@ func TestEveryQuestionIsAnsweredOnce_Control(t *testing.T) {
 	actor.Wait()
 }
 
-// numbered is a fact or a question of a sender's series.
+// numbered is a one-way message or a question of a sender's series.
 type numbered struct {
 	OneWay
 	sender, n int
 }
 
-func TestLettersOfOneSenderStayInOrder(t *testing.T) {
+func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	const senders, each = 8, 20_000
 	s, failures := toySystem(t, 1<<16)
 	next, questions := make([]int, senders), NewAsker[numbered, int](time.Minute)
@@ -197,7 +197,7 @@ func TestLettersOfOneSenderStayInOrder(t *testing.T) {
 		go func() {
 			defer group.Done()
 			for n := range each {
-				if n%16 == 15 { // which also keeps the facts bounded, as real senders do
+				if n%16 == 15 { // which also keeps the one-way messages bounded, as real senders do
 					if _, err := questions.Ask(actor, numbered{sender: sender, n: n}); err != nil {
 						t.Error(err)
 					}
@@ -211,18 +211,18 @@ func TestLettersOfOneSenderStayInOrder(t *testing.T) {
 	actor.Stop()
 	for sender, n := range next {
 		if n != each {
-			t.Errorf("sender %d: %d letters of %d came", sender, n, each)
+			t.Errorf("sender %d: %d messages of %d came", sender, n, each)
 		}
 	}
 	if late > 0 || failures.Load() > 0 {
-		t.Errorf("%d letters out of order, %d failures", late, failures.Load())
+		t.Errorf("%d messages out of order, %d failures", late, failures.Load())
 	}
 }
 
 // hold is a question that keeps the actor busy until the test lets it go.
 type hold = Question[chan struct{}, int]
 
-// occupied is an actor whose goroutine is held by a question; letters to it queue up.
+// occupied is an actor whose goroutine is held by a question; messages to it queue up.
 func occupied(t *testing.T, s *System, toy *toy) (r *Ref, release func()) {
 	t.Helper()
 	gate, inside := make(chan struct{}), make(chan struct{})
@@ -257,13 +257,13 @@ func answering(l Message) {
 	}
 }
 
-func TestFullMailboxRefusesQuestionsAndTakesFacts(t *testing.T) {
+func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
 	const limit = 10
 	s, failures := toySystem(t, limit)
-	facts, all := 0, make(chan struct{})
+	taken, all := 0, make(chan struct{})
 	actor, release := occupied(t, s, &toy{behave: func(l Message) {
 		if _, ok := l.(*numbered); ok {
-			if facts++; facts == ReserveDefault {
+			if taken++; taken == ReserveDefault {
 				close(all)
 			}
 		}
@@ -284,11 +284,11 @@ func TestFullMailboxRefusesQuestionsAndTakesFacts(t *testing.T) {
 		actor.Send(&numbered{})
 	}
 	if failures.Load() != 0 {
-		t.Errorf("facts within their room fail the node")
+		t.Errorf("one-way messages within their room fail the node")
 	}
 	actor.Send(&numbered{})
 	if failures.Load() != 1 {
-		t.Errorf("a fact without room: %d failures, want 1", failures.Load())
+		t.Errorf("a one-way message without room: %d failures, want 1", failures.Load())
 	}
 	release()
 	<-all
@@ -310,7 +310,7 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 		actor.Send(q)
 		queued = append(queued, q)
 	}
-	actor.BeginStop() // before all letters, behind the one that is being worked on
+	actor.BeginStop() // before all messages, behind the one that is being worked on
 	release()
 	actor.Wait()
 	late := NewQuestion[int, int](0)

@@ -208,7 +208,8 @@ func (r *Ref) contain(m Message, reason any) {
 		m.Reject(&engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause})
 		return
 	}
-	stopped := r.system.fail(cause)
+	r.system.fail(cause)
+	stopped := r.system.failed(cause)
 	r.actor.Abort(stopped)
 	m.Reject(stopped)
 }

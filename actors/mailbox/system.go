@@ -27,8 +27,10 @@ type Config struct {
 	Limit int
 	// Workers run the actors that no caller runs. With one, the long work of an actor holds up all others.
 	Workers int
-	// Fail stops the node and returns the answer to what the actors keep. It is called by actors: it must not block.
-	Fail func(cause error) *engine.Error
+	// Fail stops the node. It is called by actors: it must not block.
+	Fail func(cause error)
+	// Failed is the answer to everything that an actor keeps when its panic has stopped the node.
+	Failed func(cause error) *engine.Error
 }
 
 // ReserveDefault is the room for one-way messages in a mailbox beside the questions: more than there are senders.
@@ -51,7 +53,8 @@ func (k *Kind) Refused() uint64 { return k.refused.Load() }
 // System runs actors. It owns the library's actor system and the dispatcher.
 type System struct {
 	limit      int
-	fail       func(error) *engine.Error
+	fail       func(error)
+	failed     func(error) *engine.Error
 	library    *actor.ActorSystem
 	dispatcher *dispatcher
 	supervisor failStop // one for all: the library keeps each that it sees for ever
@@ -64,7 +67,7 @@ type System struct {
 func NewSystem(c Config) *System {
 	quiet := slog.New(slog.DiscardHandler)
 	s := &System{
-		limit: c.Limit, fail: c.Fail, dispatcher: startDispatcher(c.Workers),
+		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })),
 	}
 	s.supervisor = failStop{s}
