@@ -10,10 +10,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sharing is what the journal actor keeps of a log that several nodes write (see Shared). In such a log a batch is one record, a bundle. It
-// is offered for the place behind the last record that was delivered, and what is delivered there decides: its own bundle, and the writes
-// in it are durable; another node's, and they are not. Those whose owner that record touches are void then: they were decided on a
-// state that is no more, and their owner hears errConflict. The others are offered again, in front of what waits.
+// sharing is what the journal actor keeps of a log that several nodes write (see Shared). Every node gets all records in one order. A batch
+// is one record there, a bundle, offered for the place behind the last record that was delivered:
+//
+//	owner      decides, and says how many messages about other nodes' records it had taken in
+//	journal    packs what waits into a bundle with a token of its own; the writer offers it for one place
+//	follower   delivered: the record of that place, of whatever node
+//	journal    its own token: committed, in order. Another node's: messages about it to its owners; of the offer, what they had decided
+//	           without it is void (errConflict), the rest is offered again behind the record
+//	owner      applies the other node's record; after a conflict it decides the same commands again, and no caller hears of it
+//
+// So every rule that one owner decides holds on all nodes together. The log alone knows the outcome of a write: what Append returns only
+// frees the writer. All records are applied in the order of the log, own ones too, so a cut at a record is the same state on every node.
+// The follower waits while 64 records are not applied by all owners: nothing is dropped, and no mailbox grows. Leases belong to one node
+// (engine.Leased.Node); an idle account gives them back. Without a majority nothing is decided; reads and what is leased go on.
 type sharing struct {
 	journal Shared
 	desk    *desk

@@ -39,7 +39,7 @@ func layout() map[string]row {
 		"actors": {may: "engine wal actors/internal/record actors/mailbox actors/yield klauspost/compress",
 			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 				"orcaman/concurrent-map", // a node starts faster in tests
-			never: "net net/http", exact: true, names: 350, doc: 185},
+			never: "net net/http", exact: true, names: 321},
 		"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
 		"actors/yield":               {never: "net net/http", exact: true},
 		"actors/internal/record":     {may: "engine", never: "net net/http os unsafe", exact: true},
