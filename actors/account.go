@@ -4,16 +4,17 @@ import (
 	"errors"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // The questions that an account actor answers. They go to the shard of the account, which passes them on.
 type (
-	admission  = question[admissionQuery, engine.Grant]
-	refund     = question[engine.Grant, struct{}]
-	usage      = question[usageQuery, engine.Verdict]
-	accountAsk = question[accountQuery, accountAnswer]
-	change     = question[changeQuery, struct{}]
+	admission  = mailbox.Question[admissionQuery, engine.Grant]
+	refund     = mailbox.Question[engine.Grant, struct{}]
+	usage      = mailbox.Question[usageQuery, engine.Verdict]
+	accountAsk = mailbox.Question[accountQuery, accountAnswer]
+	change     = mailbox.Question[changeQuery, struct{}]
 )
 
 type (
@@ -42,13 +43,13 @@ type (
 
 // kept tells an account how the journal took one of its events.
 type kept struct {
-	fact
+	mailbox.OneWay
 	event engine.AccountEvent
 	err   *engine.Error
 }
 
 // returning asks an account to give back what it has leased and not spent: the node stops.
-type returning struct{ fact }
+type returning struct{ mailbox.OneWay }
 
 // accountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
 // it, and put aside by it when it is idle.
@@ -60,7 +61,7 @@ type accountActor struct {
 	quorum  quorum
 	outbox  *outbox // of the shard
 	limits  accountLimits
-	heard   uint64 // letters about other nodes' records
+	heard   uint64 // messages about other nodes' records
 
 	parked  []*admission // wait for the lease that is in flight
 	leasing bool         // a lease is in flight
@@ -74,18 +75,18 @@ type accountActor struct {
 // accountLimits bound what may wait for one account.
 type accountLimits struct{ parked, changes int }
 
-// receive is one line for each letter.
-func (a *accountActor) receive(l letter) {
+// Receive is one line for each message.
+func (a *accountActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
 		a.admit(m)
 	case *refund:
-		a.account.Refund(m.query.At)
-		m.reply(struct{}{}, nil)
+		a.account.Refund(m.Query.At)
+		m.Reply(struct{}{}, nil)
 	case *usage:
-		m.reply(a.usage(m.query))
+		m.Reply(a.usage(m.Query))
 	case *accountAsk:
-		m.reply(accountAnswer{a.account.Record(), a.account.Windows(a.clock.now(), a.terms)}, nil)
+		m.Reply(accountAnswer{a.account.Record(), a.account.Windows(a.clock.now(), a.terms)}, nil)
 	case *change:
 		a.change(m)
 	case *kept:
@@ -101,13 +102,13 @@ func (a *accountActor) receive(l letter) {
 		a.press()
 		a.leave()
 	case *halt:
-		a.abort(m.why)
+		a.Abort(m.why)
 	}
 }
 
-// vital: what a question about the windows counts is at worst counted twice; everything else may be half
+// Fatal is mailbox.Actor: what a question about the windows counts is at worst counted twice; everything else may be half
 // changed or lost.
-func (a *accountActor) vital(l letter) bool {
+func (a *accountActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
 	case *admission, *refund, *usage, *accountAsk:
 		return false
@@ -118,17 +119,17 @@ func (a *accountActor) vital(l letter) bool {
 // admit answers at once, or when the lease that it needs is durable.
 func (a *accountActor) admit(m *admission) {
 	if a.leaving {
-		m.settle(errStopped)
+		m.Reject(mailbox.ErrStopped)
 		return
 	}
 	now := a.clock.now()
-	verdict, need := a.account.Admit(m.query.key, now, a.terms)
+	verdict, need := a.account.Admit(m.Query.key, now, a.terms)
 	if need == engine.LeaseNeeded {
 		a.park(m, now)
 		return
 	}
 	if verdict.Admitted && !a.leasing && a.stopped == nil {
-		a.lease(m.query.key, now, 0)
+		a.lease(m.Query.key, now, 0)
 	}
 	a.grant(m, verdict, now)
 }
@@ -136,7 +137,7 @@ func (a *accountActor) admit(m *admission) {
 // grant answers a question. An admission that nobody hears of any more costs nothing.
 func (a *accountActor) grant(m *admission, verdict engine.Verdict, now engine.Moment) {
 	now = a.account.Dated(now)
-	heard := m.reply(engine.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
+	heard := m.Reply(engine.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
 	if !heard && verdict.Admitted {
 		a.account.Refund(now)
 	}
@@ -146,20 +147,20 @@ func (a *accountActor) grant(m *admission, verdict engine.Verdict, now engine.Mo
 func (a *accountActor) park(m *admission, now engine.Moment) {
 	switch {
 	case a.stopped != nil:
-		m.settle(a.stopped)
+		m.Reject(a.stopped)
 		return
 	case a.quorum.lost():
-		m.settle(readOnly(errNoMajority))
+		m.Reject(readOnly(errNoMajority))
 		return
 	case len(a.parked) >= a.limits.parked:
-		m.settle(errOverflow)
+		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
 	if !a.leasing {
-		a.lease(m.query.key, now, len(a.parked)+1)
+		a.lease(m.Query.key, now, len(a.parked)+1)
 	}
 	if !a.leasing {
-		m.settle(errNoLease)
+		m.Reject(errNoLease)
 		return
 	}
 	a.press()
@@ -203,7 +204,7 @@ func (a *accountActor) leased(m *kept) {
 		a.serve()
 		return
 	case m.err == errConflict:
-		m.err = errStopped
+		m.err = mailbox.ErrStopped
 	}
 	if m.err != nil {
 		a.account.LeaseLost()
@@ -213,7 +214,7 @@ func (a *accountActor) leased(m *kept) {
 	}
 	a.account.Apply(m.event)
 	if a.leaving {
-		a.settleParked(errStopped)
+		a.settleParked(mailbox.ErrStopped)
 		a.leave()
 		return
 	}
@@ -226,11 +227,11 @@ func (a *accountActor) serve() {
 	questions := a.parked
 	a.parked = nil
 	for i, m := range questions {
-		if m.abandoned() {
-			m.settle(errExpired)
+		if m.Abandoned() {
+			m.Reject(mailbox.ErrExpired)
 			continue
 		}
-		key := m.query.key
+		key := m.Query.key
 		verdict, need := a.account.Admit(key, now, a.terms)
 		if need == engine.LeaseNeeded {
 			a.parked = append(a.parked, questions[i:]...)
@@ -248,7 +249,7 @@ func (a *accountActor) settleParked(why *engine.Error) {
 	questions := a.parked
 	a.parked = nil
 	for _, m := range questions {
-		m.settle(why)
+		m.Reject(why)
 	}
 }
 
@@ -287,20 +288,20 @@ func (a *accountActor) leave() {
 			}
 		}
 	}
-	a.stopped = errStopped
+	a.stopped = mailbox.ErrStopped
 	a.outbox.post(w, true)
 }
 
-// abort answers everybody who waits: the actor stops, or the node does.
-func (a *accountActor) abort(why *engine.Error) {
+// Abort answers everybody who waits: the actor stops, or the node does.
+func (a *accountActor) Abort(why *engine.Error) {
 	a.stopped = why
 	a.settleParked(why)
 	if a.flight != nil {
-		a.flight.settle(why)
+		a.flight.Reject(why)
 		a.flight = nil
 	}
 	for _, m := range a.waiting {
-		m.settle(why)
+		m.Reject(why)
 	}
 	a.waiting = nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -13,13 +14,13 @@ import (
 func (a *accountActor) change(m *change) {
 	switch {
 	case a.leaving:
-		m.settle(errStopped)
+		m.Reject(mailbox.ErrStopped)
 		return
 	case a.stopped != nil:
-		m.settle(a.stopped)
+		m.Reject(a.stopped)
 		return
 	case len(a.waiting) >= a.limits.changes:
-		m.settle(errOverflow)
+		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
 	a.waiting = append(a.waiting, m)
@@ -31,13 +32,13 @@ func (a *accountActor) next() {
 	for a.flight == nil && len(a.waiting) > 0 {
 		m := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		if m.abandoned() {
-			m.settle(errExpired)
+		if m.Abandoned() {
+			m.Reject(mailbox.ErrExpired)
 			continue
 		}
-		event, record, err := a.decide(m.query)
+		event, record, err := a.decide(m.Query)
 		if err != nil || event == nil {
-			m.reply(struct{}{}, err)
+			m.Reply(struct{}{}, err)
 			continue
 		}
 		a.flight = m
@@ -99,7 +100,7 @@ func (a *accountActor) kept(m *kept) {
 	case m.err == errConflict:
 		a.waiting = slices.Insert(a.waiting, 0, done)
 	default:
-		done.reply(struct{}{}, asError(m.err))
+		done.Reply(struct{}{}, asError(m.err))
 	}
 	a.next()
 	a.leave()

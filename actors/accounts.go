@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -38,7 +39,7 @@ func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
 	if err != nil {
 		return internal(err)
 	}
-	letter, err := put(s, s.tenants.registrar, once[codeQuery, engine.Letter](codeQuery{email, code, from}))
+	letter, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeQuery, engine.Letter](codeQuery{email, code, from}))
 	if err != nil || letter.To.IsZero() {
 		return err
 	}
@@ -58,7 +59,7 @@ func (s *System) OpenSession(email engine.Email, code string, from netip.Addr) (
 	if err != nil {
 		return engine.Secret{}, time.Time{}, internal(err)
 	}
-	expires, err := put(s, s.tenants.registrar, once[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from}))
+	expires, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from}))
 	if err != nil {
 		return engine.Secret{}, time.Time{}, err
 	}
@@ -71,7 +72,7 @@ func (s *System) CloseSession(token engine.Digest) error {
 		return err
 	}
 	defer s.calls.leave()
-	_, err := put(s, s.tenants.registrar, once[signOutQuery, struct{}](signOutQuery{token}))
+	_, err := put(s, s.tenants.registrar, mailbox.NewQuestion[signOutQuery, struct{}](signOutQuery{token}))
 	return err
 }
 
@@ -87,9 +88,9 @@ func (s *System) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
 
 // account is what is known of an account.
 func (s *System) account(id uint64) (accountAnswer, error) {
-	m := once[accountQuery, accountAnswer](accountQuery{id})
-	s.tenants.shards.of(id).send(m)
-	return m.wait(s.config.AskTimeout)
+	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
+	s.tenants.shards.of(id).Send(m)
+	return m.Wait(s.config.AskTimeout)
 }
 
 // Usage is engine.Accounts.
@@ -98,7 +99,7 @@ func (s *System) Usage(token engine.Digest) (engine.Verdict, error) {
 	if err != nil {
 		return engine.Verdict{}, err
 	}
-	return s.tenants.asks.usages.ask(s.tenants.shards.of(account), usageQuery{account: account})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(account), usageQuery{account: account})
 }
 
 // CreateKey is engine.Accounts. The name has at most 80 characters, none of them a control character.
@@ -190,7 +191,7 @@ func (s *System) revokeKey(account uint64, id string) error {
 
 // change has an account decide an event; when it returns without an error the event is durable and true.
 func (s *System) change(account uint64, decide func(*engine.Account, engine.Moment) (engine.AccountEvent, error)) error {
-	_, err := put(s, s.tenants.shards.of(account), once[changeQuery, struct{}](changeQuery{account, decide}))
+	_, err := put(s, s.tenants.shards.of(account), mailbox.NewQuestion[changeQuery, struct{}](changeQuery{account, decide}))
 	return err
 }
 

@@ -13,21 +13,6 @@ import (
 
 // What is allocated, and where nothing may be. The race detector allocates too, so it does not see these tests.
 
-func TestWarmAskDoesNotAllocate(t *testing.T) {
-	s, _ := toyStage(t, 100)
-	actor := spawnToy(t, s, &toy{behave: answering})
-	questions := newAsks[int, int](time.Minute)
-	allocations := testing.AllocsPerRun(1000, func() {
-		if answer, err := questions.ask(actor, 4); err != nil || answer != 8 {
-			t.Errorf("%d, %v", answer, err)
-		}
-	})
-	if allocations != 0 {
-		t.Errorf("%v allocations, want 0", allocations)
-	}
-	actor.stop()
-}
-
 func TestWarmRankingDoesNotAllocate(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))

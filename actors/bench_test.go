@@ -45,25 +45,3 @@ func ask(b testing.TB, n *node, caller engine.Caller) {
 		b.Fatal(grant, err)
 	}
 }
-
-func BenchmarkAsk(b *testing.B) {
-	s, _ := toyStage(b, 4096)
-	actor := spawnToy(b, s, &toy{behave: answering})
-	questions := newAsks[int, int](time.Minute)
-	b.Run("idle", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = questions.ask(actor, 4)
-		}
-	})
-	b.Run("contended", func(b *testing.B) {
-		b.ReportAllocs()
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				_, _ = questions.ask(actor, 4)
-			}
-		})
-	})
-	actor.stop()
-}

@@ -4,28 +4,29 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // The questions that a currency actor answers; the directory answers some of them for all currencies.
 type (
-	ranking = question[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates   = question[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history = question[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	held    = question[heldQuery, []engine.Held]
+	ranking = mailbox.Question[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates   = mailbox.Question[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history = mailbox.Question[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	held    = mailbox.Question[heldQuery, []engine.Held]
 )
 
 // heldQuery asks for the quarantine of the actor's currency.
 type heldQuery struct{}
 
 // currencyActor owns the book of one currency. What it answers comes from the board: the book as it was
-// when the last commit had been applied as a whole. What takes long with the book it has done by errands,
+// when the last commit had been applied as a whole. What takes long with the book it has done by jobs,
 // so that a turn of it is short whatever is taken in: no observation is ever looked at in one.
 type currencyActor struct {
-	self      *ref
+	self      *mailbox.Ref
 	clock     func() time.Time
-	directory *ref
-	journal   *ref
+	directory *mailbox.Ref
+	journal   *mailbox.Ref
 	loaded    *atomic.Bool // some rate was ever published, in any currency
 	latest    *latestBoard
 	fresh     *freshness // nil: nobody wants to know
@@ -41,17 +42,17 @@ type currencyActor struct {
 	writes writes
 }
 
-// receive is one line for each letter.
-func (c *currencyActor) receive(l letter) {
+// Receive is one line for each message.
+func (c *currencyActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *ranking:
-		m.reply(c.ranking(m.query), nil)
+		m.Reply(c.ranking(m.Query), nil)
 	case *rates:
-		m.reply(c.ratesPage(m.query), nil)
+		m.Reply(c.ratesPage(m.Query), nil)
 	case *history:
-		m.reply(c.historyPage(m.query), nil)
+		m.Reply(c.historyPage(m.Query), nil)
 	case *held:
-		m.reply(c.board.Held(), nil)
+		m.Reply(c.board.Held(), nil)
 	case *command:
 		c.accept(m)
 	case *decided:
@@ -69,9 +70,9 @@ func (c *currencyActor) receive(l letter) {
 	}
 }
 
-// vital: the book may be half changed only by what follows a commit, and a command that is not in its
+// Fatal is mailbox.Actor: the book may be half changed only by what follows a commit, and a command that is not in its
 // queue would be lost.
-func (c *currencyActor) vital(l letter) bool {
+func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
 	case *command, *decided, *committed, *applied, *foreignQuotes, *share, *halt:
 		return true

@@ -5,28 +5,29 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // ledgerShare is a shard's part of a cut: all its accounts.
 type ledgerShare struct {
-	fact
+	mailbox.OneWay
 	cut   *cut
 	index int
 }
 
-// settle gives up a cut whose shard has stopped.
-func (l *ledgerShare) settle(why *engine.Error) { l.cut.fail(why) }
+// Reject gives up a cut whose shard has stopped.
+func (l *ledgerShare) Reject(why *engine.Error) { l.cut.fail(why) }
 
 // portion is an account's part of a cut.
 type portion struct {
-	fact
+	mailbox.OneWay
 	cut         *cut
 	index, slot int
 }
 
-// settle gives up a cut whose account has stopped.
-func (p *portion) settle(why *engine.Error) { p.cut.fail(why) }
+// Reject gives up a cut whose account has stopped.
+func (p *portion) Reject(why *engine.Error) { p.cut.fail(why) }
 
 // hand gives the account's state.
 func (p *portion) hand(account *engine.Account) {
@@ -36,12 +37,12 @@ func (p *portion) hand(account *engine.Account) {
 
 // registryShare is the registrar's part of a cut.
 type registryShare struct {
-	fact
+	mailbox.OneWay
 	cut *cut
 }
 
-// settle gives up a cut whose registrar has stopped.
-func (r *registryShare) settle(why *engine.Error) { r.cut.fail(why) }
+// Reject gives up a cut whose registrar has stopped.
+func (r *registryShare) Reject(why *engine.Error) { r.cut.fail(why) }
 
 // registryCut is what the registrar hands over.
 type registryCut struct {
@@ -60,15 +61,15 @@ func (j *journalActor) shareLedgers(c *cut) {
 	c.ledgers = make([][]dormant, len(j.shards))
 	c.missing.Add(int64(len(j.shards)) + 1)
 	for i, shard := range j.shards {
-		shard.send(&ledgerShare{cut: c, index: i})
+		shard.Send(&ledgerShare{cut: c, index: i})
 	}
-	j.registry.send(&registryShare{cut: c})
+	j.registry.Send(&registryShare{cut: c})
 }
 
 // surrender gives a cut the accounts, unless the node has stopped (see currencyActor.share).
 func (s *shardActor) surrender(m *ledgerShare) {
 	if s.stopped != nil {
-		m.settle(s.stopped)
+		m.Reject(s.stopped)
 		return
 	}
 	s.share(m.cut, m.index)
@@ -87,10 +88,10 @@ func (s *shardActor) share(c *cut, index int) {
 	c.missing.Add(int64(len(s.live)))
 	for _, one := range s.live {
 		p := &portion{cut: c, index: index, slot: at}
-		if one.ref.mailbox.quiet() {
+		if one.ref.Idle() {
 			p.hand(one.actor.account)
 		} else {
-			one.ref.send(p)
+			one.ref.Send(p)
 		}
 		at++
 	}
@@ -102,10 +103,10 @@ func (s *shardActor) census(m *census) {
 	c := &cut{ledgers: make([][]dormant, 1)}
 	c.done = func(c *cut) {
 		if err := c.err.Load(); err != nil {
-			m.settle(err)
+			m.Reject(err)
 			return
 		}
-		m.reply(c, nil)
+		m.Reply(c, nil)
 	}
 	c.missing.Store(1)
 	s.share(c, 0)

@@ -5,14 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // The questions that only the directory answers.
 type (
-	currencies   = question[currenciesQuery, *engine.Page[engine.CurrencyItem]]
-	institutions = question[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  = question[institutionQuery, *engine.InstitutionDetail]
+	currencies   = mailbox.Question[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions = mailbox.Question[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  = mailbox.Question[institutionQuery, *engine.InstitutionDetail]
 )
 
 type (
@@ -29,7 +30,7 @@ type outlook struct {
 }
 
 // latestBoard is where a currency leaves its newest board for the directory. However fast a currency
-// changes, at most one letter about it is under way.
+// changes, at most one message about it is under way.
 type latestBoard struct {
 	index  int
 	newest atomic.Pointer[outlook]
@@ -38,16 +39,16 @@ type latestBoard struct {
 
 // boardChanged tells the directory to look.
 type boardChanged struct {
-	fact
+	mailbox.OneWay
 	latest *latestBoard
 }
 
 // post leaves the board. A question that is sent to the directory afterwards is answered from it, or from
 // a newer one.
-func (b *latestBoard) post(o outlook, directory *ref) {
+func (b *latestBoard) post(o outlook, directory *mailbox.Ref) {
 	b.newest.Store(&o)
 	if !b.told.Swap(true) {
-		directory.send(&boardChanged{latest: b})
+		directory.Send(&boardChanged{latest: b})
 	}
 }
 
@@ -69,34 +70,36 @@ type directoryActor struct {
 	history      pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
 }
 
-// receive is one line for each letter.
-func (d *directoryActor) receive(l letter) {
+// Receive is one line for each message.
+func (d *directoryActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *currencies:
-		m.reply(d.currencies(), nil)
+		m.Reply(d.currencies(), nil)
 	case *institutions:
-		m.reply(d.institutionsPage(m.query), nil)
+		m.Reply(d.institutionsPage(m.Query), nil)
 	case *institution:
-		m.reply(d.institution(m.query.id))
+		m.Reply(d.institution(m.Query.id))
 	case *rates:
-		m.reply(d.ratesPage(m.query), nil)
+		m.Reply(d.ratesPage(m.Query), nil)
 	case *history:
-		m.reply(d.historyPage(m.query), nil)
+		m.Reply(d.historyPage(m.Query), nil)
 	case *held:
-		m.reply(d.held(), nil)
+		m.Reply(d.held(), nil)
 	case *slots:
-		m.reply(engine.DoneSlots(d.boards), nil)
+		m.Reply(engine.DoneSlots(d.boards), nil)
 	case *boardChanged:
 		d.changed(m.latest)
 	}
 }
 
-func (d *directoryActor) vital(l letter) bool {
+// Fatal is mailbox.Actor: only a new board changes what the directory holds.
+func (d *directoryActor) Fatal(l mailbox.Message) bool {
 	_, change := l.(*boardChanged)
 	return change
 }
 
-func (d *directoryActor) abort(*engine.Error) {}
+// Abort is mailbox.Actor: the directory keeps no question.
+func (d *directoryActor) Abort(*engine.Error) {}
 
 // changed takes a newer board over. It says so before it looks: a board that is left meanwhile is either
 // seen now or told again.

@@ -2,13 +2,17 @@ package actors
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -257,3 +261,16 @@ func best(t fatalist, s *System) string {
 func usdRanking() engine.RankingQuery {
 	return engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: 10}, Operation: engine.Buy}
 }
+
+func isCode(err error, c engine.Code) bool {
+	var e *engine.Error
+	return errors.As(err, &e) && e.Code == c
+}
+
+// inside is a field of an actor's mailbox, which package mailbox shows to nobody: "actor" is the state, "mu" keeps it from being run.
+func inside[T any](r *mailbox.Ref, field string) *T {
+	return (*T)(unsafe.Pointer(reflect.ValueOf(r).Elem().FieldByName(field).UnsafeAddr()))
+}
+
+// stateOf is the state of an actor that is idle, or of which only what never changes is looked at.
+func stateOf(r *mailbox.Ref) mailbox.Actor { return *inside[mailbox.Actor](r, "actor") }

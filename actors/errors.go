@@ -15,17 +15,11 @@ var ErrUnknownRecord = record.ErrUnknown
 // ErrPosition says that a journal did not end where its writer thought: somebody else writes to it.
 var ErrPosition = errors.New("the journal does not end where it should")
 
-// Answers that are the same for everybody. They are shared: nobody may change them.
-var (
-	errOverflow = &engine.Error{Code: engine.CodeOverloaded, Message: "too many requests at the moment", RetryAfter: time.Second}
-	errExpired  = &engine.Error{Code: engine.CodeOverloaded, Message: "the answer took too long", RetryAfter: time.Second}
-	errStopped  = &engine.Error{Code: engine.CodeDataUnavailable, Message: "the service is stopping", RetryAfter: retryStopping}
-	errEmpty    = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryEmpty}
-)
+// errEmpty is shared: do not change it.
+var errEmpty = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryEmpty}
 
 // When another try makes sense.
 const (
-	retryStopping  = 2 * time.Second
 	retryEmpty     = 60 * time.Second // E4
 	retryReadOnly  = 30 * time.Second
 	retryReplayMin = time.Second // E4

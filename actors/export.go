@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -40,9 +41,9 @@ func (s *System) boards() ([]*engine.Board, error) {
 		return nil, err
 	}
 	defer s.calls.leave()
-	q := once[struct{}, *cut](struct{}{})
-	s.clerk.send(q)
-	c, err := q.wait(s.config.WriteTimeout)
+	q := mailbox.NewQuestion[struct{}, *cut](struct{}{})
+	s.clerk.Send(q)
+	c, err := q.Wait(s.config.WriteTimeout)
 	if err != nil {
 		return nil, err
 	}

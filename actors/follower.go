@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 const (
 	// creditsMax is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
-	// than a mailbox keeps for facts.
+	// than a mailbox keeps for one-way messages.
 	creditsMax = 64
 	// standingEvery is how often the follower looks whether there is a majority.
 	standingEvery = 250 * time.Millisecond
 )
 
-const _ = uint(factsMax/2 - creditsMax)
+const _ = uint(mailbox.ReserveDefault/2 - creditsMax)
 
 // desk is where the journal actor says which bundle it has offered, and the follower looks whether one is that. There is one at a time.
 type desk struct{ token atomic.Uint64 }
@@ -61,7 +62,7 @@ func (c *credit) release() {
 
 // delivered is a record of a log that several nodes write, for the journal actor. The events are of another node, by owner.
 type delivered struct {
-	fact
+	mailbox.OneWay
 	sequence uint64
 	own      bool // it is the bundle that this node has offered
 	records  int
@@ -75,31 +76,36 @@ type delivered struct {
 	credit *credit
 }
 
-// settle gives up a record: the journal actor has stopped.
-func (d *delivered) settle(*engine.Error) { d.credit.release() }
+// Reject gives up a record: the journal actor has stopped.
+func (d *delivered) Reject(*engine.Error) { d.credit.release() }
 
 // What owners are told of another node's record: its events about them, in order. Each gives its credit back when it is applied.
 type (
 	foreignQuotes struct {
-		fact
+		mailbox.OneWay
 		events []engine.Event
 		credit *credit
 	}
 	foreignAccounts struct {
-		fact
+		mailbox.OneWay
 		events []engine.AccountEvent
 		credit *credit
 	}
 	foreignRegistry struct {
-		fact
+		mailbox.OneWay
 		events []any
 		credit *credit
 	}
 )
 
-func (f *foreignQuotes) settle(*engine.Error)   { f.credit.release() }
-func (f *foreignAccounts) settle(*engine.Error) { f.credit.release() }
-func (f *foreignRegistry) settle(*engine.Error) { f.credit.release() }
+// Reject gives the place back: the owner has stopped.
+func (f *foreignQuotes) Reject(*engine.Error) { f.credit.release() }
+
+// Reject gives the place back: the owner has stopped.
+func (f *foreignAccounts) Reject(*engine.Error) { f.credit.release() }
+
+// Reject gives the place back: the owner has stopped.
+func (f *foreignRegistry) Reject(*engine.Error) { f.credit.release() }
 
 // follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or
 // found. Its owner is the system.
@@ -111,7 +117,7 @@ type follower struct {
 	decoder *record.Decoder
 	places  chan struct{}
 	fail    func(error)
-	to      *ref
+	to      *mailbox.Ref
 	context context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -125,7 +131,7 @@ func newFollower(journal Shared, desk *desk, shards int, fail func(error)) *foll
 	}
 }
 
-func (f *follower) start(to *ref) {
+func (f *follower) start(to *mailbox.Ref) {
 	f.to = to
 	f.done.Add(2)
 	go f.follow()
@@ -152,7 +158,7 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	m := &delivered{sequence: sequence, bytes: len(data), credit: &credit{places: f.places}}
 	m.credit.take()
 	m.err = f.sort(m, data)
-	f.to.send(m)
+	f.to.Send(m)
 }
 
 // sort decodes a record and gives each owner its part. What this node has offered its owners know already.
@@ -197,7 +203,7 @@ func (f *follower) watch() {
 		case <-ticker.C:
 		}
 		if !f.journal.Standing().Majority {
-			f.to.send(&standing{})
+			f.to.Send(&standing{})
 		}
 	}
 }

@@ -5,33 +5,34 @@ import (
 	"testing/synctest"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // sluggish takes what is delivered and is never done with it.
 type sluggish struct{ taken []*delivered }
 
-func (s *sluggish) receive(l letter) {
+func (s *sluggish) Receive(l mailbox.Message) {
 	if m, ok := l.(*delivered); ok {
 		s.taken = append(s.taken, m)
 	}
 }
 
-func (s *sluggish) vital(letter) bool   { return true }
-func (s *sluggish) abort(*engine.Error) {}
+func (s *sluggish) Fatal(mailbox.Message) bool { return true }
+func (s *sluggish) Abort(*engine.Error)        {}
 
 // TestFollower_WaitsForTheOwners delivers to owners that are slow: the log is read no further than there are places, nothing is left out
 // when they go on, and the end does not wait for them.
 func TestFollower_WaitsForTheOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := newSharedLog(1).join(1, &memoryJournal{}).journal()
-		stage := newStage(16, 1, func(err error) { t.Error(err) })
+		system := newActorSystem(16, 1, func(err error) { t.Error(err) })
 		slow := &sluggish{}
-		to, err := stage.spawn("slow", slow)
+		to, err := system.spawn("slow", slow)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFollower(journal, &desk{}, 1, stage.fail)
+		f := newFollower(journal, &desk{}, 1, func(err error) { t.Error(err) })
 		f.start(to)
 		foreign := mustEncode(t, &record.Bundle{Node: 2})
 		journal.node.log.with(func() {
@@ -53,7 +54,7 @@ func TestFollower_WaitsForTheOwners(t *testing.T) {
 			t.Errorf("%d wait, up to record %d", n, slow.taken[n-1].sequence)
 		}
 		f.end()
-		to.stop()
-		stage.close()
+		to.Stop()
+		system.Close()
 	})
 }

@@ -4,17 +4,19 @@ import (
 	"fmt"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // foreignAccount tells an account's actor what other nodes have written about it.
 type foreignAccount struct {
-	fact
+	mailbox.OneWay
 	events []engine.AccountEvent
 	credit *credit
 }
 
-func (f *foreignAccount) settle(*engine.Error) { f.credit.release() }
+// Reject gives the place back: the account has stopped.
+func (f *foreignAccount) Reject(*engine.Error) { f.credit.release() }
 
 // foreign takes in what another node has written about accounts of the shard.
 func (s *shardActor) foreign(m *foreignAccounts) {
@@ -49,7 +51,7 @@ func (s *shardActor) instruct(id uint64, events []engine.AccountEvent, from *cre
 	}
 	if one := s.live[id]; one != nil {
 		one.heard++
-		one.ref.send(&foreignAccount{events: events, credit: from.take()})
+		one.ref.Send(&foreignAccount{events: events, credit: from.take()})
 		return
 	}
 	s.teach(id, events)
@@ -92,12 +94,12 @@ func (a *accountActor) foreign(m *foreignAccount) {
 
 // round is the time to ask whether accounts rest from what this node has leased for them; only in a cluster, where others need it.
 type round struct {
-	fact
+	mailbox.OneWay
 	rest bool // of a round that has begun
 }
 
 // rest asks an account.
-type rest struct{ fact }
+type rest struct{ mailbox.OneWay }
 
 // round asks the accounts that have an actor. Those that had been put aside have given their lease back before.
 func (s *shardActor) round(more bool) {
@@ -110,12 +112,12 @@ func (s *shardActor) round(more bool) {
 	some := s.resting[max(0, len(s.resting)-sweepTurnMax):]
 	for _, one := range some {
 		if s.live[one.id] == one {
-			one.ref.send(&rest{})
+			one.ref.Send(&rest{})
 		}
 	}
 	clear(some)
 	if s.resting = s.resting[:len(s.resting)-len(some)]; len(s.resting) > 0 {
-		s.self.send(&round{rest: true})
+		s.self.Send(&round{rest: true})
 	}
 }
 

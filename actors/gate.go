@@ -16,7 +16,7 @@ func (s *System) Enforced() bool { return !s.config.LimitsOff }
 // Transition is engine.Gate. Until the log is replayed none is known.
 func (s *System) Transition() engine.Transition { return *s.tenants.transition.Load() }
 
-// Admit is engine.Gate. With a key it takes two letters, without one it takes one; none of them
+// Admit is engine.Gate. With a key it takes two messages, without one it takes one; none of them
 // allocates, but for one request in eight, which asks for the next lease. With limits off it counts
 // nothing and asks for keys only once they are required.
 func (s *System) Admit(c engine.Caller) (engine.Grant, error) {
@@ -44,7 +44,7 @@ func (s *System) Admit(c engine.Caller) (engine.Grant, error) {
 	case required:
 		return engine.Grant{}, errMissingKey
 	}
-	return s.tenants.asks.strangers.ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address})
+	return s.tenants.asks.strangers.Ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address})
 }
 
 // keysRequired reads the clock only when there is something to compare with it.
@@ -60,7 +60,7 @@ func (s *System) admitKey(key engine.Digest) (engine.Grant, error) {
 	if account == 0 {
 		return engine.Grant{Verdict: engine.Verdict{Violated: engine.CodeInvalidKey}}, nil
 	}
-	return s.tenants.asks.admissions.ask(s.tenants.shards.of(account), admissionQuery{account, key})
+	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(account), admissionQuery{account, key})
 }
 
 // keyRefusal is the error behind the code that refuses a key, nil for every other code.
@@ -100,7 +100,7 @@ func (s *System) Refund(g engine.Grant) {
 	if g.Account == 0 {
 		to = s.tenants.strangers.of(g.Address)
 	}
-	_, _ = s.tenants.asks.refunds.ask(to, g)
+	_, _ = s.tenants.asks.refunds.Ask(to, g)
 }
 
 // KeyUsage is engine.Accounts.
@@ -112,7 +112,7 @@ func (s *System) KeyUsage(key engine.Digest) (engine.Verdict, error) {
 	if account == 0 {
 		return engine.Verdict{}, errInvalidKey
 	}
-	return s.tenants.asks.usages.ask(s.tenants.shards.of(account), usageQuery{account: account, key: key, byKey: true})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(account), usageQuery{account: account, key: key, byKey: true})
 }
 
 // session is the account of a session.
@@ -120,5 +120,5 @@ func (s *System) session(token engine.Digest) (uint64, error) {
 	if err := s.available(); err != nil {
 		return 0, err
 	}
-	return s.tenants.asks.sessions.ask(s.tenants.registrar, token)
+	return s.tenants.asks.sessions.Ask(s.tenants.registrar, token)
 }

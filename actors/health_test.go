@@ -2,11 +2,13 @@ package actors
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -205,9 +207,10 @@ func TestS15_StaleRates(t *testing.T) {
 // No mailbox is needed to tell how a node is: with every actor busy it is told all the same.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	for _, r := range append([]*ref{s.directory, s.clerk}, currencyRefs(s)...) {
-		r.mailbox.mu.Lock()
-		defer r.mailbox.mu.Unlock()
+	for _, r := range append([]*mailbox.Ref{s.directory, s.clerk}, currencyRefs(s)...) {
+		held := inside[sync.Mutex](r, "mu")
+		held.Lock()
+		defer held.Unlock()
 	}
 	if got := len(s.Conditions()); got != 6 {
 		t.Errorf("%d conditions", got)
@@ -215,8 +218,8 @@ func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 }
 
 // currencyRefs are the actors of all currencies.
-func currencyRefs(s *System) []*ref {
-	var all []*ref
+func currencyRefs(s *System) []*mailbox.Ref {
+	var all []*mailbox.Ref
 	for _, code := range s.codes {
 		all = append(all, s.currencies[code])
 	}

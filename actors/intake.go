@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/actors/yield"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -30,11 +32,11 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return in.receipt, err
 }
 
-// split takes breath as an errand does: the caller's goroutine must not keep readers waiting either.
+// split yields as a job of an actor does: the caller's goroutine must not keep readers waiting either.
 func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []engine.Refusal) {
-	var b Breath
-	defer b.End()
-	return engine.SplitPaced(s.config.Catalogue, refreshes, b.Take)
+	var network yield.Network
+	defer network.Close()
+	return engine.SplitPaced(s.config.Catalogue, refreshes, network.Yield)
 }
 
 // enter lets a call in that changes something. The caller must leave.
@@ -54,7 +56,7 @@ func (s *System) join() error {
 		return readOnly(cause)
 	}
 	if !s.calls.enter() {
-		return errStopped
+		return mailbox.ErrStopped
 	}
 	return nil
 }
@@ -80,13 +82,13 @@ func (in *intake) round() error {
 	var orders []order
 	for _, code := range in.system.codes {
 		if parts := in.take(code); len(parts) > 0 {
-			orders = append(orders, order{once[engine.Command, engine.Receipt](observeParts(parts)), parts})
-			in.system.currencies[code].send(orders[len(orders)-1].command)
+			orders = append(orders, order{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
+			in.system.currencies[code].Send(orders[len(orders)-1].command)
 		}
 	}
 	var failed error
 	for _, o := range orders {
-		receipt, err := o.command.wait(in.system.config.WriteTimeout)
+		receipt, err := o.command.Wait(in.system.config.WriteTimeout)
 		if err != nil {
 			failed = cmp.Or(failed, in.system.undecided(err))
 			continue
@@ -153,19 +155,19 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	return put(s, owner, once[engine.Command, engine.Receipt](c))
+	return put(s, owner, mailbox.NewQuestion[engine.Command, engine.Receipt](c))
 }
 
 // put asks for a change and waits for it.
-func put[Q, A any](s *System, owner *ref, m *question[Q, A]) (A, error) {
-	owner.send(m)
-	answer, err := m.wait(s.config.WriteTimeout)
+func put[Q, A any](s *System, owner *mailbox.Ref, m *mailbox.Question[Q, A]) (A, error) {
+	owner.Send(m)
+	answer, err := m.Wait(s.config.WriteTimeout)
 	return answer, s.undecided(err)
 }
 
 // undecided is the answer to who could not wait for a change: without a majority nobody knows whether it is kept.
 func (s *System) undecided(err error) error {
-	if errors.Is(err, errExpired) && s.tenants.quorum.lost() {
+	if errors.Is(err, mailbox.ErrExpired) && s.tenants.quorum.lost() {
 		return errUndecided
 	}
 	return err
@@ -178,16 +180,16 @@ func (s *System) Held(currency string) ([]engine.Held, error) {
 		return nil, err
 	}
 	if currency == "" {
-		return s.asks.held.ask(s.directory, heldQuery{})
+		return s.asks.held.Ask(s.directory, heldQuery{})
 	}
 	owner, err := s.existing(currency)
 	if err != nil {
 		return nil, err
 	}
-	return s.asks.held.ask(owner, heldQuery{})
+	return s.asks.held.Ask(owner, heldQuery{})
 }
 
-func (s *System) existing(currency string) (*ref, error) {
+func (s *System) existing(currency string) (*mailbox.Ref, error) {
 	owner, ok := s.currencies[currency]
 	if !ok {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no currency %q", currency)}

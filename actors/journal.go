@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -57,30 +58,30 @@ func (l localJournal) Append(expected uint64, records [][]byte) (uint64, error) 
 
 // write is what one owner wants to be kept. An owner has at most one under way.
 type write struct {
-	fact
-	from    *ref
+	mailbox.OneWay
+	from    *mailbox.Ref
 	records [][]byte
 	news    []news // told when the records are durable, before from hears of it
-	heard   uint64 // letters about other nodes' records that from had taken in when it decided
+	heard   uint64 // messages about other nodes' records that from had taken in when it decided
 }
 
 // news is what another owner must know of a write: it belongs to every cut behind it, and to none before.
 type news struct {
-	to   *ref
-	fact letter
+	to      *mailbox.Ref
+	message mailbox.Message
 }
 
-// settle tells the owner that the journal is no more.
-func (w *write) settle(why *engine.Error) { w.from.send(&committed{err: why}) }
+// Reject tells the owner that the journal is no more.
+func (w *write) Reject(why *engine.Error) { w.from.Send(&committed{err: why}) }
 
 // committed tells an owner that its write is durable, or why it is not and never will be.
 type committed struct {
-	fact
+	mailbox.OneWay
 	err *engine.Error
 }
 
 // closing is asked by Close: answered when everything is written and the last snapshot is there.
-type closing = question[struct{}, struct{}]
+type closing = mailbox.Question[struct{}, struct{}]
 
 // journalActor is the only writer of the journal. It gathers what waits, hands one batch at a time to its
 // writer and tells the owners, in order, when it is durable. It never touches the disk itself.
@@ -89,9 +90,9 @@ type journalActor struct {
 	logger   *slog.Logger
 	vitals   *vitals
 	writer   *writer
-	owners   []*ref // of books; everybody who has a share in a cut
-	shards   []*ref // of accounts; they and the registrar have one in a whole cut
-	registry *ref
+	owners   []*mailbox.Ref // of books; everybody who has a share in a cut
+	shards   []*mailbox.Ref // of accounts; they and the registrar have one in a whole cut
+	registry *mailbox.Ref
 	snapshot snapshotPlan
 	shared   *sharing // nil: nobody else writes the log
 
@@ -104,8 +105,8 @@ type journalActor struct {
 	end     *closing
 }
 
-// receive is one line for each letter.
-func (j *journalActor) receive(l letter) {
+// Receive is one line for each message.
+func (j *journalActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *write:
 		j.accept(m)
@@ -138,9 +139,9 @@ func (j *journalActor) receive(l letter) {
 func (j *journalActor) accept(w *write) {
 	switch {
 	case j.shared != nil && j.shared.stale(w):
-		w.from.send(&committed{err: errConflict})
+		w.from.Send(&committed{err: errConflict})
 	case j.shared.refuses():
-		w.from.send(&committed{err: readOnly(errNoMajority)})
+		w.from.Send(&committed{err: readOnly(errNoMajority)})
 	default:
 		j.vitals.comes()
 		j.waiting = append(j.waiting, w) // bounded: one of each owner
@@ -152,16 +153,17 @@ const cutsMax = 64
 
 func (j *journalActor) queueCut(q *cutQuestion) {
 	if len(j.cuts) >= cutsMax {
-		q.settle(errOverflow)
+		q.Reject(mailbox.ErrOverloaded)
 		return
 	}
 	j.cuts = append(j.cuts, q)
 }
 
-func (j *journalActor) vital(letter) bool { return true }
+// Fatal is mailbox.Actor: every message is about the order of records.
+func (j *journalActor) Fatal(mailbox.Message) bool { return true }
 
-// abort answers what waits; what the writer has under way is answered when it comes back.
-func (j *journalActor) abort(why *engine.Error) { j.stop(why) }
+// Abort answers what waits; what the writer has under way is answered when it comes back.
+func (j *journalActor) Abort(why *engine.Error) { j.stop(why) }
 
 // advance starts what can be started, unless the writer works: then it is called again. Where other nodes write as well, every delivery
 // is a place for a cut, whatever the writer does.
@@ -195,7 +197,7 @@ func (j *journalActor) finish() {
 		j.advance()
 		return
 	}
-	j.end.reply(struct{}{}, nil)
+	j.end.Reply(struct{}{}, nil)
 	j.end = nil
 }
 
@@ -272,7 +274,7 @@ func (j *journalActor) written(m *written) {
 		j.fail(fmt.Errorf("write to the journal: %w", m.err))
 	}
 	for _, w := range flight {
-		w.from.send(&committed{err: answer})
+		w.from.Send(&committed{err: answer})
 	}
 }
 
@@ -281,9 +283,9 @@ func (j *journalActor) commit(batch []*write) {
 	j.vitals.ends()
 	for _, w := range batch {
 		for _, n := range w.news {
-			n.to.send(n.fact)
+			n.to.Send(n.message)
 		}
-		w.from.send(&committed{})
+		w.from.Send(&committed{})
 	}
 }
 
@@ -318,15 +320,15 @@ func (j *journalActor) refuse() {
 	for len(j.waiting) > 0 {
 		w := j.waiting[0]
 		j.waiting = j.waiting[1:]
-		w.from.send(&committed{err: j.cause})
+		w.from.Send(&committed{err: j.cause})
 	}
 	for len(j.cuts) > 0 {
 		q := j.cuts[0]
 		j.cuts = j.cuts[1:]
-		q.settle(j.cause)
+		q.Reject(j.cause)
 	}
 	if j.end != nil && (!j.busy || j.shared != nil) {
-		j.end.reply(struct{}{}, nil)
+		j.end.Reply(struct{}{}, nil)
 		j.end = nil
 	}
 }

@@ -3,18 +3,19 @@ package actors
 import (
 	"slices"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // learning is what a currency has heard of other nodes' records and not applied yet. They wait until the book is back; a batch that was
 // decided before them is decided again.
 type learning struct {
-	heard   uint64 // letters
+	heard   uint64 // messages
 	lessons []*lesson
 	under   []*lesson // being applied
 }
 
-// lesson is a letter about another node's record, and the shares of cuts behind it and before the next one.
+// lesson is a message about another node's record, and the shares of cuts behind it and before the next one.
 type lesson struct {
 	*foreignQuotes
 	shares []*share
@@ -50,7 +51,7 @@ func (c *currencyActor) learn() bool {
 		events = append(events, one.events...)
 	}
 	before := c.view
-	c.errand(func(func()) letter {
+	c.job(func(func()) mailbox.Message {
 		outcome := c.apply(events, before)
 		outcome.foreign = true
 		return outcome
@@ -72,7 +73,7 @@ func (l *learning) unlearn(why *engine.Error) {
 	for _, one := range l.lessons {
 		one.credit.release()
 		for _, s := range one.shares {
-			s.settle(why)
+			s.Reject(why)
 		}
 	}
 	l.lessons = nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -15,13 +16,13 @@ func (s *System) ListAccounts() ([]engine.AccountSummary, error) {
 	}
 	var questions []*census
 	for _, shard := range s.tenants.shards.refs {
-		m := once[censusQuery, *cut](censusQuery{})
-		shard.send(m)
+		m := mailbox.NewQuestion[censusQuery, *cut](censusQuery{})
+		shard.Send(m)
 		questions = append(questions, m)
 	}
 	list := []engine.AccountSummary{}
 	for _, m := range questions {
-		c, err := m.wait(s.config.WriteTimeout)
+		c, err := m.Wait(s.config.WriteTimeout)
 		if err != nil {
 			return nil, err
 		}
@@ -125,5 +126,5 @@ func (s *System) announce(q announcementQuery) (engine.Transition, error) {
 		return engine.Transition{}, err
 	}
 	defer s.calls.leave()
-	return put(s, s.tenants.registrar, once[announcementQuery, engine.Transition](q))
+	return put(s, s.tenants.registrar, mailbox.NewQuestion[announcementQuery, engine.Transition](q))
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -91,14 +92,14 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.vitals.sequence.Store(r.last)
 	var err error
-	if s.directory, err = s.stage.spawn("directory", directory); err != nil {
+	if s.directory, err = s.actors.spawn("directory", directory); err != nil {
 		return err
 	}
-	clerkRef, err := s.stage.spawn("journal", clerk)
+	clerkRef, err := s.actors.spawn("journal", clerk)
 	if err != nil {
 		return err
 	}
-	s.currencies = make(map[string]*ref, len(s.codes))
+	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
 	for i, code := range s.codes {
 		owner := s.currency(i, r.books[code], clerkRef)
 		owner.fresh = &freshness{currency: code}
@@ -106,7 +107,7 @@ func (s *System) populate(r *replayer) error {
 		owner.fresh.set(owner.board.FreshUntil(), seen)
 		r.tenants.see(seen)
 		s.fresh = append(s.fresh, owner.fresh)
-		if owner.self, err = s.stage.spawn("currency-"+code, owner); err != nil {
+		if owner.self, err = s.actors.spawn("currency-"+code, owner); err != nil {
 			return err
 		}
 		s.currencies[code] = owner.self
@@ -119,17 +120,17 @@ func (s *System) populate(r *replayer) error {
 	s.writer.start(clerkRef)
 	s.keeper.start(clerkRef)
 	if s.shared != nil {
-		clerk.shared = &sharing{journal: s.shared, desk: s.desk, books: s.currencies, told: map[*ref]uint64{}}
+		clerk.shared = &sharing{journal: s.shared, desk: s.desk, books: s.currencies, told: map[*mailbox.Ref]uint64{}}
 		s.follower = newFollower(s.shared, s.desk, len(clerk.shards), s.fail)
 		s.follower.start(clerkRef)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heirs = slices.Concat(clerk.owners, s.tenants.heirs(), []*ref{clerkRef})
+	s.heirs = slices.Concat(clerk.owners, s.tenants.heirs(), []*mailbox.Ref{clerkRef})
 	return nil
 }
 
-func (s *System) currency(index int, book *engine.Book, clerk *ref) *currencyActor {
+func (s *System) currency(index int, book *engine.Book, clerk *mailbox.Ref) *currencyActor {
 	return &currencyActor{
 		clock: s.config.Clock, directory: s.directory, journal: clerk, loaded: &s.loaded,
 		latest: &latestBoard{index: index}, book: book, board: book.Board(),

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // The questions that the registrar answers.
 type (
-	codeRequest   = question[codeQuery, engine.Letter]
-	codeTry       = question[codeTryQuery, time.Time]
-	signOut       = question[signOutQuery, struct{}]
-	sessionLookup = question[engine.Digest, uint64]
-	announcement  = question[announcementQuery, engine.Transition]
+	codeRequest   = mailbox.Question[codeQuery, engine.Letter]
+	codeTry       = mailbox.Question[codeTryQuery, time.Time]
+	signOut       = mailbox.Question[signOutQuery, struct{}]
+	sessionLookup = mailbox.Question[engine.Digest, uint64]
+	announcement  = mailbox.Question[announcementQuery, engine.Transition]
 )
 
 type (
@@ -43,8 +44,8 @@ type (
 // registrarActor owns the registry: who may log in; and the transition to required keys. It decides as
 // questions come and answers when what it decided is durable; meanwhile it goes on deciding.
 type registrarActor struct {
-	self       *ref
-	journal    *ref
+	self       *mailbox.Ref
+	journal    *mailbox.Ref
 	shards     *shards
 	clock      *steadyClock
 	registry   *engine.Registry
@@ -54,14 +55,14 @@ type registrarActor struct {
 	pending []*ruling
 	flight  []*ruling
 	sent    bool   // a write is under way, of what is in flight or was
-	heard   uint64 // letters about other nodes' records
+	heard   uint64 // messages about other nodes' records
 	stopped *engine.Error
 }
 
 // ruling is a decision on its way into the journal.
 type ruling struct {
-	question letter // that it answers
-	rule     rule   // that made it, and makes it again when another node was first
+	question mailbox.Message // that it answers
+	rule     rule            // that made it, and makes it again when another node was first
 
 	events  []any
 	records [][]byte
@@ -76,11 +77,11 @@ type rule func(again bool) (*ruling, error)
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
 
-// receive is one line for each letter.
-func (r *registrarActor) receive(l letter) {
+// Receive is one line for each message.
+func (r *registrarActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *sessionLookup:
-		m.reply(r.registry.Session(m.query, r.clock.now()))
+		m.Reply(r.registry.Session(m.Query, r.clock.now()))
 	case *codeRequest:
 		r.decide(m, func(again bool) (*ruling, error) { return r.requestCode(m, again) })
 	case *codeTry:
@@ -96,20 +97,20 @@ func (r *registrarActor) receive(l letter) {
 	case *registryShare:
 		r.share(m)
 	case *halt:
-		r.abort(m.why)
+		r.Abort(m.why)
 	}
 }
 
-// vital: a decision that fails half way has at worst counted a try that nobody made.
-func (r *registrarActor) vital(l letter) bool { return !l.question() }
+// Fatal is mailbox.Actor: a decision that fails half way has at worst counted a try that nobody made.
+func (r *registrarActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
 // decide answers a question by a ruling, when there is room for one.
-func (r *registrarActor) decide(l letter, by rule) {
+func (r *registrarActor) decide(l mailbox.Message, by rule) {
 	switch {
 	case r.stopped != nil:
-		l.settle(r.stopped)
+		l.Reject(r.stopped)
 	case len(r.pending) >= r.limit:
-		l.settle(errOverflow)
+		l.Reject(mailbox.ErrOverloaded)
 	default:
 		r.rule(l, by, false)
 		r.write()
@@ -117,17 +118,17 @@ func (r *registrarActor) decide(l letter, by rule) {
 }
 
 // rule takes a ruling on its way, or settles its question.
-func (r *registrarActor) rule(l letter, by rule, again bool) {
+func (r *registrarActor) rule(l mailbox.Message, by rule, again bool) {
 	one, err := by(again)
 	if err != nil {
-		l.settle(asEngineError(err))
+		l.Reject(asEngineError(err))
 		return
 	}
 	for _, event := range one.events {
 		record, err := record.Encode(event)
 		if err != nil {
 			r.lost(one)
-			l.settle(internal(err))
+			l.Reject(internal(err))
 			return
 		}
 		one.records = append(one.records, record)
@@ -148,33 +149,33 @@ func asEngineError(err error) *engine.Error {
 func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error) {
 	ask := func(now engine.Moment) (*engine.CodeIssued, error) {
 		if again {
-			return r.registry.RequestCodeAgain(m.query.email.ID(), now)
+			return r.registry.RequestCodeAgain(m.Query.email.ID(), now)
 		}
-		return r.registry.RequestCode(m.query.email.ID(), m.query.from, now)
+		return r.registry.RequestCode(m.Query.email.ID(), m.Query.from, now)
 	}
 	event, err := ask(r.clock.now())
 	if err != nil {
 		return nil, err
 	}
-	r.registry.Seal(event, m.query.code)
+	r.registry.Seal(event, m.Query.code)
 	return &ruling{events: []any{event}, answer: func(err *engine.Error) {
 		if err != nil {
-			m.settle(err)
+			m.Reject(err)
 			return
 		}
 		letter := engine.Letter{Expires: event.At.Add(engine.CodeLifetime)}
-		r.registry.Issue(event, m.query.code)
+		r.registry.Issue(event, m.Query.code)
 		if event.Mailed {
-			letter.To, letter.Code = m.query.email, m.query.code
+			letter.To, letter.Code = m.Query.email, m.Query.code
 		}
-		m.reply(letter, nil)
+		m.Reply(letter, nil)
 	}}, nil
 }
 
 // tryCode always leads to a record and an answer behind it: what a code was must not show in the time
 // that the answer takes.
 func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
-	now, q := r.clock.now(), &m.query
+	now, q := r.clock.now(), &m.Query
 	try := func() (engine.RegistryEvent, error) {
 		if again {
 			return r.registry.TryCodeAgain(q.email.ID(), q.code, q.token, now)
@@ -189,7 +190,7 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	var expires time.Time
 	switch e := event.(type) {
 	case nil:
-		one.events = []any{&record.CodeRefused{Email: m.query.email.ID(), At: wallOf(now)}}
+		one.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallOf(now)}}
 	case *engine.SessionOpened:
 		expires = e.Expires
 		if e.New {
@@ -202,10 +203,10 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	}
 	one.answer = func(err *engine.Error) {
 		if err != nil {
-			m.settle(err)
+			m.Reject(err)
 			return
 		}
-		m.reply(expires, refusal)
+		m.Reply(expires, refusal)
 	}
 	return one, nil
 }
@@ -214,11 +215,11 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 func wallOf(now engine.Moment) time.Time { return now.Wall.Round(0).UTC() }
 
 func (r *registrarActor) signOut(m *signOut) (*ruling, error) {
-	event, err := r.registry.CloseSession(m.query.token, r.clock.now())
+	event, err := r.registry.CloseSession(m.Query.token, r.clock.now())
 	if err != nil {
 		return nil, err
 	}
-	return &ruling{events: []any{event}, answer: func(err *engine.Error) { m.reply(struct{}{}, asError(err)) }}, nil
+	return &ruling{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 
 // announce decides one change of the transition at a time.
@@ -226,23 +227,23 @@ func (r *registrarActor) announce(m *announcement) (*ruling, error) {
 	for _, waiting := range [][]*ruling{r.flight, r.pending} {
 		for _, one := range waiting {
 			if one.debated {
-				return nil, errOverflow
+				return nil, mailbox.ErrOverloaded
 			}
 		}
 	}
 	now := r.clock.now()
 	var event any
 	var err error
-	if present := *r.transition.Load(); m.query.withdraw {
-		event, err = present.Withdraw(now.Wall, m.query.by)
+	if present := *r.transition.Load(); m.Query.withdraw {
+		event, err = present.Withdraw(now.Wall, m.Query.by)
 	} else {
-		event, err = present.Announce(m.query.at, now.Wall, m.query.by)
+		event, err = present.Announce(m.Query.at, now.Wall, m.Query.by)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &ruling{events: []any{event}, debated: true, answer: func(err *engine.Error) {
-		m.reply(*r.transition.Load(), asError(err))
+		m.Reply(*r.transition.Load(), asError(err))
 	}}, nil
 }
 
@@ -252,7 +253,7 @@ func (r *registrarActor) write() {
 		return
 	}
 	w := &write{from: r.self, heard: r.heard}
-	births := map[*ref][]*engine.AccountCreated{}
+	births := map[*mailbox.Ref][]*engine.AccountCreated{}
 	taken := 0
 	for _, one := range r.pending {
 		if taken > 0 && len(w.records)+len(one.records) > registrarRecordsMax {
@@ -271,7 +272,7 @@ func (r *registrarActor) write() {
 	r.flight = r.pending[:taken:taken]
 	r.pending = r.pending[taken:]
 	r.sent = true
-	r.journal.send(w)
+	r.journal.Send(w)
 }
 
 // committed makes durable events true and answers. Of a conflict nothing is in flight any more: all was ruled again.
@@ -314,15 +315,15 @@ func (r *registrarActor) lost(one *ruling) {
 // share hands over the registry as it is now, unless the node has stopped (see currencyActor.share); nobody who logs in waits for it.
 func (r *registrarActor) share(m *registryShare) {
 	if r.stopped != nil {
-		m.settle(r.stopped)
+		m.Reject(r.stopped)
 		return
 	}
 	m.cut.registry = registryCut{r.registry.Cut(), *r.transition.Load(), r.clock.now().Steady}
 	m.cut.arrived()
 }
 
-// abort answers everybody who waits: the actor stops, or the node does.
-func (r *registrarActor) abort(why *engine.Error) {
+// Abort answers everybody who waits: the actor stops, or the node does.
+func (r *registrarActor) Abort(why *engine.Error) {
 	r.stopped = why
 	for _, waiting := range [][]*ruling{r.flight, r.pending} {
 		for _, one := range waiting {

@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -25,8 +26,8 @@ func (r *registrarActor) foreign(m *foreignRegistry) {
 		r.learn(event, now)
 	}
 	for _, one := range void {
-		if one.question.abandoned() {
-			one.question.settle(errExpired)
+		if one.question.Abandoned() {
+			one.question.Reject(mailbox.ErrExpired)
 			continue
 		}
 		r.rule(one.question, one.rule, true)

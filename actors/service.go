@@ -1,6 +1,10 @@
 package actors
 
-import "github.com/tasard/tasard/engine"
+import (
+	"github.com/tasard/tasard/engine"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
 
 // available is nil while the state is complete.
 func (s *System) available() error {
@@ -8,7 +12,7 @@ func (s *System) available() error {
 	case serving:
 		return nil
 	case stopping:
-		return errStopped
+		return mailbox.ErrStopped
 	}
 	return &engine.Error{
 		Code: engine.CodeDataUnavailable, Message: "the service is starting",
@@ -32,7 +36,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.currencies.ask(s.directory, currenciesQuery{})
+	return s.asks.currencies.Ask(s.directory, currenciesQuery{})
 }
 
 // Institutions is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -40,7 +44,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.institutions.ask(s.directory, q)
+	return s.asks.institutions.Ask(s.directory, q)
 }
 
 // Institution is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -48,7 +52,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.institution.ask(s.directory, institutionQuery{id})
+	return s.asks.institution.Ask(s.directory, institutionQuery{id})
 }
 
 // Rates is engine.Service.
@@ -56,7 +60,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.asks.rates.ask(s.owner(q.Currency), q)
+	return s.asks.rates.Ask(s.owner(q.Currency), q)
 }
 
 // Ranking is engine.Service.
@@ -68,7 +72,7 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	if !ok {
 		return s.nowhere.Ranking(q), nil // P9
 	}
-	return s.asks.rankings.ask(owner, q)
+	return s.asks.rankings.Ask(owner, q)
 }
 
 // History is engine.Service.
@@ -76,12 +80,12 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.asks.history.ask(s.owner(q.Currency), q)
+	return s.asks.history.Ask(s.owner(q.Currency), q)
 }
 
 // owner is the actor that answers a question about one currency: the directory for no currency and for
 // one that there is not, of which it knows nothing (P9).
-func (s *System) owner(currency string) *ref {
+func (s *System) owner(currency string) *mailbox.Ref {
 	if owner, ok := s.currencies[currency]; ok {
 		return owner
 	}

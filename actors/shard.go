@@ -4,17 +4,18 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // shardActor owns a share of the accounts: all that are idle, as few bytes each, and the way to the actors
-// of those that are not. Every letter to an account comes through it, in order, questions and outcomes
+// of those that are not. Every message to an account comes through it, in order, questions and outcomes
 // alike. So it knows better than anybody when an account's actor has nothing to do: nobody else can wake
-// it, and no letter is lost when it is put aside.
+// it, and no message is lost when it is put aside.
 type shardActor struct {
-	self    *ref
-	stage   *stage
-	journal *ref
+	self    *mailbox.Ref
+	actors  *actorSystem
+	journal *mailbox.Ref
 	name    string
 	node    engine.NodeID // 0: there are no others
 	quorum  quorum
@@ -30,12 +31,12 @@ type shardActor struct {
 	idle map[uint64]dormant // accounts without an actor
 	live map[uint64]*living // accounts with one
 
-	newest, oldest *living // live accounts by their last letter
+	newest, oldest *living // live accounts by their last message
 	sweeps         uint64
 	spawned        uint64
 
 	keys    *keyIndex
-	heard   uint64    // letters about other nodes' records
+	heard   uint64    // messages about other nodes' records
 	resting []*living // will be asked whether they rest from their lease
 	outbox  *outbox
 	pending []wish // to be written
@@ -51,53 +52,53 @@ type shardActor struct {
 type living struct {
 	id           uint64
 	actor        *accountActor
-	ref          *ref
+	ref          *mailbox.Ref
 	sweep        uint64 // the sweep after which somebody last asked
-	heard        uint64 // letters about other nodes' records that it was sent
+	heard        uint64 // messages about other nodes' records that it was sent
 	newer, older *living
 }
 
 // settling is asked by Close: answered when every account's lease is back in the journal.
-type settling = question[settleQuery, struct{}]
+type settling = mailbox.Question[settleQuery, struct{}]
 
 type settleQuery struct{}
 
 // dismissal is asked by Close when everything is kept: the accounts' actors end. The answer is those that may not have ended yet.
-type dismissal = question[dismissQuery, []*ref]
+type dismissal = mailbox.Question[dismissQuery, []*mailbox.Ref]
 
 type dismissQuery struct{}
 
 // census asks for all accounts of a shard.
-type census = question[censusQuery, *cut]
+type census = mailbox.Question[censusQuery, *cut]
 
 type censusQuery struct{}
 
 // born brings new accounts. The journal sends it, between the commit that made them and whatever comes
 // after that.
 type born struct {
-	fact
+	mailbox.OneWay
 	events []*engine.AccountCreated
 }
 
 // sweep is the time to put idle accounts aside.
 type sweep struct {
-	fact
+	mailbox.OneWay
 	rest bool // of a sweep that has begun
 }
 
-// receive is one line for each letter.
-func (s *shardActor) receive(l letter) {
+// Receive is one line for each message.
+func (s *shardActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
-		s.route(m.query.account, m)
+		s.route(m.Query.account, m)
 	case *refund:
-		s.route(m.query.Account, m)
+		s.route(m.Query.Account, m)
 	case *usage:
-		s.route(m.query.account, m)
+		s.route(m.Query.account, m)
 	case *accountAsk:
-		s.route(m.query.account, m)
+		s.route(m.Query.account, m)
 	case *change:
-		s.route(m.query.account, m)
+		s.route(m.Query.account, m)
 	case *wished:
 		s.collect()
 	case *committed:
@@ -117,31 +118,31 @@ func (s *shardActor) receive(l letter) {
 	case *settling:
 		s.settle(m)
 	case *dismissal:
-		m.reply(s.dismiss(), nil)
+		m.Reply(s.dismiss(), nil)
 	case *halt:
 		s.halt(m.why)
 	}
 }
 
-// vital: a question that is not passed on changes nothing.
-func (s *shardActor) vital(l letter) bool { return !l.question() }
+// Fatal is mailbox.Actor: a question that is not passed on changes nothing.
+func (s *shardActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// route passes a letter on to the actor of an account.
-func (s *shardActor) route(id uint64, l letter) {
+// route passes a message on to the actor of an account.
+func (s *shardActor) route(id uint64, l mailbox.Message) {
 	if s.closed {
-		l.settle(errStopped)
+		l.Reject(mailbox.ErrStopped)
 		return
 	}
 	account := s.live[id]
 	if account == nil {
 		var err *engine.Error
 		if account, err = s.wake(id); err != nil {
-			l.settle(err)
+			l.Reject(err)
 			return
 		}
 	}
 	s.touch(account)
-	account.ref.send(l)
+	account.ref.Send(l)
 }
 
 // errNoAccount is the answer to a question about an account that there is not.
@@ -153,7 +154,7 @@ func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
 	case !known:
 		return nil, errNoAccount
 	case s.living.Load() >= int64(s.liveMax) && !s.makeRoom():
-		return nil, errOverflow
+		return nil, mailbox.ErrOverloaded
 	}
 	one, err := s.spawn(id)
 	if err != nil {
@@ -172,7 +173,7 @@ func (s *shardActor) spawn(id uint64) (*living, error) {
 		id: id, account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
 	}
 	s.spawned++
-	ref, err := s.stage.spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), actor)
+	ref, err := s.actors.spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), actor)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (s *shardActor) unlink(one *living) {
 // Pace of putting aside.
 const (
 	sweepsIdle   = 4   // an account is idle when nobody asked for so many sweeps
-	sweepTurnMax = 256 // accounts that one letter puts aside, so that nobody waits long
+	sweepTurnMax = 256 // accounts that one message puts aside, so that nobody waits long
 	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
 )
 
@@ -242,7 +243,7 @@ func (s *shardActor) sweep(rest bool) {
 			s.touch(one) // it is looked at again after as long
 		}
 	}
-	s.self.send(&sweep{rest: true})
+	s.self.Send(&sweep{rest: true})
 }
 
 // makeRoom puts aside whichever of the accounts that were quiet longest can be.
@@ -267,14 +268,14 @@ func (s *shardActor) makeRoom() bool {
 // quiet the actor has done all that was ever sent to it, and the account belongs to whoever looks: the
 // mailbox's lock hands it over.
 func (s *shardActor) putAside(one *living, now engine.Moment) bool {
-	if !one.ref.mailbox.quiet() || !one.actor.idle(now) {
+	if !one.ref.Idle() || !one.actor.idle(now) {
 		return false
 	}
 	s.idle[one.id] = putAside(one.actor.account)
 	delete(s.live, one.id)
 	s.living.Add(-1)
 	s.unlink(one)
-	one.ref.end()
+	one.ref.BeginStop()
 	return true
 }
 
@@ -290,24 +291,24 @@ func (s *shardActor) born(events []*engine.AccountCreated) {
 
 // halt gives up all changes: the node has stopped.
 func (s *shardActor) halt(why *engine.Error) {
-	s.abort(why)
+	s.Abort(why)
 	for _, one := range s.live {
-		one.ref.send(&halt{why: why})
+		one.ref.Send(&halt{why: why})
 	}
 }
 
-// abort ends writing. The accounts that wait are told by halt, or by their own end.
-func (s *shardActor) abort(why *engine.Error) {
+// Abort ends writing. The accounts that wait are told by halt, or by their own end.
+func (s *shardActor) Abort(why *engine.Error) {
 	s.stopped = why
 	s.pending, s.flight = nil, nil
 	s.settled()
 }
 
 // dismiss sends the actors of all live accounts their end.
-func (s *shardActor) dismiss() []*ref {
-	ending := make([]*ref, 0, len(s.live))
+func (s *shardActor) dismiss() []*mailbox.Ref {
+	ending := make([]*mailbox.Ref, 0, len(s.live))
 	for _, one := range s.live {
-		one.ref.end()
+		one.ref.BeginStop()
 		ending = append(ending, one.ref)
 	}
 	s.closed, s.live = true, nil

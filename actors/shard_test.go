@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -33,12 +34,12 @@ func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admit
 			default:
 			}
 			for _, shard := range n.tenants.shards.refs {
-				m := once[censusQuery, *cut](censusQuery{})
+				m := mailbox.NewQuestion[censusQuery, *cut](censusQuery{})
 				for range sweepsIdle {
-					shard.send(&sweep{})
+					shard.Send(&sweep{})
 				}
-				shard.send(m) // keeps the sweeps from piling up
-				_, _ = m.await()
+				shard.Send(m) // keeps the sweeps from piling up
+				_, _ = m.Await()
 				fewest = min(fewest, n.tenants.living.Load())
 			}
 			rounds.Add(1)
@@ -245,13 +246,13 @@ func closesLast(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 1})
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
-	shard := n.tenants.shards.refs[0].mailbox
+	shard := n.tenants.shards.refs[0]
 	synctest.Wait()
-	if !shard.quiet() {
+	if !shard.Idle() {
 		t.Fatal("the shard is still at work")
 	}
-	var account *ref
-	for _, one := range shard.host.resident.(*shardActor).live {
+	var account *mailbox.Ref
+	for _, one := range stateOf(shard).(*shardActor).live {
 		account = one.ref
 	}
 	owed := func(done func(*cut)) *portion {
@@ -260,8 +261,8 @@ func closesLast(t *testing.T) {
 		return &portion{cut: c}
 	}
 	busy, gone := make(chan struct{}), make(chan any, 1)
-	account.send(owed(func(*cut) { <-busy }))
-	account.send(owed(func(c *cut) {
+	account.Send(owed(func(*cut) { <-busy }))
+	account.Send(owed(func(c *cut) {
 		defer func() { gone <- recover() }()
 		n.keeper.take(c)
 	}))

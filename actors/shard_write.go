@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -20,17 +21,17 @@ type wish struct {
 	account uint64
 	event   engine.AccountEvent
 	record  []byte
-	heard   uint64 // letters about other nodes' records that the account had taken in when it decided
+	heard   uint64 // messages about other nodes' records that the account had taken in when it decided
 	firm    bool   // it is true whatever other nodes have written
 	last    bool   // the account gives its lease back; without an event there was none
 	asleep  bool   // the account has no actor
 }
 
-// outbox is where the accounts of a shard leave their wishes. However many they are, one letter about them
+// outbox is where the accounts of a shard leave their wishes. However many they are, one message about them
 // is under way. A wish that nobody waits for lies there until the postman comes by, or a pressing one takes
 // it along.
 type outbox struct {
-	shard   *ref
+	shard   *mailbox.Ref
 	postman *postman
 	told    atomic.Bool
 
@@ -39,7 +40,7 @@ type outbox struct {
 }
 
 // wished tells a shard to look into its outbox.
-type wished struct{ fact }
+type wished struct{ mailbox.OneWay }
 
 func (o *outbox) post(w wish, pressing bool) {
 	o.mu.Lock()
@@ -55,7 +56,7 @@ func (o *outbox) post(w wish, pressing bool) {
 // tell has the shard look into the outbox.
 func (o *outbox) tell() {
 	if !o.told.Swap(true) {
-		o.shard.send(&wished{})
+		o.shard.Send(&wished{})
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *shardActor) write() {
 	}
 	s.flight = s.pending[:len(records):len(records)]
 	s.pending = s.pending[len(records):]
-	s.journal.send(&write{from: s.self, records: records, heard: s.heard})
+	s.journal.Send(&write{from: s.self, records: records, heard: s.heard})
 }
 
 // withdraw gives the accounts back what other nodes' records have made void.
@@ -152,7 +153,7 @@ func (s *shardActor) outcome(w wish, err *engine.Error) {
 	if w.asleep {
 		s.resettle(w, err)
 	} else if one := s.live[w.account]; one != nil {
-		one.ref.send(&kept{event: w.event, err: err})
+		one.ref.Send(&kept{event: w.event, err: err})
 	}
 	s.returned(w)
 }
@@ -166,7 +167,7 @@ func (s *shardActor) settle(m *settling) {
 	}
 	s.awaited = len(s.live) + 1
 	for _, one := range s.live {
-		one.ref.send(&returning{})
+		one.ref.Send(&returning{})
 	}
 	now := s.clock.now()
 	for id, state := range s.idle {
@@ -222,6 +223,6 @@ func (s *shardActor) settled() {
 	if s.leaving == nil || s.stopped == nil && (s.awaited > 0 || len(s.flight)+len(s.pending) > 0) {
 		return
 	}
-	s.leaving.reply(struct{}{}, nil)
+	s.leaving.Reply(struct{}{}, nil)
 	s.leaving = nil
 }

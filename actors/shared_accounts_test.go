@@ -61,7 +61,7 @@ func (s *ship) logins() ([]engine.AddressState, []engine.SessionState) {
 	ready := make(chan struct{})
 	c := &cut{done: func(*cut) { close(ready) }}
 	c.missing.Store(1)
-	s.tenants.registrar.send(&registryShare{cut: c})
+	s.tenants.registrar.Send(&registryShare{cut: c})
 	<-ready
 	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b engine.AddressState) int {
 		x, y := a.Email.Digest(), b.Email.Digest()

@@ -84,11 +84,11 @@ func (q *fleetQuota) play() string {
 func (f *fleet) rounds() {
 	for _, s := range f.nodes {
 		for _, shard := range s.tenants.shards.refs {
-			shard.send(&round{})
+			shard.Send(&round{})
 		}
 		s.census()
 		for _, shard := range s.tenants.shards.refs {
-			shard.send(&wished{})
+			shard.Send(&wished{})
 		}
 		s.census()
 	}

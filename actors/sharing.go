@@ -6,19 +6,30 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
-// sharing is what the journal actor keeps of a log that several nodes write (see Shared). In such a log a batch is one record, a bundle. It
-// is offered for the place behind the last record that was delivered, and what is delivered there decides: its own bundle, and the writes
-// in it are durable; another node's, and they are not. Those whose owner that record touches are void then: they were decided on a
-// state that is no more, and their owner hears errConflict. The others are offered again, in front of what waits.
+// sharing is what the journal actor keeps of a log that several nodes write (see Shared). Every node gets all records in one order. A batch
+// is one record there, a bundle, offered for the place behind the last record that was delivered:
+//
+//	owner      decides, and says how many messages about other nodes' records it had taken in
+//	journal    packs what waits into a bundle with a token of its own; the writer offers it for one place
+//	follower   delivered: the record of that place, of whatever node
+//	journal    its own token: committed, in order. Another node's: messages about it to its owners; of the offer, what they had decided
+//	           without it is void (errConflict), the rest is offered again behind the record
+//	owner      applies the other node's record; after a conflict it decides the same commands again, and no caller hears of it
+//
+// So every rule that one owner decides holds on all nodes together. The log alone knows the outcome of a write: what Append returns only
+// frees the writer. All records are applied in the order of the log, own ones too, so a cut at a record is the same state on every node.
+// The follower waits while 64 records are not applied by all owners: nothing is dropped, and no mailbox grows. Leases belong to one node
+// (engine.Leased.Node); an idle account gives them back. Without a majority nothing is decided; reads and what is leased go on.
 type sharing struct {
 	journal Shared
 	desk    *desk
-	books   map[string]*ref
-	told    map[*ref]uint64 // letters about other nodes' records, by owner
-	leaving bool            // the node stops
+	books   map[string]*mailbox.Ref
+	told    map[*mailbox.Ref]uint64 // messages about other nodes' records, by owner
+	leaving bool                    // the node stops
 }
 
 // errConflict tells an owner that its write was decided on a state that is no more, and is nowhere. No caller ever sees it: the owner
@@ -43,10 +54,10 @@ func (s *sharing) stale(w *write) bool { return w.heard != s.told[w.from] }
 func (s *sharing) refuses() bool { return s != nil && quorum{s.journal}.lost() }
 
 // standing tells the journal actor that a majority was lost or found again.
-type standing struct{ fact }
+type standing struct{ mailbox.OneWay }
 
 // leaving tells the journal actor that the node stops: what no majority can decide is given up.
-type leaving struct{ fact }
+type leaving struct{ mailbox.OneWay }
 
 // offer hands the writer the writes in flight as one bundle.
 func (j *journalActor) offer(records [][]byte) {
@@ -129,9 +140,9 @@ func (j *journalActor) route(m *delivered) error {
 	return nil
 }
 
-func (s *sharing) tell(owner *ref, l letter) {
+func (s *sharing) tell(owner *mailbox.Ref, l mailbox.Message) {
 	s.told[owner]++
-	owner.send(l)
+	owner.Send(l)
 }
 
 // reconsider sorts the writes after another node's record: those that it made void go back to their owners, the others wait, those that
@@ -145,7 +156,7 @@ func (j *journalActor) reconsider(flight []*write) {
 	j.waiting = nil
 	for _, w := range all {
 		if j.shared.stale(w) {
-			w.from.send(&committed{err: errConflict})
+			w.from.Send(&committed{err: errConflict})
 		} else {
 			j.waiting = append(j.waiting, w)
 		}
@@ -165,7 +176,7 @@ func (j *journalActor) stood() {
 	j.vitals.lacks()
 	why := readOnly(errNoMajority)
 	for _, w := range j.waiting {
-		w.from.send(&committed{err: why})
+		w.from.Send(&committed{err: why})
 	}
 	j.waiting = nil
 }
@@ -178,6 +189,6 @@ func (j *journalActor) giveUp() {
 	}
 	j.flight = nil
 	for _, w := range flight {
-		w.from.send(&committed{err: why})
+		w.from.Send(&committed{err: why})
 	}
 }

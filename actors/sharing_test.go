@@ -9,19 +9,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // owes is an owner of state that gives back the places of what it is told.
 type owes struct{}
 
-func (owes) receive(l letter) {
+func (owes) Receive(l mailbox.Message) {
 	if m, ok := l.(*foreignQuotes); ok {
 		m.credit.release()
 	}
 }
-func (owes) vital(letter) bool   { return true }
-func (owes) abort(*engine.Error) {}
+func (owes) Fatal(mailbox.Message) bool { return true }
+func (owes) Abort(*engine.Error)        {}
 
 // majorityJournal is a Shared of which the journal actor asks nothing but how it stands.
 type majorityJournal struct{ Shared }
@@ -33,24 +34,24 @@ func (majorityJournal) Standing() Standing  { return Standing{Majority: true} }
 // offered.
 func TestSharing_BundlesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		stage := newStage(16, 1, func(err error) { t.Fatal(err) })
-		defer stage.close()
+		system := newActorSystem(16, 1, func(err error) { t.Fatal(err) })
+		defer system.Close()
 		clerk := &journalActor{
 			fail: func(err error) { t.Fatal(err) }, logger: slog.New(slog.DiscardHandler),
 			vitals: newVitals(&Config{Clock: (&testClock{now: noon}).read}), writer: &writer{jobs: make(chan job, 1)},
 			snapshot: snapshotPlan{recordsMax: 1 << 30, bytesMax: 1 << 60},
 		}
-		clerk.shared = &sharing{journal: majorityJournal{}, desk: &desk{}, books: map[string]*ref{}, told: map[*ref]uint64{}}
+		clerk.shared = &sharing{journal: majorityJournal{}, desk: &desk{}, books: map[string]*mailbox.Ref{}, told: map[*mailbox.Ref]uint64{}}
 		const owners = 3
 		most := batchBytesMax(true) - recordOverheadBytes
 		for i := range owners {
-			r, err := stage.spawn(fmt.Sprint("owner", i), owes{})
+			r, err := system.spawn(fmt.Sprint("owner", i), owes{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.stop()
+			defer r.Stop()
 			size := rapid.SampledFrom([]int{1, most / 3, most / 2, most - 1, most}).Draw(t, "size")
-			clerk.receive(&write{from: r, records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
+			clerk.Receive(&write{from: r, records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
 		}
 		places := make(chan struct{}, owners)
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
@@ -65,11 +66,11 @@ func TestSharing_BundlesFit(t *testing.T) {
 				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(offer.records[0]), bundleBytesMax, err)
 			}
 			offered += len(b.Records)
-			clerk.receive(&written{})
+			clerk.Receive(&written{})
 			places <- struct{}{}
 			m := &delivered{sequence: sequence, own: true, records: 1, bytes: 1, books: map[string][]engine.Event{}, credit: &credit{places: places}}
 			m.credit.take()
-			clerk.receive(m)
+			clerk.Receive(m)
 		}
 	})
 }

@@ -1,9 +1,13 @@
 package actors
 
-import "time"
+import (
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
 
 // slots is asked for what engine.DoneSlots makes of all boards.
-type slots = question[slotsQuery, map[string]time.Time]
+type slots = mailbox.Question[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
@@ -13,5 +17,5 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.slots.ask(s.directory, slotsQuery{})
+	return s.asks.slots.Ask(s.directory, slotsQuery{})
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -26,7 +27,7 @@ type cut struct {
 
 // share is one owner's part of a cut.
 type share struct {
-	fact
+	mailbox.OneWay
 	cut   *cut
 	index int
 }
@@ -37,8 +38,8 @@ func (s *share) hand(board *engine.Board) {
 	s.cut.arrived()
 }
 
-// settle gives up a cut whose owner has stopped.
-func (s *share) settle(why *engine.Error) {
+// Reject gives up a cut whose owner has stopped.
+func (s *share) Reject(why *engine.Error) {
 	s.cut.err.Store(why)
 	s.cut.arrived()
 }
@@ -50,14 +51,14 @@ func (c *cut) arrived() {
 }
 
 // cutQuestion asks for a cut at the present end of the journal.
-type cutQuestion = question[struct{}, *cut]
+type cutQuestion = mailbox.Question[struct{}, *cut]
 
 // share sends every owner its share.
 func (j *journalActor) share(c *cut) {
 	c.boards = make([]*engine.Board, len(j.owners))
 	c.missing.Store(int64(len(j.owners)) + 1)
 	for i, owner := range j.owners {
-		owner.send(&share{cut: c, index: i})
+		owner.Send(&share{cut: c, index: i})
 	}
 	if c.whole {
 		j.shareLedgers(c)
@@ -72,10 +73,10 @@ func (j *journalActor) answerCuts() {
 	j.share(&cut{sequence: j.last, done: func(c *cut) {
 		for _, q := range askers {
 			if err := c.err.Load(); err != nil {
-				q.settle(err)
+				q.Reject(err)
 				continue
 			}
-			q.reply(c, nil)
+			q.Reply(c, nil)
 		}
 	}})
 }
@@ -130,7 +131,7 @@ func (p *snapshotPlan) begin(end uint64) bool {
 
 // snapshotted is the outcome of a snapshot.
 type snapshotted struct {
-	fact
+	mailbox.OneWay
 	sequence uint64
 	ledger   int64 // bytes of all accounts in it
 	written  int64 // bytes, whole or not
@@ -138,7 +139,7 @@ type snapshotted struct {
 }
 
 // again tells that there is space for a snapshot that failed.
-type again struct{ fact }
+type again struct{ mailbox.OneWay }
 
 // snapshotted makes room after a snapshot. One that failed costs only room: the log has everything.
 func (j *journalActor) snapshotted(m *snapshotted) {
@@ -167,14 +168,14 @@ type keeper struct {
 	journal Journal
 	cuts    chan *cut // one place: there is one snapshot at a time
 	done    sync.WaitGroup
-	to      *ref
+	to      *mailbox.Ref
 }
 
 func newKeeper(journal Journal) *keeper {
 	return &keeper{journal: journal, cuts: make(chan *cut, 1)}
 }
 
-func (k *keeper) start(to *ref) {
+func (k *keeper) start(to *mailbox.Ref) {
 	k.to = to
 	k.done.Add(1)
 	go k.run()
@@ -185,7 +186,7 @@ func (k *keeper) take(c *cut) { k.cuts <- c }
 func (k *keeper) run() {
 	defer k.done.Done()
 	for c := range k.cuts {
-		k.to.send(k.keep(c))
+		k.to.Send(k.keep(c))
 	}
 }
 

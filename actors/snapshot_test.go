@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -127,10 +128,10 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 func haltOwners(s *System) {
 	owners := s.heirs[:len(s.heirs)-1]
 	for _, owner := range owners {
-		owner.send(&halt{why: readOnly(errors.New("planted"))})
+		owner.Send(&halt{why: readOnly(errors.New("planted"))})
 	}
 	for _, owner := range owners {
-		for !owner.mailbox.quiet() {
+		for !owner.Idle() {
 			runtime.Gosched()
 		}
 	}
@@ -184,14 +185,14 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 func TestFailedCutIsLeftAlone(t *testing.T) {
 	c := &cut{sequence: 7, ledgers: [][]dormant{make([]dormant, 1)}, done: func(*cut) {}}
 	c.missing.Store(2)
-	c.fail(errStopped)
+	c.fail(mailbox.ErrStopped)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
 		(&portion{cut: c}).hand(engine.NewAccount(1))
 	}()
 	journal := &memoryJournal{}
-	if m := newKeeper(journal).keep(c); !errors.Is(m.err, errStopped) || m.sequence != 7 || m.ledger != 0 {
+	if m := newKeeper(journal).keep(c); !errors.Is(m.err, mailbox.ErrStopped) || m.sequence != 7 || m.ledger != 0 {
 		t.Errorf("of a failed cut %+v came", m)
 	}
 	<-writer

@@ -2,9 +2,9 @@ package actors
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -26,7 +26,7 @@ type Stats struct {
 // MailboxStats is what waits for the actors of one kind.
 type MailboxStats struct {
 	Kind    string
-	Waiting int64 // letters that wait, for all actors of the kind
+	Waiting int64 // messages that wait, for all actors of the kind
 	// Most is how many of them wait for one actor. -1 for accounts: there are too many to look at each.
 	Most    int64
 	Refused uint64 // questions that were answered overloaded because a mailbox was full
@@ -37,50 +37,6 @@ type CurrencyStats struct {
 	Currency string
 	// CheckedAt is when a source of it was heard last, FreshUntil when its last rate expires; zero without rates.
 	CheckedAt, FreshUntil time.Time
-}
-
-// kind is what an actor owns.
-type kind uint8
-
-const (
-	kindCurrency kind = iota
-	kindDirectory
-	kindJournal
-	kindShard
-	kindAccount
-	kindRegistrar
-	kindStrangers
-	kinds
-)
-
-// kindNames are the names that doc.go gives the actors.
-func kindNames() [kinds]string {
-	return [kinds]string{"currency", "directory", "journal", "shard", "account", "registrar", "strangers"}
-}
-
-// kindOf is the kind of a resident.
-func kindOf(r resident) kind {
-	switch r.(type) {
-	case *currencyActor:
-		return kindCurrency
-	case *directoryActor:
-		return kindDirectory
-	case *journalActor:
-		return kindJournal
-	case *shardActor:
-		return kindShard
-	case *registrarActor:
-		return kindRegistrar
-	case *strangersActor:
-		return kindStrangers
-	}
-	return kindAccount
-}
-
-// boxCounts are those of all mailboxes of a kind. A letter that an idle actor takes at once waits nowhere and touches nothing here.
-type boxCounts struct {
-	waiting atomic.Int64
-	refused atomic.Uint64
 }
 
 // statistical is a journal that can tell how large it is.
@@ -113,28 +69,28 @@ func (s *System) Sequence() uint64 { return s.vitals.sequence.Load() }
 func (s *System) mailboxes() []MailboxStats {
 	all := make([]MailboxStats, 0, kinds)
 	for k, name := range kindNames() {
-		counts := &s.stage.boxes[k]
-		all = append(all, MailboxStats{Kind: name, Waiting: counts.waiting.Load(), Refused: counts.refused.Load()})
+		counts := &s.actors.kinds[k]
+		all = append(all, MailboxStats{Kind: name, Waiting: counts.Waiting(), Refused: counts.Refused()})
 	}
 	all[kindAccount].Most = -1
 	for k, refs := range s.longLived() {
 		for _, r := range refs {
-			all[k].Most = max(all[k].Most, int64(r.mailbox.UserMessageCount()))
+			all[k].Most = max(all[k].Most, int64(r.Waiting()))
 		}
 	}
 	return all
 }
 
 // longLived are the actors that end with the system.
-func (s *System) longLived() [kinds][]*ref {
-	var refs [kinds][]*ref
+func (s *System) longLived() [kinds][]*mailbox.Ref {
+	var refs [kinds][]*mailbox.Ref
 	for _, code := range s.codes {
 		refs[kindCurrency] = append(refs[kindCurrency], s.currencies[code])
 	}
-	refs[kindDirectory] = []*ref{s.directory}
-	refs[kindJournal] = []*ref{s.clerk}
+	refs[kindDirectory] = []*mailbox.Ref{s.directory}
+	refs[kindJournal] = []*mailbox.Ref{s.clerk}
 	refs[kindShard] = slices.Clone(s.tenants.shards.refs)
-	refs[kindRegistrar] = []*ref{s.tenants.registrar}
+	refs[kindRegistrar] = []*mailbox.Ref{s.tenants.registrar}
 	if s.tenants.strangers != nil {
 		refs[kindStrangers] = slices.Clone(s.tenants.strangers.refs)
 	}

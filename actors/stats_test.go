@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -27,12 +28,12 @@ func stall(s *System, currency string) (release func()) {
 	entered, end := make(chan struct{}), make(chan struct{})
 	look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { close(entered); <-end }}
 	look.missing.Store(1)
-	s.currencies[currency].send(&share{cut: look})
+	s.currencies[currency].Send(&share{cut: look})
 	<-entered
 	return func() { close(end) }
 }
 
-// TestStats_Mailboxes: letters that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
+// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
 // left when they were answered. What an idle actor takes at once never waited.
 func TestStats_Mailboxes(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, MailboxMax: 3})
@@ -78,46 +79,46 @@ func TestStats_Mailboxes(t *testing.T) {
 // busyResident is at work until it is let go.
 type busyResident struct{ entered, end chan struct{} }
 
-func (b *busyResident) receive(l letter) {
+func (b *busyResident) Receive(l mailbox.Message) {
 	close(b.entered)
 	<-b.end
-	l.settle(errStopped)
+	l.Reject(mailbox.ErrStopped)
 }
-func (b *busyResident) vital(letter) bool   { return false }
-func (b *busyResident) abort(*engine.Error) {}
+func (b *busyResident) Fatal(mailbox.Message) bool { return false }
+func (b *busyResident) Abort(*engine.Error)        {}
 
 // TestStats_WhatAStoppedActorLeaves does not wait for ever.
 func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	busy := &busyResident{make(chan struct{}), make(chan struct{})}
-	r, err := s.stage.spawn("busy", busy)
+	r, err := s.actors.spawn("busy", busy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.send(once[usageQuery, engine.Verdict](usageQuery{})) })
+	asking.Go(func() { r.Send(mailbox.NewQuestion[usageQuery, engine.Verdict](usageQuery{})) })
 	<-busy.entered
-	left := once[usageQuery, engine.Verdict](usageQuery{})
-	r.send(left)
-	counts := &s.stage.boxes[kindAccount]
-	if got := counts.waiting.Load(); got != 1 {
-		t.Errorf("%d letters wait, want 1", got)
+	left := mailbox.NewQuestion[usageQuery, engine.Verdict](usageQuery{})
+	r.Send(left)
+	counts := &s.actors.kinds[kindAccount]
+	if got := counts.Waiting(); got != 1 {
+		t.Errorf("%d messages wait, want 1", got)
 	}
-	r.root.Stop(r.pid)
+	r.BeginStop()
 	close(busy.end)
-	if _, err := left.await(); !isCode(err, engine.CodeDataUnavailable) {
+	if _, err := left.Await(); !isCode(err, engine.CodeDataUnavailable) {
 		t.Errorf("the actor stopped: %v", err)
 	}
 	asking.Wait()
-	<-r.mailbox.finished
-	if got := counts.waiting.Load(); got != 0 {
-		t.Errorf("%d letters wait for an actor that is gone", got)
+	r.Wait()
+	if got := counts.Waiting(); got != 0 {
+		t.Errorf("%d messages wait for an actor that is gone", got)
 	}
 }
 
 // TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
-	for want, r := range map[string]resident{
+	for want, r := range map[string]mailbox.Actor{
 		"currency": &currencyActor{}, "directory": &directoryActor{}, "journal": &journalActor{}, "shard": &shardActor{},
 		"account": &accountActor{}, "registrar": &registrarActor{}, "strangers": &strangersActor{},
 	} {
@@ -130,7 +131,7 @@ func TestStats_Kinds(t *testing.T) {
 	for k, refs := range s.longLived() {
 		for _, r := range refs {
 			counts[kind(k)]++
-			if got := kindOf(r.mailbox.host.resident); got != kind(k) {
+			if got := kindOf(stateOf(r)); got != kind(k) {
 				t.Errorf("an actor of kind %d is counted as %d", got, k)
 			}
 		}

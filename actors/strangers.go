@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -11,7 +12,7 @@ import (
 const strangerTables = 4
 
 // strangerAdmission asks for a request of an address. A refund is the same as that of an account.
-type strangerAdmission = question[strangerQuery, engine.Grant]
+type strangerAdmission = mailbox.Question[strangerQuery, engine.Grant]
 
 type strangerQuery struct{ from netip.Addr }
 
@@ -22,46 +23,47 @@ type strangersActor struct {
 	clock     *steadyClock
 }
 
-// receive is one line for each letter.
-func (s *strangersActor) receive(l letter) {
+// Receive is one line for each message.
+func (s *strangersActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *strangerAdmission:
 		s.admit(m)
 	case *refund:
-		s.table.Refund(m.query.Address, m.query.At)
-		m.reply(struct{}{}, nil)
+		s.table.Refund(m.Query.Address, m.Query.At)
+		m.Reply(struct{}{}, nil)
 	}
 }
 
 func (s *strangersActor) admit(m *strangerAdmission) {
-	now, from := s.clock.now(), m.query.from
+	now, from := s.clock.now(), m.Query.from
 	verdict := s.table.Admit(from, now, s.allowance)
-	if !m.reply(engine.Grant{Verdict: verdict, Address: from, At: now}, nil) && verdict.Admitted {
+	if !m.Reply(engine.Grant{Verdict: verdict, Address: from, At: now}, nil) && verdict.Admitted {
 		s.table.Refund(from, now)
 	}
 }
 
-// vital: a count that is wrong by one is no reason to stop.
-func (s *strangersActor) vital(letter) bool { return false }
+// Fatal is mailbox.Actor: a count that is wrong by one is no reason to stop.
+func (s *strangersActor) Fatal(mailbox.Message) bool { return false }
 
-func (s *strangersActor) abort(*engine.Error) {}
+// Abort is mailbox.Actor: no question is kept.
+func (s *strangersActor) Abort(*engine.Error) {}
 
 // strangers are the tables together. The seed is of chance, so that nobody can choose addresses that crowd
 // one table or each other's rows.
 type strangers struct {
 	seed maphash.Seed
-	refs []*ref
+	refs []*mailbox.Ref
 }
 
 // newStrangers spawns the tables with so many rows in all.
-func newStrangers(stage *stage, rows int, allowance engine.Allowance, clock *steadyClock) (*strangers, error) {
+func newStrangers(actors *actorSystem, rows int, allowance engine.Allowance, clock *steadyClock) (*strangers, error) {
 	s := &strangers{seed: maphash.MakeSeed()}
 	inner := maphash.MakeSeed() // another one: what shares a table must not share rows
 	for i := range strangerTables {
 		table := engine.NewStrangers((rows+strangerTables-1)/strangerTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
-		ref, err := stage.spawn("strangers-"+string(rune('0'+i)), &strangersActor{table, allowance, clock})
+		ref, err := actors.spawn("strangers-"+string(rune('0'+i)), &strangersActor{table, allowance, clock})
 		if err != nil {
 			return nil, err
 		}
@@ -71,13 +73,13 @@ func newStrangers(stage *stage, rows int, allowance engine.Allowance, clock *ste
 }
 
 // of is the table that counts an address; all addresses of a client share it.
-func (s *strangers) of(from netip.Addr) *ref {
+func (s *strangers) of(from netip.Addr) *mailbox.Ref {
 	client := engine.ClientPrefix(from).Addr().As16()
 	return s.refs[maphash.Comparable(s.seed, client)%uint64(len(s.refs))]
 }
 
 func (s *strangers) stop() {
 	for _, r := range s.refs {
-		r.stop()
+		r.Stop()
 	}
 }

@@ -3,6 +3,8 @@ package actors
 import (
 	"sync"
 	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
 )
 
 // sweeper is the goroutine that tells the shards when to put idle accounts aside, and in a cluster another one that tells them when to ask
@@ -16,18 +18,18 @@ type sweeper struct {
 const roundEvery = 5 * time.Second
 
 // startSweeper begins; in a cluster it goes its rounds as well.
-func startSweeper(every time.Duration, cluster bool, shards []*ref) *sweeper {
+func startSweeper(every time.Duration, cluster bool, shards []*mailbox.Ref) *sweeper {
 	s := &sweeper{stop: make(chan struct{})}
 	s.done.Add(1)
-	go s.run(every, func() letter { return &sweep{} }, shards)
+	go s.run(every, func() mailbox.Message { return &sweep{} }, shards)
 	if cluster {
 		s.done.Add(1)
-		go s.run(roundEvery, func() letter { return &round{} }, shards)
+		go s.run(roundEvery, func() mailbox.Message { return &round{} }, shards)
 	}
 	return s
 }
 
-func (s *sweeper) run(every time.Duration, word func() letter, shards []*ref) {
+func (s *sweeper) run(every time.Duration, word func() mailbox.Message, shards []*mailbox.Ref) {
 	defer s.done.Done()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -38,7 +40,7 @@ func (s *sweeper) run(every time.Duration, word func() letter, shards []*ref) {
 		case <-ticker.C:
 		}
 		for _, shard := range shards {
-			shard.send(word())
+			shard.Send(word())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -18,8 +19,8 @@ const (
 	stopping
 )
 
-// reliefWorkersMin keeps one currency's long work from holding up the others, also on one core.
-const reliefWorkersMin = 2
+// workersMin keeps one currency's long work from holding up the others, also on one core.
+const workersMin = 2
 
 // closeTimeout is how long Close waits for what is under way and for the last snapshot.
 const closeTimeout = 2 * time.Minute
@@ -33,7 +34,7 @@ type System struct {
 	shared   Shared // journal, when other nodes write it as well; nil: this one alone
 	desk     *desk
 	follower *follower
-	stage    *stage
+	actors   *actorSystem
 	writer   *writer
 	keeper   *keeper
 	asks     inquiries
@@ -48,9 +49,9 @@ type System struct {
 	// Set by the replay before the phase is serving, never changed afterwards.
 	codes      []string     // of the currencies, sorted
 	fresh      []*freshness // of the currencies, in the same order
-	currencies map[string]*ref
-	directory  *ref
-	clerk      *ref         // the journal actor
+	currencies map[string]*mailbox.Ref
+	directory  *mailbox.Ref
+	clerk      *mailbox.Ref // the journal actor
 	nowhere    *engine.View // of a currency that there is not
 	tenants    *tenants     // everybody who may ask
 
@@ -60,9 +61,9 @@ type System struct {
 
 	mu     sync.Mutex
 	cause  error
-	failed time.Time // when that was
-	ended  bool      // done is closed
-	heirs  []*ref    // told when the node stops by itself
+	failed time.Time      // when that was
+	ended  bool           // done is closed
+	heirs  []*mailbox.Ref // told when the node stops by itself
 
 	closing  sync.Once
 	closeErr error
@@ -79,26 +80,26 @@ var (
 
 // inquiries are the questions that the system asks its actors.
 type inquiries struct {
-	rankings     *asks[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates        *asks[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history      *asks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	held         *asks[heldQuery, []engine.Held]
-	slots        *asks[slotsQuery, map[string]time.Time]
-	currencies   *asks[currenciesQuery, *engine.Page[engine.CurrencyItem]]
-	institutions *asks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  *asks[institutionQuery, *engine.InstitutionDetail]
+	rankings     *mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates        *mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history      *mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	held         *mailbox.Asker[heldQuery, []engine.Held]
+	slots        *mailbox.Asker[slotsQuery, map[string]time.Time]
+	currencies   *mailbox.Asker[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions *mailbox.Asker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  *mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
 }
 
 func newInquiries(c Config) inquiries {
 	return inquiries{
-		rankings:     newAsks[engine.RankingQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
-		rates:        newAsks[engine.RatesQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
-		history:      newAsks[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]](c.AskTimeout),
-		held:         newAsks[heldQuery, []engine.Held](c.AskTimeout),
-		slots:        newAsks[slotsQuery, map[string]time.Time](c.AskTimeout),
-		currencies:   newAsks[currenciesQuery, *engine.Page[engine.CurrencyItem]](c.AskTimeout),
-		institutions: newAsks[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]](c.AskTimeout),
-		institution:  newAsks[institutionQuery, *engine.InstitutionDetail](c.AskTimeout),
+		rankings:     mailbox.NewAsker[engine.RankingQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
+		rates:        mailbox.NewAsker[engine.RatesQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
+		history:      mailbox.NewAsker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]](c.AskTimeout),
+		held:         mailbox.NewAsker[heldQuery, []engine.Held](c.AskTimeout),
+		slots:        mailbox.NewAsker[slotsQuery, map[string]time.Time](c.AskTimeout),
+		currencies:   mailbox.NewAsker[currenciesQuery, *engine.Page[engine.CurrencyItem]](c.AskTimeout),
+		institutions: mailbox.NewAsker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]](c.AskTimeout),
+		institution:  mailbox.NewAsker[institutionQuery, *engine.InstitutionDetail](c.AskTimeout),
 	}
 }
 
@@ -128,7 +129,7 @@ func Open(c Config) (*System, error) {
 	}
 	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
 	s.calls.init()
-	s.stage = newStage(c.MailboxMax, max(reliefWorkersMin, runtime.GOMAXPROCS(0)), s.fail)
+	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()
@@ -177,7 +178,7 @@ func (s *System) fail(cause error) {
 	s.mu.Unlock()
 	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
 	for _, r := range told {
-		r.send(&halt{why: readOnly(cause)})
+		r.Send(&halt{why: readOnly(cause)})
 	}
 }
 
@@ -201,13 +202,13 @@ func (s *System) close() error {
 	s.phase.Store(stopping)
 	s.replay.Wait()
 	if s.shared != nil && s.clerk != nil {
-		s.clerk.send(&leaving{})
+		s.clerk.Send(&leaving{})
 	}
 	s.calls.shut()
 	if s.clerk != nil {
 		s.wind()
 	}
-	s.stage.close()
+	s.actors.Close()
 	err := s.journal.Close()
 	if err != nil {
 		err = fmt.Errorf("close journal: %w", err)
@@ -224,20 +225,20 @@ func (s *System) close() error {
 // wind ends the actors, after what is under way has come true and the last snapshot is there.
 func (s *System) wind() {
 	s.tenants.settle()
-	last := once[struct{}, struct{}](struct{}{})
-	s.clerk.send(last)
-	if _, err := last.wait(closeTimeout); err != nil {
+	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
+	s.clerk.Send(last)
+	if _, err := last.Wait(closeTimeout); err != nil {
 		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
 	}
 	if s.follower != nil {
 		s.follower.end()
 	}
-	s.directory.stop()
+	s.directory.Stop()
 	for _, code := range s.codes {
-		s.currencies[code].stop()
+		s.currencies[code].Stop()
 	}
 	s.tenants.stop()
-	s.clerk.stop()
+	s.clerk.Stop()
 	if s.shared == nil {
 		s.writer.stop()
 	}

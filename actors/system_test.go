@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -195,10 +196,10 @@ func TestClose(t *testing.T) {
 			t.Errorf("Err after an orderly end: %v", s.Err())
 		}
 		for name, ask := range everyQuestion(s) {
-			unavailable(t, "after Close: "+name, ask(), retryStopping)
+			unavailable(t, "after Close: "+name, ask(), mailbox.ErrStopped.RetryAfter)
 		}
 		_, err := s.Observe(nil)
-		unavailable(t, "after Close: Observe", err, retryStopping)
+		unavailable(t, "after Close: Observe", err, mailbox.ErrStopped.RetryAfter)
 	})
 	t.Run("while replaying", func(t *testing.T) {
 		journal := newHeldJournal()

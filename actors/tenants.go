@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -27,7 +28,7 @@ type tenants struct {
 
 	// Set by the replay before the phase is serving, never changed afterwards.
 	shards    *shards
-	registrar *ref
+	registrar *mailbox.Ref
 	strangers *strangers // nil with limits off
 	sweeper   *sweeper
 	postman   *postman
@@ -35,22 +36,22 @@ type tenants struct {
 
 // tenantInquiries are the questions that are asked often enough to be used again.
 type tenantInquiries struct {
-	admissions *asks[admissionQuery, engine.Grant]
-	strangers  *asks[strangerQuery, engine.Grant]
-	refunds    *asks[engine.Grant, struct{}]
-	usages     *asks[usageQuery, engine.Verdict]
-	sessions   *asks[engine.Digest, uint64]
+	admissions *mailbox.Asker[admissionQuery, engine.Grant]
+	strangers  *mailbox.Asker[strangerQuery, engine.Grant]
+	refunds    *mailbox.Asker[engine.Grant, struct{}]
+	usages     *mailbox.Asker[usageQuery, engine.Verdict]
+	sessions   *mailbox.Asker[engine.Digest, uint64]
 }
 
 func newTenants(c Config) (*tenants, error) {
 	t := &tenants{
 		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: newKeyIndex(),
 		asks: tenantInquiries{
-			admissions: newAsks[admissionQuery, engine.Grant](c.AskTimeout),
-			strangers:  newAsks[strangerQuery, engine.Grant](c.AskTimeout),
-			refunds:    newAsks[engine.Grant, struct{}](c.AskTimeout),
-			usages:     newAsks[usageQuery, engine.Verdict](c.AskTimeout),
-			sessions:   newAsks[engine.Digest, uint64](c.AskTimeout),
+			admissions: mailbox.NewAsker[admissionQuery, engine.Grant](c.AskTimeout),
+			strangers:  mailbox.NewAsker[strangerQuery, engine.Grant](c.AskTimeout),
+			refunds:    mailbox.NewAsker[engine.Grant, struct{}](c.AskTimeout),
+			usages:     mailbox.NewAsker[usageQuery, engine.Verdict](c.AskTimeout),
+			sessions:   mailbox.NewAsker[engine.Digest, uint64](c.AskTimeout),
 		},
 	}
 	t.clock.logger = c.Logger
@@ -80,20 +81,16 @@ func (l *lockedReader) Read(p []byte) (int, error) {
 }
 
 // shards are all shard actors.
-type shards struct{ refs []*ref }
+type shards struct{ refs []*mailbox.Ref }
 
 // of is the shard of an account.
-func (s *shards) of(account uint64) *ref { return s.refs[account%uint64(len(s.refs))] }
-
-// shardFactsMax is the room of a shard for facts: one for each login that made an account within the hour,
-// of which the registry allows 5,000, and the few that are always under way.
-const shardFactsMax = 8192
+func (s *shards) of(account uint64) *mailbox.Ref { return s.refs[account%uint64(len(s.refs))] }
 
 // dormantBytes is about what an idle account takes in a snapshot.
 const dormantBytes = 150
 
 // populate starts the actors with the replayed state.
-func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *ref) error {
+func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *mailbox.Ref) error {
 	t.clock.resume(r.steady, r.seen)
 	t.transition.Store(&r.transition)
 	idle, err := r.settle(t.keys)
@@ -110,13 +107,13 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	registrar := &registrarActor{
 		journal: clerkRef, shards: t.shards, clock: t.clock, registry: r.registry, transition: &t.transition, limit: t.config.MailboxMax,
 	}
-	if t.registrar, err = s.stage.spawn("registrar", registrar); err != nil {
+	if t.registrar, err = s.actors.spawn("registrar", registrar); err != nil {
 		return err
 	}
 	registrar.self = t.registrar
 	clerk.shards, clerk.registry = t.shards.refs, t.registrar
 	if !t.config.LimitsOff {
-		if t.strangers, err = newStrangers(s.stage, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
+		if t.strangers, err = newStrangers(s.actors, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
 			return err
 		}
 	}
@@ -125,16 +122,16 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	return nil
 }
 
-func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, clerk *ref) error {
+func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, clerk *mailbox.Ref) error {
 	c := &t.config
 	t.population.Add(int64(len(accounts)))
 	shard := &shardActor{
-		stage: s.stage, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
+		actors: s.actors, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
 		liveMax: c.AccountsLiveMax, living: &t.living, population: &t.population, leases: &t.leases,
 		idle: accounts, live: map[uint64]*living{}, keys: t.keys, outbox: &outbox{postman: t.postman},
 	}
-	ref, err := s.stage.spawnBusy(fmt.Sprintf("accounts-%d", index), shard, shardFactsMax)
+	ref, err := s.actors.spawn(fmt.Sprintf("accounts-%d", index), shard)
 	if err != nil {
 		return err
 	}
@@ -145,7 +142,9 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 }
 
 // heirs are told when the node stops by itself.
-func (t *tenants) heirs() []*ref { return append([]*ref{t.registrar}, t.shards.refs...) }
+func (t *tenants) heirs() []*mailbox.Ref {
+	return append([]*mailbox.Ref{t.registrar}, t.shards.refs...)
+}
 
 // settle makes every account give back what it has leased and not spent. Nothing else is asked any more.
 func (t *tenants) settle() {
@@ -153,27 +152,27 @@ func (t *tenants) settle() {
 	t.postman.end()
 	var questions []*settling
 	for _, shard := range t.shards.refs {
-		m := once[settleQuery, struct{}](settleQuery{})
+		m := mailbox.NewQuestion[settleQuery, struct{}](settleQuery{})
 		questions = append(questions, m)
-		shard.send(m)
+		shard.Send(m)
 	}
 	for _, m := range questions {
-		_, _ = m.wait(closeTimeout) // what could not be written is forfeited, as in a crash
+		_, _ = m.Wait(closeTimeout) // what could not be written is forfeited, as in a crash
 	}
 }
 
 // stop ends the actors and waits for them: what an account has not answered is settled while there is still somebody to hear it.
 func (t *tenants) stop() {
 	for _, shard := range t.shards.refs {
-		m := once[dismissQuery, []*ref](dismissQuery{})
-		shard.send(m)
-		accounts, _ := m.await()
-		shard.stop()
+		m := mailbox.NewQuestion[dismissQuery, []*mailbox.Ref](dismissQuery{})
+		shard.Send(m)
+		accounts, _ := m.Await()
+		shard.Stop()
 		for _, account := range accounts {
-			account.ended()
+			account.Wait()
 		}
 	}
-	t.registrar.stop()
+	t.registrar.Stop()
 	if t.strangers != nil {
 		t.strangers.stop()
 	}

@@ -302,7 +302,7 @@ func (n *node) spent(token engine.Digest) int {
 func (n *node) sweepAll() {
 	for range sweepsIdle + 1 {
 		for _, shard := range n.tenants.shards.refs {
-			shard.send(&sweep{})
+			shard.Send(&sweep{})
 		}
 	}
 	n.census()

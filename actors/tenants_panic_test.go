@@ -10,28 +10,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
-// sabotage says over which letters an actor panics, by chance.
+// sabotage says over which messages an actor panics, by chance.
 type sabotage struct {
 	mu        sync.Mutex
 	random    *rand.Rand
-	reading   int  // one in so many letters whose panic costs a question; 0 = none
-	changing  int  // one in so many letters whose panic stops the node, once; 0 = none
+	reading   int  // one in so many messages whose panic costs a question; 0 = none
+	changing  int  // one in so many messages whose panic stops the node, once; 0 = none
 	forgetful bool // planted: the actor of an account is started again empty, as the library does it by itself
 
 	questions int            // that a panic cost
 	crowds    int            // the same, of questions to several actors at once
 	stops     int            // of the node
-	kinds     map[string]int // letters that were hit
+	kinds     map[string]int // messages that were hit
 }
 
-// strike decides over a letter.
-func (s *sabotage) strike(r resident, l letter) bool {
+// strike decides over a message.
+func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	vital := r.vital(l)
+	vital := r.Fatal(l)
 	if _, end := l.(*halt); end || vital && s.stops > 0 {
 		return false
 	}
@@ -57,31 +58,31 @@ func (s *sabotage) strike(r resident, l letter) bool {
 	return true
 }
 
-// saboteur stands between a mailbox and its resident.
+// saboteur stands between a mailbox and its actor.
 type saboteur struct {
-	resident
+	mailbox.Actor
 	*sabotage
 }
 
-// receive is resident. A fact is also hit when its work is done: half of what it was there for.
-func (s *saboteur) receive(l letter) {
-	if shard, is := s.resident.(*shardActor); is {
+// Receive is mailbox.Actor. A one-way message is also hit when its work is done: half of what it was there for.
+func (s *saboteur) Receive(l mailbox.Message) {
+	if shard, is := s.Actor.(*shardActor); is {
 		for _, one := range shard.live { // the shard alone sends to them
 			s.enlist(one.ref)
 		}
 	}
-	if !s.strike(s.resident, l) {
-		s.resident.receive(l)
+	if !s.strike(s.Actor, l) {
+		s.Actor.Receive(l)
 		return
 	}
-	account, is := s.resident.(*accountActor)
+	account, is := s.Actor.(*accountActor)
 	if is && s.forgetful {
 		account.startAgain()
-		l.settle(internal(nil))
+		l.Reject(internal(nil))
 		return
 	}
-	if !l.question() {
-		s.resident.receive(l)
+	if !l.Asked() {
+		s.Actor.Receive(l)
 	}
 	panic("planted")
 }
@@ -99,23 +100,24 @@ func (a *accountActor) startAgain() {
 }
 
 // enlist puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.
-func (s *sabotage) enlist(to *ref) bool {
-	to.mailbox.mu.Lock()
-	defer to.mailbox.mu.Unlock()
-	if to.mailbox.running {
+func (s *sabotage) enlist(to *mailbox.Ref) bool {
+	held, state := inside[sync.Mutex](to, "mu"), inside[mailbox.Actor](to, "actor")
+	held.Lock()
+	defer held.Unlock()
+	if *inside[bool](to, "running") {
 		return false
 	}
-	inner := to.mailbox.host.resident
+	inner := *state
 	if before, already := inner.(*saboteur); already {
-		inner = before.resident
+		inner = before.Actor
 	}
-	to.mailbox.host.resident = &saboteur{inner, s}
+	*state = &saboteur{inner, s}
 	return true
 }
 
 // enlistAll puts saboteurs in front of all actors of a node.
 func (s *sabotage) enlistAll(n *node) {
-	all := slices.Concat(n.heirs, []*ref{n.directory})
+	all := slices.Concat(n.heirs, []*mailbox.Ref{n.directory})
 	if n.tenants.strangers != nil {
 		all = slices.Concat(all, n.tenants.strangers.refs)
 	}
@@ -184,7 +186,7 @@ func (w *shaken) heard(what string, err error) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, errExpired):
+	case errors.Is(err, mailbox.ErrExpired):
 		w.faults = append(w.faults, what+": the message is lost: "+err.Error())
 	case isCode(err, engine.CodeInternalError):
 		w.internal++
@@ -278,7 +280,7 @@ func (w *shaken) operate(random *rand.Rand) {
 		_, err := w.Admit(engine.Caller{Address: client(9000 + random.IntN(1<<20))})
 		w.heard("stranger", err)
 		for _, shard := range w.tenants.shards.refs {
-			shard.send(&sweep{})
+			shard.Send(&sweep{})
 		}
 	}
 }
@@ -367,7 +369,7 @@ func checkPanics(t *testing.T, questions, stops int) {
 	if costs < questions || ends < stops {
 		t.Fatalf("%d panics over questions, %d over changes", costs, ends)
 	}
-	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of letters, in %d answers: no count fell, no message was lost",
+	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of messages, in %d answers: no count fell, no message was lost",
 		costs, ends, len(hit), w.answers)
 }
 
@@ -387,7 +389,7 @@ func (w *shaken) renew() {
 	}
 }
 
-// A panic over any letter, before its work or behind it, costs the question, or stops the node when something could be half changed.
+// A panic over any message, before its work or behind it, costs the question, or stops the node when something could be half changed.
 // Whichever: no count falls, nothing acknowledged is gone, and everybody is answered.
 func TestQ5_PanicsOverAnyMessage(t *testing.T) { checkPanics(t, 400, 12) }
 

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -16,10 +17,10 @@ const (
 )
 
 // command asks for a change of one currency.
-type command = question[engine.Command, engine.Receipt]
+type command = mailbox.Question[engine.Command, engine.Receipt]
 
 // writes are the commands of one currency: one batch is being decided, made durable and applied, the others
-// wait. The deciding and the applying are errands (see relief): while one is at work the book is its alone,
+// wait. The deciding and the applying are jobs (mailbox.Ref.StartJob): while one is at work the book is its alone,
 // and the actor answers from the board.
 type writes struct {
 	limit   int
@@ -29,7 +30,7 @@ type writes struct {
 	stopped *engine.Error // why nothing is changed any more
 
 	bundled bool // a batch must fit into one bundle
-	errand  bool // the book is given away
+	job     bool // the book is given away
 	learning
 
 	applying bool     // what is durable is not in the board yet
@@ -42,18 +43,18 @@ type flight struct {
 	decision engine.Decision
 }
 
-// decided is the outcome of an errand: what a batch would change.
+// decided is the outcome of a job: what a batch would change.
 type decided struct {
-	fact
+	mailbox.OneWay
 	heard    uint64 // as learning.heard when it began
 	decision engine.Decision
 	records  [][]byte
 	err      error
 }
 
-// applied is the outcome of an errand: what the book has become.
+// applied is the outcome of a job: what the book has become.
 type applied struct {
-	fact
+	mailbox.OneWay
 	outlook
 	loads   bool // something is published
 	failed  any  // the panic that ended it
@@ -65,10 +66,10 @@ func (c *currencyActor) accept(m *command) {
 	w := &c.writes
 	switch {
 	case w.stopped != nil:
-		m.settle(w.stopped)
+		m.Reject(w.stopped)
 		return
 	case len(w.waiting) >= w.limit:
-		m.settle(errOverflow)
+		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
 	w.waiting = append(w.waiting, m)
@@ -78,7 +79,7 @@ func (c *currencyActor) accept(m *command) {
 // next has the next batch decided.
 func (c *currencyActor) next() {
 	w := &c.writes
-	if w.errand || c.learn() || w.flight != nil {
+	if w.job || c.learn() || w.flight != nil {
 		return
 	}
 	batch := w.take()
@@ -87,21 +88,21 @@ func (c *currencyActor) next() {
 	}
 	w.flight = &flight{commands: batch}
 	heard := w.heard
-	c.errand(func(pause func()) letter {
+	c.job(func(pause func()) mailbox.Message {
 		outcome := c.decide(batch, pause)
 		outcome.heard = heard
 		return outcome
 	})
 }
 
-// errand gives the book away for work that takes long, and gets it back with the outcome.
-func (c *currencyActor) errand(work func(pause func()) letter) {
-	c.writes.errand = true
-	c.self.mailbox.relief.errand(func(pause func()) {
+// job gives the book away for work that takes long, and gets it back with the outcome.
+func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
+	c.writes.job = true
+	c.self.StartJob(func(pause func()) {
 		c.book.Paced(pause)
 		outcome := work(pause)
 		c.book.Paced(nil)
-		c.self.send(outcome)
+		c.self.Send(outcome)
 	})
 }
 
@@ -109,7 +110,7 @@ func (c *currencyActor) errand(work func(pause func()) letter) {
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.flight
-	w.errand = false
+	w.job = false
 	switch {
 	case done == nil:
 		return // given up when the node stopped
@@ -118,7 +119,7 @@ func (c *currencyActor) decided(m *decided) {
 		return
 	case m.err == nil && len(m.records) > 0:
 		done.decision = m.decision
-		c.journal.send(&write{from: c.self, records: m.records, heard: m.heard})
+		c.journal.Send(&write{from: c.self, records: m.records, heard: m.heard})
 		return
 	}
 	w.flight = nil
@@ -129,7 +130,7 @@ func (c *currencyActor) decided(m *decided) {
 		w.alone = len(done.commands) // one of them is bad: find out which
 		w.waiting = append(done.commands, w.waiting...)
 	default:
-		done.commands[0].reply(engine.Receipt{}, m.err)
+		done.commands[0].Reply(engine.Receipt{}, m.err)
 	}
 	c.next()
 }
@@ -140,7 +141,7 @@ func (w *writes) take() []*command {
 	observations := 0
 	for len(w.waiting) > 0 {
 		m := w.waiting[0]
-		observe, merges := m.query.(engine.Observe)
+		observe, merges := m.Query.(engine.Observe)
 		single := !merges || w.alone > 0
 		size := countObservations(observe.Refreshes)
 		if len(batch) > 0 && (single || observations+size > batchObservationsMax) {
@@ -148,7 +149,7 @@ func (w *writes) take() []*command {
 		}
 		w.waiting = w.waiting[1:]
 		w.alone = max(0, w.alone-1)
-		if m.abandoned() {
+		if m.Abandoned() {
 			continue
 		}
 		batch, observations = append(batch, m), observations+size
@@ -214,11 +215,11 @@ func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]b
 
 func merged(batch []*command) engine.Command {
 	if len(batch) == 1 {
-		return batch[0].query
+		return batch[0].Query
 	}
 	var refreshes []engine.Refresh
 	for _, m := range batch {
-		refreshes = append(refreshes, m.query.(engine.Observe).Refreshes...)
+		refreshes = append(refreshes, m.Query.(engine.Observe).Refreshes...)
 	}
 	return engine.Observe{Refreshes: refreshes}
 }
@@ -237,14 +238,14 @@ func (c *currencyActor) committed(m *committed) {
 	if m.err != nil {
 		w.flight = nil
 		for _, one := range done.commands {
-			one.settle(m.err)
+			one.Reject(m.err)
 		}
 		c.next()
 		return
 	}
 	w.applying = true
 	before := c.view
-	c.errand(func(func()) letter { return c.apply(done.decision.Events, before) })
+	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, before) })
 }
 
 // apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
@@ -285,7 +286,7 @@ func (c *currencyActor) applied(m *applied) {
 		c.loaded.Store(true)
 	}
 	c.publish(m.outlook)
-	w.errand, w.applying = false, false
+	w.job, w.applying = false, false
 	for _, s := range w.shares {
 		s.hand(c.board)
 	}
@@ -305,7 +306,7 @@ func (c *currencyActor) share(m *share) {
 	w := &c.writes
 	switch {
 	case w.stopped != nil:
-		m.settle(w.stopped)
+		m.Reject(w.stopped)
 	case len(w.lessons) > 0:
 		last := w.lessons[len(w.lessons)-1]
 		last.shares = append(last.shares, m)
@@ -329,13 +330,13 @@ func publishes(event engine.Event) bool {
 // answer gives each command its part of the receipt.
 func answer(batch []*command, decided engine.Decision) {
 	if len(batch) == 1 {
-		batch[0].reply(decided.Receipt, nil)
+		batch[0].Reply(decided.Receipt, nil)
 		return
 	}
 	refused := decided.Receipt.Refused // in the order of the refreshes
 	first := 0
 	for _, m := range batch {
-		refreshes := m.query.(engine.Observe).Refreshes
+		refreshes := m.Query.(engine.Observe).Refreshes
 		end := first + len(refreshes)
 		var receipt engine.Receipt
 		for _, count := range decided.Counts[first:end] {
@@ -350,32 +351,32 @@ func answer(batch []*command, decided engine.Decision) {
 			refused = refused[1:]
 		}
 		first = end
-		m.reply(receipt, nil)
+		m.Reply(receipt, nil)
 	}
 }
 
 // halt gives up all changes: the node has stopped. Reads go on.
 func (c *currencyActor) halt(why *engine.Error) {
 	c.writes.stopped = why
-	c.abort(why)
+	c.Abort(why)
 }
 
-// abort answers everybody who waits for a change.
-func (c *currencyActor) abort(why *engine.Error) {
+// Abort answers everybody who waits for a change.
+func (c *currencyActor) Abort(why *engine.Error) {
 	w := &c.writes
 	w.stopped = why
 	if w.flight != nil {
 		for _, m := range w.flight.commands {
-			m.settle(why)
+			m.Reject(why)
 		}
 		w.flight = nil
 	}
 	for _, m := range w.waiting {
-		m.settle(why)
+		m.Reject(why)
 	}
 	w.waiting = nil
 	for _, s := range w.shares {
-		s.settle(why)
+		s.Reject(why)
 	}
 	w.shares = nil
 	w.unlearn(why)

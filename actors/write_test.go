@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/tasard/tasard/engine"
 )
 
@@ -57,17 +55,17 @@ func observeEach(s *System, refreshes ...engine.Refresh) *calls {
 }
 
 // whenWaiting returns once so many commands wait in a currency's actor behind the one being written. It
-// looks by way of letters, so it takes its turn with everything else that the actor does.
+// looks by way of messages, so it takes its turn with everything else that the actor does.
 func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	t.Helper()
-	owner := s.currencies[currency].mailbox.invoker.(interface{ Actor() actor.Actor }).Actor().(*host).resident.(*currencyActor)
+	owner := stateOf(s.currencies[currency]).(*currencyActor)
 	timeout := time.NewTimer(time.Minute)
 	defer timeout.Stop()
 	for {
 		waiting := make(chan int, 1)
 		look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { waiting <- len(owner.writes.waiting) }}
 		look.missing.Store(1)
-		owner.self.send(&share{cut: look})
+		owner.self.Send(&share{cut: look})
 		select {
 		case found := <-waiting:
 			if found >= n {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -18,14 +19,14 @@ type job struct {
 
 // written is the outcome of an append.
 type written struct {
-	fact
+	mailbox.OneWay
 	last uint64
 	err  error
 }
 
 // dropped is the outcome of letting go of old records.
 type dropped struct {
-	fact
+	mailbox.OneWay
 	err error
 }
 
@@ -37,7 +38,7 @@ type writer struct {
 	journal Journal
 	jobs    chan job // one place: taking never blocks the actor
 	done    sync.WaitGroup
-	to      *ref
+	to      *mailbox.Ref
 }
 
 func newWriter(journal Journal, v *vitals, clock *steadyClock) *writer {
@@ -45,7 +46,7 @@ func newWriter(journal Journal, v *vitals, clock *steadyClock) *writer {
 }
 
 // start lets it work and report to the journal actor.
-func (w *writer) start(to *ref) {
+func (w *writer) start(to *mailbox.Ref) {
 	w.to = to
 	w.done.Add(1)
 	go w.run()
@@ -73,7 +74,7 @@ func (w *writer) run() {
 
 func (w *writer) do(j job) {
 	if j.dropBefore > 0 {
-		w.to.send(&dropped{err: w.journal.DropBefore(j.dropBefore)})
+		w.to.Send(&dropped{err: w.journal.DropBefore(j.dropBefore)})
 		return
 	}
 	// What the last job let go runs first: on one processor all would wait for the disk as well.
@@ -83,7 +84,7 @@ func (w *writer) do(j job) {
 		w.vitals.refused.Store(int64(batchBytes(j.records)))
 		w.vitals.full.Begin(w.vitals.clock())
 	}
-	w.to.send(&written{last: last, err: err})
+	w.to.Send(&written{last: last, err: err})
 }
 
 // lookEvery is how often the writer looks, while it has nothing to write, whether it could, and at the clock. A disk that fills up shows
@@ -112,7 +113,7 @@ func (w *writer) lookAtSpace() {
 	}
 	if wanted := w.vitals.wanted.Load(); wanted > 0 && journal.Room(wanted) == nil {
 		w.vitals.wanted.Store(0)
-		w.to.send(&again{})
+		w.to.Send(&again{})
 	}
 }
 

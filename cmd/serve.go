@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
-	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/yield"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -219,11 +219,11 @@ func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, l
 // takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
 func (p *process) takeIn(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
-	var breath actors.Breath
-	defer breath.End()
+	var network yield.Network
+	defer network.Close()
 	intake := &intake{
 		to: n.System(), clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.Catalogue(),
-		pause: breath.Take,
+		pause: network.Yield,
 	}
 	err := intake.take(ctx, file, collectors.AnyFormat)
 	if err == nil || intake.tally.lines > 0 {

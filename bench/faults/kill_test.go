@@ -330,9 +330,9 @@ func TestFaultsW1_Control(t *testing.T) {
 	early := mutant(t, "answers-early", "actors/writer.go",
 		"package actors\n", "package actors\n\nimport planted \"time\"\n",
 		"last, err := w.journal.Append(j.expected, j.records)",
-		"w.to.send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
+		"w.to.Send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
 			"last, err := w.journal.Append(j.expected, j.records)",
-		"w.to.send(&written{last: last, err: err})", "_ = last")
+		"w.to.Send(&written{last: last, err: err})", "_ = last")
 	s := newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
 	s.catch(kill, lost)
 	figure(t, "control, answers before it writes: %s", s.caught())

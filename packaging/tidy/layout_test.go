@@ -25,7 +25,7 @@ type row struct {
 func layout() map[string]row {
 	return map[string]row{
 		".": {may: "cmd"},
-		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine wal actors actors/mail " +
+		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine wal actors actors/mail actors/yield " +
 			"collectors collectors/source collectors/simulated " + // what a command works on directly
 			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
 			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
@@ -36,10 +36,12 @@ func layout() map[string]row {
 		"httpapi/admin": {may: "engine", exact: true},
 		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
 		"wal":           {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
-		"actors": {may: "engine wal actors/internal/record asynkron/protoactor-go klauspost/compress",
+		"actors": {may: "engine wal actors/internal/record actors/mailbox actors/yield klauspost/compress",
 			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 				"orcaman/concurrent-map", // a node starts faster in tests
-			never: "net net/http", exact: true, names: 350, doc: 185},
+			never: "net net/http", exact: true, names: 321},
+		"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
+		"actors/yield":               {never: "net net/http", exact: true},
 		"actors/internal/record":     {may: "engine", never: "net net/http os unsafe", exact: true},
 		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
@@ -176,7 +178,7 @@ func TestLayout_Control(t *testing.T) {
 		{"httpapi/apitest/doc.go", "testing", "httpapi/apitest/doc.go imports testing"},
 		{"internal/x/doc.go", "os", "internal/x has no row"},
 		{"actors/doc.go", module + "engine", ""},
-		{"actors/doc.go", "github.com/asynkron/protoactor-go/actor", ""},
+		{"actors/mailbox/doc.go", "github.com/asynkron/protoactor-go/actor", ""},
 	} {
 		expect(t, tt.file+" with "+tt.imported, layoutProblems([]source{mustParse(t, tt.file, comment(docLinesMin)+"import "+strconv.Quote(tt.imported)+"\n")}), tt.want)
 		if strings.Contains(tt.imported, ".") { // tests may import all of ours, but libraries of others no more than the program

@@ -16,14 +16,14 @@ import (
 // owner that waits for them. Tests are free: goleak watches them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
-		"actors/breath.go":               "Breath.End, by whoever took breath",
 		"actors/cluster/crew.go":         "crew.wait, in Cluster.Close",
 		"actors/cluster/server.go":       "embedded.stop, in Cluster.Close",
 		"actors/follower.go":             "follower.end, in System.Close",
 		"actors/mail/mailer.go":          "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go":         "whoever called closeAtEnd, by what it returns",
 		"actors/postman.go":              "postman.end, in System.Close",
-		"actors/relief.go":               "relief.stop, at the end of System.Close",
+		"actors/mailbox/dispatcher.go":   "mailbox.System.Close, at the end of System.Close",
+		"actors/yield/yield.go":          "Network.Close",
 		"httpapi/conn/overload.go":       "Overload.End: stops the timer, whose call finds nothing to do then",
 		"httpapi/conn/rounds.go":         "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":               "replayer.run: waits for the goroutine that applies",

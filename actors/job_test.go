@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -87,7 +88,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	boards := make(chan *engine.Board, 1)
 	c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { boards <- c.boards[0] }}
 	c.missing.Store(1)
-	s.currencies["USD"].send(&share{cut: c})
+	s.currencies["USD"].Send(&share{cut: c})
 	if _, err := s.Held("USD"); err != nil { // an answer to what came behind the share
 		t.Fatal(err)
 	}
@@ -103,10 +104,15 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 
 // A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is served stays what it was.
 func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
-	s, failures := toyStage(t, 10)
-	nobody := spawnToy(t, s, &toy{behave: func(letter) {}})
+	failures := &atomic.Int64{}
+	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
+	t.Cleanup(s.Close)
+	nobody, err := s.spawn("nobody", deaf{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	book := engine.NewBook("USD", engine.DefaultCatalogue(), engine.DefaultRules())
-	flying, waiting := once[engine.Command, engine.Receipt](engine.Observe{}), once[engine.Command, engine.Receipt](engine.Observe{})
+	flying, waiting := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
 		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestBoard{}, book: book, board: book.Board(),
 		loaded: &atomic.Bool{}, writes: writes{
@@ -114,7 +120,6 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 			flight: &flight{[]*command{flying}, engine.Decision{Events: []engine.Event{bogus{}}}},
 		},
 	}
-	var err error
 	if owner.self, err = s.spawn("USD", owner); err != nil {
 		t.Fatal(err)
 	}
@@ -123,24 +128,31 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	cutting := func() *engine.Error {
 		c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { gone <- c.err.Load() }}
 		c.missing.Store(1)
-		owner.self.send(&share{cut: c})
+		owner.self.Send(&share{cut: c})
 		return <-gone
 	}
-	owner.self.send(&committed{})
+	owner.self.Send(&committed{})
 	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
-	late := once[engine.Command, engine.Receipt](engine.Observe{})
-	owner.self.send(late)
+	late := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
+	owner.self.Send(late)
 	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
-		if _, err := m.await(); !isCode(err, engine.CodeReadOnly) {
+		if _, err := m.Await(); !isCode(err, engine.CodeReadOnly) {
 			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
 		}
 	}
-	owner.self.stop()
-	nobody.stop()
+	owner.self.Stop()
+	nobody.Stop()
 	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.board != before {
 		t.Errorf("%d failures; the cuts ended with %v; the board is another one: %v", failures.Load(), ends, owner.board != before)
 	}
 }
+
+// deaf is an actor that hears nothing.
+type deaf struct{}
+
+func (deaf) Receive(mailbox.Message)    {}
+func (deaf) Fatal(mailbox.Message) bool { return false }
+func (deaf) Abort(*engine.Error)        {}
 
 // bogus is an event that no rule applies.
 type bogus struct{ engine.Event }

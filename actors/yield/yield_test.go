@@ -1,4 +1,4 @@
-package actors
+package yield
 
 import (
 	"os"
@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// F12: on one processor, who waits for the network has had its turn when breath was taken; yielding alone does not do that.
-func TestF12_BreathLetsTheNetworkIn(t *testing.T) {
+// F12: on one processor, a goroutine that waits for the network has had its turn after Yield; runtime.Gosched alone does not do that.
+func TestF12_NetworkHasItsTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const tries = 50
-	var b Breath
-	defer b.End()
-	b.Take() // makes the pipe
-	with, without := servedAfter(t, tries, b.Take), servedAfter(t, tries, runtime.Gosched)
-	t.Logf("of %d who waited, breath served %d and yielding %d", tries, with, without)
+	var b Network
+	defer b.Close()
+	b.Yield() // makes the pipe
+	with, without := servedAfter(t, tries, b.Yield), servedAfter(t, tries, runtime.Gosched)
+	t.Logf("of %d that waited, Yield served %d and Gosched %d", tries, with, without)
 	if with < tries*9/10 {
 		t.Errorf("%d of %d were served", with, tries)
 	}
 	if without > tries/2 {
-		t.Errorf("yielding serves %d of %d as well: breath is not needed any more", without, tries)
+		t.Errorf("Gosched serves %d of %d as well: Network is not needed any more", without, tries)
 	}
 }
 
-// servedAfter counts how often somebody who waits for a file descriptor that has become ready runs while a
+// servedAfter counts how often a goroutine that waits for a file descriptor that has become ready runs while a
 // pause is made.
 func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 	t.Helper()
@@ -69,17 +69,17 @@ func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 	return served
 }
 
-// Without a pipe, as when all file descriptors are in use, taking breath yields and comes back.
-func TestF12_BreathWithoutAPipe(t *testing.T) {
-	b := Breath{broken: true}
-	b.Take()
-	b.End()
-	var lost Breath
-	lost.Take()
+// Without a pipe, as when all file descriptors are in use, Yield is runtime.Gosched.
+func TestF12_WithoutAPipe(t *testing.T) {
+	b := Network{broken: true}
+	b.Yield()
+	b.Close()
+	var lost Network
+	lost.Yield()
 	if err := lost.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lost.Take() // the pipe is gone: nothing waits for a byte that never comes
-	lost.Take()
-	lost.End()
+	lost.Yield() // the pipe is gone: nothing waits for a byte that never comes
+	lost.Yield()
+	lost.Close()
 }

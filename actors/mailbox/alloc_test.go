@@ -1,0 +1,24 @@
+//go:build !race
+
+package mailbox
+
+import (
+	"testing"
+	"time"
+)
+
+// The race detector allocates too, so it does not see this test.
+func TestWarmAskDoesNotAllocate(t *testing.T) {
+	s, _ := toySystem(t, 100)
+	actor := spawnToy(t, s, &toy{behave: answering})
+	questions := NewAsker[int, int](time.Minute)
+	allocations := testing.AllocsPerRun(1000, func() {
+		if answer, err := questions.Ask(actor, 4); err != nil || answer != 8 {
+			t.Errorf("%d, %v", answer, err)
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations, want 0", allocations)
+	}
+	actor.Stop()
+}

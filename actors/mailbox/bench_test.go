@@ -1,0 +1,28 @@
+package mailbox
+
+import (
+	"testing"
+	"time"
+)
+
+func BenchmarkAsk(b *testing.B) {
+	s, _ := toySystem(b, 4096)
+	actor := spawnToy(b, s, &toy{behave: answering})
+	questions := NewAsker[int, int](time.Minute)
+	b.Run("idle", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = questions.Ask(actor, 4)
+		}
+	})
+	b.Run("contended", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_, _ = questions.Ask(actor, 4)
+			}
+		})
+	})
+	actor.Stop()
+}

@@ -1,0 +1,95 @@
+package mailbox
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/tasard/tasard/actors/yield"
+)
+
+// dispatcher runs the actors that no caller runs: those that a one-way message woke up, and those whose caller has
+// served others long enough. It has a few workers and a queue in which each mailbox stands at most once, so it never
+// holds more than there are actors.
+type dispatcher struct {
+	workers sync.WaitGroup
+	jobs    chan struct{} // a place for each job that may be at work at once
+
+	mu         sync.Mutex
+	work       sync.Cond
+	head, tail *Ref
+	closed     bool
+}
+
+func startDispatcher(workers int) *dispatcher {
+	d := &dispatcher{jobs: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
+	d.work.L = &d.mu
+	for range workers {
+		d.workers.Add(1)
+		go d.run()
+	}
+	return d
+}
+
+// add puts a mailbox at the end of the queue; its caller passes on the right to run the actor.
+func (d *dispatcher) add(r *Ref) {
+	d.mu.Lock()
+	if d.tail == nil {
+		d.head = r
+	} else {
+		d.tail.next = r
+	}
+	d.tail = r
+	d.mu.Unlock()
+	d.work.Signal()
+}
+
+func (d *dispatcher) run() {
+	defer d.workers.Done()
+	for {
+		r := d.pop()
+		if r == nil {
+			return
+		}
+		r.turn(workerTurnMax)
+	}
+}
+
+// job is Ref.StartJob.
+func (d *dispatcher) job(work func(pause func())) {
+	d.workers.Add(1)
+	go func() {
+		defer d.workers.Done()
+		d.jobs <- struct{}{}
+		defer func() { <-d.jobs }()
+		var network yield.Network
+		defer network.Close()
+		work(network.Yield)
+	}()
+}
+
+// pop waits for the next mailbox, nil when there will be none.
+func (d *dispatcher) pop() *Ref {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.head == nil {
+		if d.closed {
+			return nil
+		}
+		d.work.Wait()
+	}
+	r := d.head
+	d.head, r.next = r.next, nil
+	if d.head == nil {
+		d.tail = nil
+	}
+	return r
+}
+
+// stop waits until the queue is empty and every job is done. Only after all actors have stopped.
+func (d *dispatcher) stop() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.work.Broadcast()
+	d.workers.Wait()
+}

@@ -1,0 +1,104 @@
+package mailbox
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Actor is the state and the work of one actor. Its methods run one at a time.
+type Actor interface {
+	// Receive does the work of one message. It never blocks and asks no other actor.
+	Receive(Message)
+	// Fatal reports that the actor cannot be trusted any more when the work of this message panics.
+	Fatal(Message) bool
+	// Abort rejects every question that the actor keeps for later: the actor stops, or the node does.
+	Abort(*engine.Error)
+}
+
+// Config says how a System is to be.
+type Config struct {
+	// Limit is how many messages may wait in a mailbox before questions are refused.
+	Limit int
+	// Workers run the actors that no caller runs. With one, the long work of an actor holds up all others.
+	Workers int
+	// Fail stops the node. It is called by actors: it must not block.
+	Fail func(cause error)
+	// Failed is the answer to everything that an actor keeps when its panic has stopped the node.
+	Failed func(cause error) *engine.Error
+}
+
+// ReserveDefault is the room for one-way messages in a mailbox beside the questions: more than there are senders.
+const ReserveDefault = 1024
+
+// Kind is what actors of one kind have in common. The zero value is ready.
+type Kind struct {
+	Reserve int // room for one-way messages in each mailbox; 0 = ReserveDefault
+
+	waiting atomic.Int64
+	refused atomic.Uint64
+}
+
+// Waiting is how many messages wait in all mailboxes of the kind. What an idle actor takes at once never waits.
+func (k *Kind) Waiting() int64 { return k.waiting.Load() }
+
+// Refused is how many questions were answered ErrOverloaded because a mailbox was full.
+func (k *Kind) Refused() uint64 { return k.refused.Load() }
+
+// System runs actors. It owns the library's actor system and the dispatcher.
+type System struct {
+	limit      int
+	fail       func(error)
+	failed     func(error) *engine.Error
+	library    *actor.ActorSystem
+	dispatcher *dispatcher
+	supervisor failStop // one for all: the library keeps each that it sees for ever
+
+	spawning sync.Mutex // the library's registry of supervisors is not safe for concurrent use
+}
+
+// NewSystem starts a system, which logs nothing by itself: the library's own logger writes in colour to the standard
+// error output.
+func NewSystem(c Config) *System {
+	quiet := slog.New(slog.DiscardHandler)
+	s := &System{
+		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
+		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })),
+	}
+	s.supervisor = failStop{s}
+	return s
+}
+
+// Spawn starts an actor. Its name must be free.
+func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
+	r := &Ref{
+		limit: s.limit, reserve: kind.Reserve, system: s, kind: kind, actor: a, stopped: make(chan struct{}), ring: make([]Message, ringMin),
+	}
+	if r.reserve == 0 {
+		r.reserve = ReserveDefault
+	}
+	props := actor.PropsFromProducer(
+		func() actor.Actor { return (*library)(r) },
+		actor.WithMailbox(func() actor.Mailbox { return (*library)(r) }),
+		actor.WithGuardian(s.supervisor),
+	)
+	s.spawning.Lock()
+	defer s.spawning.Unlock()
+	pid, err := s.library.Root.SpawnNamed(props, name)
+	if err != nil {
+		return nil, fmt.Errorf("spawn actor %s: %w", name, err)
+	}
+	r.pid = pid
+	return r, nil
+}
+
+// Close ends the system after all actors have stopped.
+func (s *System) Close() {
+	s.dispatcher.stop()
+	s.library.Shutdown()
+}
