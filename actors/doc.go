@@ -1,6 +1,6 @@
 // Package actors is who may touch what, and when: it runs the engine's state in actors and journals every
-// change. System implements engine.Service, engine.Intake, engine.Gate, engine.Accounts and
-// engine.Operator; Open starts it, Close ends it.
+// change. System implements engine.Service, engine.Intake, account.Gate, account.Service and
+// account.Operator; Open starts it, Close ends it.
 //
 // # Who owns what
 //
@@ -107,7 +107,7 @@
 // durable and rules it again (registrar_foreign.go).
 //
 // The follower waits when 64 records are not applied by all owners, so nothing is ever dropped and no mailbox grows. Leases are of one node
-// (engine.Leased.Node); an account that rests gives them back, so that other nodes get them. Without a majority nothing is decided: changes
+// (account.Leased.Node); an account that rests gives them back, so that other nodes get them. Without a majority nothing is decided: changes
 // are refused at the door, and by the journal actor for those who wait for a lease; reads and what is leased go on.
 //
 // # Snapshots
@@ -135,7 +135,7 @@
 // internal/record, which knows what records and snapshots look like). Accounts stay the bytes that the snapshot
 // holds, checked, until an event or a question is about them.
 //
-// Steady time (engine.Moment) goes on at the newest that the log knows. An account counts as spent what it
+// Steady time (account.Moment) goes on at the newest that the log knows. An account counts as spent what it
 // had leased. Close has every account give back what it has not spent, so that a clean stop costs nothing.
 //
 // # How it is
@@ -143,7 +143,7 @@
 // Conditions (health.go) answers from memory: whoever meets a fault notes it. The writer looks twice a second whether the disk would
 // take a batch and whether the wall clock goes with the monotonic one (clock.go). A step of more than 5 s is suspect: the days of quotas
 // go on as if it had not been, until it is taken back or has lasted a minute. A day that an account has leased from never gives way to
-// an earlier one (engine.Account), so that a clock that goes back opens no window again. A snapshot that found no space is tried again
+// an earlier one (account.Account), so that a clock that goes back opens no window again. A snapshot that found no space is tried again
 // when there is some.
 //
 // Stats (stats.go) is for metrics: what waits in mailboxes, accounts, leases, how fresh currencies are, the log. It asks no actor either:

@@ -8,30 +8,31 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The questions that the registrar answers.
 type (
-	codeRequest   = question[codeQuery, engine.Letter]
+	codeRequest   = question[codeQuery, account.Letter]
 	codeTry       = question[codeTryQuery, time.Time]
 	signOut       = question[signOutQuery, struct{}]
-	sessionLookup = question[engine.Digest, uint64]
-	announcement  = question[announcementQuery, engine.Transition]
+	sessionLookup = question[account.Digest, uint64]
+	announcement  = question[announcementQuery, account.Transition]
 )
 
 type (
 	codeQuery struct {
-		email engine.Email
-		code  engine.Secret
+		email account.Email
+		code  account.Secret
 		from  netip.Addr
 	}
 	codeTryQuery struct {
-		email engine.Email
+		email account.Email
 		code  string
-		token engine.Digest
+		token account.Digest
 		from  netip.Addr
 	}
-	signOutQuery struct{ token engine.Digest }
+	signOutQuery struct{ token account.Digest }
 	// announcementQuery announces required keys, or takes the announcement back.
 	announcementQuery struct {
 		at       time.Time
@@ -47,8 +48,8 @@ type registrarActor struct {
 	journal    *ref
 	shards     *shards
 	clock      *steadyClock
-	registry   *engine.Registry
-	transition *atomic.Pointer[engine.Transition]
+	registry   *account.Registry
+	transition *atomic.Pointer[account.Transition]
 	limit      int // of decisions that wait for the journal
 
 	pending []*ruling
@@ -65,9 +66,9 @@ type ruling struct {
 
 	events  []any
 	records [][]byte
-	born    *engine.AccountCreated // nil: no new account
-	answer  func(*engine.Error)    // called once: nil when the events are durable and true
-	debated bool                   // it is about the transition
+	born    *account.Created    // nil: no new account
+	answer  func(*engine.Error) // called once: nil when the events are durable and true
+	debated bool                // it is about the transition
 }
 
 // rule makes a ruling; again, when it was made before and is void.
@@ -146,7 +147,7 @@ func asEngineError(err error) *engine.Error {
 }
 
 func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error) {
-	ask := func(now engine.Moment) (*engine.CodeIssued, error) {
+	ask := func(now account.Moment) (*account.CodeIssued, error) {
 		if again {
 			return r.registry.RequestCodeAgain(m.query.email.ID(), now)
 		}
@@ -162,7 +163,7 @@ func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 			m.settle(err)
 			return
 		}
-		letter := engine.Letter{Expires: event.At.Add(engine.CodeLifetime)}
+		letter := account.Letter{Expires: event.At.Add(account.CodeLifetime)}
 		r.registry.Issue(event, m.query.code)
 		if event.Mailed {
 			letter.To, letter.Code = m.query.email, m.query.code
@@ -175,7 +176,7 @@ func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 // that the answer takes.
 func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	now, q := r.clock.now(), &m.query
-	try := func() (engine.RegistryEvent, error) {
+	try := func() (account.RegistryEvent, error) {
 		if again {
 			return r.registry.TryCodeAgain(q.email.ID(), q.code, q.token, now)
 		}
@@ -190,10 +191,10 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	switch e := event.(type) {
 	case nil:
 		one.events = []any{&record.CodeRefused{Email: m.query.email.ID(), At: wallOf(now)}}
-	case *engine.SessionOpened:
+	case *account.SessionOpened:
 		expires = e.Expires
 		if e.New {
-			one.born = &engine.AccountCreated{Account: e.Account, Email: e.Email, At: e.At}
+			one.born = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
 			one.events = append(one.events, one.born)
 		}
 		one.events = append(one.events, e)
@@ -211,7 +212,7 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 }
 
 // wallOf is the instant of a moment as events hold it: in UTC, without a monotonic part.
-func wallOf(now engine.Moment) time.Time { return now.Wall.Round(0).UTC() }
+func wallOf(now account.Moment) time.Time { return now.Wall.Round(0).UTC() }
 
 func (r *registrarActor) signOut(m *signOut) (*ruling, error) {
 	event, err := r.registry.CloseSession(m.query.token, r.clock.now())
@@ -252,7 +253,7 @@ func (r *registrarActor) write() {
 		return
 	}
 	w := &write{from: r.self, heard: r.heard}
-	births := map[*ref][]*engine.AccountCreated{}
+	births := map[*ref][]*account.Created{}
 	taken := 0
 	for _, one := range r.pending {
 		if taken > 0 && len(w.records)+len(one.records) > registrarRecordsMax {
@@ -292,12 +293,12 @@ func (r *registrarActor) committed(m *committed) {
 func (r *registrarActor) apply(one *ruling) {
 	for _, event := range one.events {
 		switch e := event.(type) {
-		case engine.RegistryEvent:
+		case account.RegistryEvent:
 			r.registry.Apply(e)
-		case *engine.Announced:
+		case *account.Announced:
 			r.transition.Store(&e.Transition)
-		case *engine.AnnouncementWithdrawn:
-			r.transition.Store(&engine.Transition{})
+		case *account.AnnouncementWithdrawn:
+			r.transition.Store(&account.Transition{})
 		}
 	}
 }
@@ -305,7 +306,7 @@ func (r *registrarActor) apply(one *ruling) {
 // lost tells the registry what will never be true.
 func (r *registrarActor) lost(one *ruling) {
 	for _, event := range one.events {
-		if e, ok := event.(engine.RegistryEvent); ok {
+		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.Lost(e)
 		}
 	}

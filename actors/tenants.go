@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // tenants are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
@@ -19,7 +20,7 @@ type tenants struct {
 	seal       [32]byte // of login codes
 	shared     bool     // seal is that of all nodes of a cluster
 	keys       *keyIndex
-	transition atomic.Pointer[engine.Transition]
+	transition atomic.Pointer[account.Transition]
 	living     atomic.Int64  // accounts with an actor
 	population atomic.Int64  // accounts
 	leases     atomic.Uint64 // that were made durable
@@ -35,26 +36,26 @@ type tenants struct {
 
 // tenantInquiries are the questions that are asked often enough to be used again.
 type tenantInquiries struct {
-	admissions *asks[admissionQuery, engine.Grant]
-	strangers  *asks[strangerQuery, engine.Grant]
-	refunds    *asks[engine.Grant, struct{}]
-	usages     *asks[usageQuery, engine.Verdict]
-	sessions   *asks[engine.Digest, uint64]
+	admissions *asks[admissionQuery, account.Grant]
+	strangers  *asks[strangerQuery, account.Grant]
+	refunds    *asks[account.Grant, struct{}]
+	usages     *asks[usageQuery, account.Verdict]
+	sessions   *asks[account.Digest, uint64]
 }
 
 func newTenants(c Config) (*tenants, error) {
 	t := &tenants{
 		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: newKeyIndex(),
 		asks: tenantInquiries{
-			admissions: newAsks[admissionQuery, engine.Grant](c.AskTimeout),
-			strangers:  newAsks[strangerQuery, engine.Grant](c.AskTimeout),
-			refunds:    newAsks[engine.Grant, struct{}](c.AskTimeout),
-			usages:     newAsks[usageQuery, engine.Verdict](c.AskTimeout),
-			sessions:   newAsks[engine.Digest, uint64](c.AskTimeout),
+			admissions: newAsks[admissionQuery, account.Grant](c.AskTimeout),
+			strangers:  newAsks[strangerQuery, account.Grant](c.AskTimeout),
+			refunds:    newAsks[account.Grant, struct{}](c.AskTimeout),
+			usages:     newAsks[usageQuery, account.Verdict](c.AskTimeout),
+			sessions:   newAsks[account.Digest, uint64](c.AskTimeout),
 		},
 	}
 	t.clock.logger = c.Logger
-	t.transition.Store(&engine.Transition{})
+	t.transition.Store(&account.Transition{})
 	if t.shared = c.Seal != nil; t.shared {
 		if copy(t.seal[:], c.Seal) != len(t.seal) || len(c.Seal) != len(t.seal) {
 			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.seal))
