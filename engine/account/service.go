@@ -33,7 +33,7 @@ type Gate interface {
 	Transition() Transition
 }
 
-// Accounts is the way from an e-mail address to a limited, counted, revocable key (K1). Tokens are the digests of sessions. Everything
+// Service is the way from an e-mail address to a limited, counted, revocable key (K1). Tokens are the digests of sessions. Everything
 // that a method without error promises is on disk. Errors are *Error.
 type Service interface {
 	RequestCode(email Email, from netip.Addr) error
