@@ -6,13 +6,14 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The questions that an account actor answers. They go to the shard of the account, which passes them on.
 type (
-	admission  = mailbox.Question[admissionQuery, engine.Grant]
-	refund     = mailbox.Question[engine.Grant, struct{}]
-	usage      = mailbox.Question[usageQuery, engine.Verdict]
+	admission  = mailbox.Question[admissionQuery, account.Grant]
+	refund     = mailbox.Question[account.Grant, struct{}]
+	usage      = mailbox.Question[usageQuery, account.Verdict]
 	accountAsk = mailbox.Question[accountQuery, accountAnswer]
 	change     = mailbox.Question[changeQuery, struct{}]
 )
@@ -20,31 +21,31 @@ type (
 type (
 	admissionQuery struct {
 		account uint64
-		key     engine.Digest
+		key     account.Digest
 	}
 	// usageQuery asks for both windows, not charged: in the name of a key, which must authenticate, or of
 	// the account itself.
 	usageQuery struct {
 		account uint64
-		key     engine.Digest
+		key     account.Digest
 		byKey   bool
 	}
 	accountQuery  struct{ account uint64 }
 	accountAnswer struct {
-		record  engine.AccountRecord
-		verdict engine.Verdict
+		record  account.Record
+		verdict account.Verdict
 	}
 	// changeQuery decides an event of the account; it gives none when there is nothing to change.
 	changeQuery struct {
 		account uint64
-		decide  func(*engine.Account, engine.Moment) (engine.AccountEvent, error)
+		decide  func(*account.Account, account.Moment) (account.Event, error)
 	}
 )
 
 // kept tells an account how the journal took one of its events.
 type kept struct {
 	mailbox.OneWay
-	event engine.AccountEvent
+	event account.Event
 	err   *engine.Error
 }
 
@@ -55,8 +56,8 @@ type returning struct{ mailbox.OneWay }
 // it, and put aside by it when it is idle.
 type accountActor struct {
 	id      uint64
-	account *engine.Account
-	terms   engine.Terms
+	account *account.Account
+	terms   account.Terms
 	clock   *steadyClock
 	quorum  quorum
 	outbox  *outbox // of the shard
@@ -124,7 +125,7 @@ func (a *accountActor) admit(m *admission) {
 	}
 	now := a.clock.now()
 	verdict, need := a.account.Admit(m.Query.key, now, a.terms)
-	if need == engine.LeaseNeeded {
+	if need == account.LeaseNeeded {
 		a.park(m, now)
 		return
 	}
@@ -135,16 +136,16 @@ func (a *accountActor) admit(m *admission) {
 }
 
 // grant answers a question. An admission that nobody hears of any more costs nothing.
-func (a *accountActor) grant(m *admission, verdict engine.Verdict, now engine.Moment) {
+func (a *accountActor) grant(m *admission, verdict account.Verdict, now account.Moment) {
 	now = a.account.Dated(now)
-	heard := m.Reply(engine.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
+	heard := m.Reply(account.Grant{Verdict: verdict, Account: a.id, At: now}, nil)
 	if !heard && verdict.Admitted {
 		a.account.Refund(now)
 	}
 }
 
 // park keeps a question until the lease is durable. Nothing is parked without a lease in flight.
-func (a *accountActor) park(m *admission, now engine.Moment) {
+func (a *accountActor) park(m *admission, now account.Moment) {
 	switch {
 	case a.stopped != nil:
 		m.Reject(a.stopped)
@@ -173,7 +174,7 @@ var errNoLease = &engine.Error{
 }
 
 // lease asks the journal for the next lease when it is time.
-func (a *accountActor) lease(key engine.Digest, now engine.Moment, waiting int) {
+func (a *accountActor) lease(key account.Digest, now account.Moment, waiting int) {
 	event := a.account.NextLease(key, now, a.terms, waiting)
 	if event == nil {
 		return
@@ -233,7 +234,7 @@ func (a *accountActor) serve() {
 		}
 		key := m.Query.key
 		verdict, need := a.account.Admit(key, now, a.terms)
-		if need == engine.LeaseNeeded {
+		if need == account.LeaseNeeded {
 			a.parked = append(a.parked, questions[i:]...)
 			a.lease(key, now, len(a.parked))
 			break
@@ -254,16 +255,16 @@ func (a *accountActor) settleParked(why *engine.Error) {
 }
 
 // usage are both windows; in the name of a key, or the reason why the key is refused.
-func (a *accountActor) usage(q usageQuery) (engine.Verdict, error) {
+func (a *accountActor) usage(q usageQuery) (account.Verdict, error) {
 	if q.byKey {
 		key, known := a.account.Key(q.key)
 		switch {
 		case !known:
-			return engine.Verdict{}, errInvalidKey
+			return account.Verdict{}, errInvalidKey
 		case !key.Active():
-			return engine.Verdict{}, errRevokedKey
+			return account.Verdict{}, errRevokedKey
 		case !a.account.Record().SuspendedAt.IsZero():
-			return engine.Verdict{}, errSuspended
+			return account.Verdict{}, errSuspended
 		}
 	}
 	return a.account.Windows(a.clock.now(), a.terms), nil
@@ -271,7 +272,7 @@ func (a *accountActor) usage(q usageQuery) (engine.Verdict, error) {
 
 // idle reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
 // Only for the shard, while the actor is quiet.
-func (a *accountActor) idle(now engine.Moment) bool {
+func (a *accountActor) idle(now account.Moment) bool {
 	return !a.leasing && a.flight == nil && len(a.parked) == 0 && len(a.waiting) == 0 && a.account.Idle(now)
 }
 

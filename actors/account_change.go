@@ -8,6 +8,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // change queues a change and starts it when nothing else is under way.
@@ -47,7 +48,7 @@ func (a *accountActor) next() {
 }
 
 // decide changes nothing that a panic could leave half done, so one costs only the question.
-func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, encoded []byte, err error) {
+func (a *accountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			event, err = nil, &engine.Error{
@@ -68,8 +69,8 @@ func (a *accountActor) decide(q changeQuery) (event engine.AccountEvent, encoded
 }
 
 // lost takes back what deciding an event has noted.
-func (a *accountActor) lost(event engine.AccountEvent) {
-	if _, key := event.(*engine.KeyCreated); key {
+func (a *accountActor) lost(event account.Event) {
+	if _, key := event.(*account.KeyCreated); key {
 		a.account.KeyLost()
 	}
 }
@@ -77,10 +78,10 @@ func (a *accountActor) lost(event engine.AccountEvent) {
 // kept makes a durable event true and goes on with what waited for it.
 func (a *accountActor) kept(m *kept) {
 	switch e := m.event.(type) {
-	case *engine.Leased:
+	case *account.Leased:
 		a.leased(m)
 		return
-	case *engine.Returned:
+	case *account.Returned:
 		if m.err == nil {
 			a.account.Apply(e)
 		} else {

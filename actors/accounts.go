@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // byOwner is who revokes a key through the API.
@@ -25,9 +26,9 @@ var errNoMail = &engine.Error{
 	RetryAfter: retryNoMail,
 }
 
-// RequestCode is engine.Accounts. The letter is in the mailer's queue when it returns; an error of the
+// RequestCode is account.Service. The letter is in the mailer's queue when it returns; an error of the
 // queue is returned, and the code stays valid although nobody knows it.
-func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
+func (s *System) RequestCode(email account.Email, from netip.Addr) error {
 	if s.config.Mailer == nil {
 		return errNoMail
 	}
@@ -35,11 +36,11 @@ func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
 		return err
 	}
 	defer s.calls.leave()
-	code, err := engine.NewCode(s.tenants.random)
+	code, err := account.NewCode(s.tenants.random)
 	if err != nil {
 		return internal(err)
 	}
-	letter, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeQuery, engine.Letter](codeQuery{email, code, from}))
+	letter, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeQuery, account.Letter](codeQuery{email, code, from}))
 	if err != nil || letter.To.IsZero() {
 		return err
 	}
@@ -49,25 +50,25 @@ func (s *System) RequestCode(email engine.Email, from netip.Addr) error {
 	return nil
 }
 
-// OpenSession is engine.Accounts.
-func (s *System) OpenSession(email engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+// OpenSession is account.Service.
+func (s *System) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	if err := s.enter(); err != nil {
-		return engine.Secret{}, time.Time{}, err
+		return account.Secret{}, time.Time{}, err
 	}
 	defer s.calls.leave()
-	token, err := engine.NewSession(s.tenants.random)
+	token, err := account.NewSession(s.tenants.random)
 	if err != nil {
-		return engine.Secret{}, time.Time{}, internal(err)
+		return account.Secret{}, time.Time{}, internal(err)
 	}
 	expires, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from}))
 	if err != nil {
-		return engine.Secret{}, time.Time{}, err
+		return account.Secret{}, time.Time{}, err
 	}
 	return token, expires, nil
 }
 
-// CloseSession is engine.Accounts.
-func (s *System) CloseSession(token engine.Digest) error {
+// CloseSession is account.Service.
+func (s *System) CloseSession(token account.Digest) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -76,8 +77,8 @@ func (s *System) CloseSession(token engine.Digest) error {
 	return err
 }
 
-// Keys is engine.Accounts.
-func (s *System) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
+// Keys is account.Service.
+func (s *System) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	account, err := s.session(token)
 	if err != nil {
 		return nil, err
@@ -93,51 +94,51 @@ func (s *System) account(id uint64) (accountAnswer, error) {
 	return m.Wait(s.config.AskTimeout)
 }
 
-// Usage is engine.Accounts.
-func (s *System) Usage(token engine.Digest) (engine.Verdict, error) {
-	account, err := s.session(token)
+// Usage is account.Service.
+func (s *System) Usage(token account.Digest) (account.Verdict, error) {
+	id, err := s.session(token)
 	if err != nil {
-		return engine.Verdict{}, err
+		return account.Verdict{}, err
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(account), usageQuery{account: account})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id})
 }
 
-// CreateKey is engine.Accounts. The name has at most 80 characters, none of them a control character.
-func (s *System) CreateKey(token engine.Digest, name string) (engine.KeyRecord, engine.Secret, error) {
-	if err := checkText("the name", name, engine.KeyNameMax); err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+// CreateKey is account.Service. The name has at most 80 characters, none of them a control character.
+func (s *System) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
+	if err := checkText("the name", name, account.KeyNameMax); err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
 	}
 	if err := s.enter(); err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, err
 	}
 	defer s.calls.leave()
-	account, err := s.session(token)
+	id, err := s.session(token)
 	if err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, err
 	}
-	return s.createKey(account, name)
+	return s.createKey(id, name)
 }
 
-func (s *System) createKey(account uint64, name string) (engine.KeyRecord, engine.Secret, error) {
-	key, secret, err := s.drawKey(account)
+func (s *System) createKey(id uint64, name string) (account.KeyRecord, account.Secret, error) {
+	key, secret, err := s.drawKey(id)
 	if err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, err
 	}
 	key.Name = name
 	made := key
-	err = s.change(account, func(a *engine.Account, now engine.Moment) (engine.AccountEvent, error) {
+	err = s.change(id, func(a *account.Account, now account.Moment) (account.Event, error) {
 		made.CreatedAt = wallOf(now)
 		return a.CreateKey(made)
 	})
 	if err != nil {
-		s.forget(key.Digest, account, err)
-		return engine.KeyRecord{}, engine.Secret{}, err
+		s.forget(key.Digest, id, err)
+		return account.KeyRecord{}, account.Secret{}, err
 	}
 	return made, secret, nil
 }
 
 // forget takes a key out of the index that was certainly not made.
-func (s *System) forget(digest engine.Digest, account uint64, why error) {
+func (s *System) forget(digest account.Digest, account uint64, why error) {
 	switch asEngineError(why).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
 		s.tenants.keys.release(digest, account)
@@ -153,25 +154,25 @@ const (
 )
 
 // drawKey makes a key that the index leads to the account. It is not valid before its event is durable.
-func (s *System) drawKey(account uint64) (engine.KeyRecord, engine.Secret, error) {
+func (s *System) drawKey(number uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(s.tenants.random, id[:]); err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, internal(err)
+		return account.KeyRecord{}, account.Secret{}, internal(err)
 	}
 	for range keyDrawsMax {
-		secret, err := engine.NewKey(s.tenants.random, s.config.KeyPrefix)
+		secret, err := account.NewKey(s.tenants.random, s.config.KeyPrefix)
 		if err != nil {
-			return engine.KeyRecord{}, engine.Secret{}, internal(err)
+			return account.KeyRecord{}, account.Secret{}, internal(err)
 		}
-		if digest := secret.Digest(); s.tenants.keys.claim(digest, account) {
-			return engine.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
+		if digest := secret.Digest(); s.tenants.keys.claim(digest, number) {
+			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
 		}
 	}
-	return engine.KeyRecord{}, engine.Secret{}, internal(errors.New("the source of random bytes repeats itself"))
+	return account.KeyRecord{}, account.Secret{}, internal(errors.New("the source of random bytes repeats itself"))
 }
 
-// RevokeKey is engine.Accounts.
-func (s *System) RevokeKey(token engine.Digest, id string) error {
+// RevokeKey is account.Service.
+func (s *System) RevokeKey(token account.Digest, id string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -183,14 +184,14 @@ func (s *System) RevokeKey(token engine.Digest, id string) error {
 	return s.revokeKey(account, id)
 }
 
-func (s *System) revokeKey(account uint64, id string) error {
-	return s.change(account, func(a *engine.Account, now engine.Moment) (engine.AccountEvent, error) {
+func (s *System) revokeKey(number uint64, id string) error {
+	return s.change(number, func(a *account.Account, now account.Moment) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallOf(now))
 	})
 }
 
 // change has an account decide an event; when it returns without an error the event is durable and true.
-func (s *System) change(account uint64, decide func(*engine.Account, engine.Moment) (engine.AccountEvent, error)) error {
+func (s *System) change(account uint64, decide func(*account.Account, account.Moment) (account.Event, error)) error {
 	_, err := put(s, s.tenants.shards.of(account), mailbox.NewQuestion[changeQuery, struct{}](changeQuery{account, decide}))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -68,7 +69,7 @@ func (s *Survey) pass(accounts [][]byte) error {
 // Snapshot takes what a snapshot holds. It comes before all records.
 func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
-	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.pass, Addresses: func([]engine.AddressState) {}})
+	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.pass, Addresses: func([]account.AddressState) {}})
 	if err != nil {
 		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
 	}
@@ -93,7 +94,7 @@ func (s *Survey) Record(sequence uint64, data []byte) (err error) {
 		switch e := event.(type) {
 		case engine.Event:
 			s.book(e.CurrencyCode()).Apply(e)
-		case *engine.AccountCreated:
+		case *account.Created:
 			s.accounts++
 		}
 	}

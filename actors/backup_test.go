@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -94,7 +95,7 @@ func ofCurrency(states []engine.BookState, code string) engine.BookState {
 func TestBackup_CountsAccounts(t *testing.T) {
 	survey := NewSurvey()
 	created := func(id uint64) []byte {
-		return mustEncode(t, &engine.AccountCreated{Account: id, At: noon})
+		return mustEncode(t, &account.Created{Account: id, At: noon})
 	}
 	for id := range uint64(3) {
 		if err := survey.Record(id+1, created(id+1)); err != nil {

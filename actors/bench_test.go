@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // A warm question through the actor of its currency.
@@ -21,7 +21,7 @@ func BenchmarkRanking(b *testing.B) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	n, caller := benchNode(b, engine.LeaseDefault)
+	n, caller := benchNode(b, account.LeaseDefault)
 	b.ReportAllocs()
 	for b.Loop() {
 		ask(b, n, caller)
@@ -29,18 +29,18 @@ func BenchmarkAdmit(b *testing.B) {
 }
 
 // benchNode is a node with one key that may ask for ever.
-func benchNode(b testing.TB, lease int) (*node, engine.Caller) {
+func benchNode(b testing.TB, lease int) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
-		Terms: engine.Terms{Allowance: engine.Allowance{Day: allowanceDayMax, Minute: engine.MinuteLimitDefault}, Lease: lease},
+		Terms: account.Terms{Allowance: account.Allowance{Day: allowanceDayMax, Minute: account.MinuteLimitDefault}, Lease: lease},
 		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)
-	caller := engine.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}
+	caller := account.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}
 	return n, caller
 }
 
-func ask(b testing.TB, n *node, caller engine.Caller) {
+func ask(b testing.TB, n *node, caller account.Caller) {
 	if grant, err := n.Admit(caller); err != nil || !grant.Admitted {
 		b.Fatal(grant, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 	clockDoubtMax = time.Minute
 )
 
-// steadyClock tells the moment on both clocks (engine.Moment). Steady time goes on where the log ended and
+// steadyClock tells the moment on both clocks (account.Moment). Steady time goes on where the log ended and
 // never goes back; it stands still while no node runs. What the wall clock says of the day is believed only while it goes with the
 // monotonic one: one that steps is suspect until it has gone back, or has kept to its new time for a minute.
 type steadyClock struct {
@@ -73,9 +74,9 @@ func (c *steadyClock) resume(base time.Duration, seen time.Time) {
 }
 
 // now is the present moment. It allocates nothing.
-func (c *steadyClock) now() engine.Moment {
+func (c *steadyClock) now() account.Moment {
 	wall := c.wall()
-	moment := engine.Moment{Wall: wall, Steady: c.steadyAt(wall)}
+	moment := account.Moment{Wall: wall, Steady: c.steadyAt(wall)}
 	if c.watched.Load() {
 		if c.stepAt(moment).Abs() > clockStepMin {
 			moment.Day = c.doubtful(moment)
@@ -103,7 +104,7 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 }
 
 // stepAt is how far the wall clock is from where it is believed to be.
-func (c *steadyClock) stepAt(now engine.Moment) time.Duration {
+func (c *steadyClock) stepAt(now account.Moment) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trusted.Load())
 }
 
@@ -116,7 +117,7 @@ func (c *steadyClock) look() {
 		return
 	}
 	wall := c.wall()
-	now := engine.Moment{Wall: wall, Steady: c.steadyAt(wall)}
+	now := account.Moment{Wall: wall, Steady: c.steadyAt(wall)}
 	if c.stepAt(now).Abs() > clockStepMin {
 		c.doubtful(now)
 		return
@@ -130,7 +131,7 @@ func (c *steadyClock) look() {
 }
 
 // doubtful is the day that counts while the wall clock is suspect: as if it had not stepped, until the step has lasted.
-func (c *steadyClock) doubtful(now engine.Moment) engine.Date {
+func (c *steadyClock) doubtful(now account.Moment) engine.Date {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := c.stepAt(now)
@@ -189,4 +190,4 @@ func (c *steadyClock) inform(message string, step time.Duration) {
 }
 
 // start is the moment at which this process began to count.
-func (c *steadyClock) start() engine.Moment { return engine.Moment{Wall: c.origin, Steady: c.base} }
+func (c *steadyClock) start() account.Moment { return account.Moment{Wall: c.origin, Steady: c.base} }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Config says what a system runs and where it keeps it. Dir (or Journal) and Clock are required; the zero
@@ -53,10 +54,10 @@ type Config struct {
 
 	// Terms are the limits of callers and how they are kept (L1, L2). Zero fields: 1,000 requests a day, 60
 	// in a minute, leases of 16.
-	Terms engine.Terms
+	Terms account.Terms
 	// LimitsOff admits everybody and counts nothing (L10). Keys, once required, are still asked for.
 	LimitsOff bool
-	// KeyPrefix begins every new key: engine.KeyPrefixLive or engine.KeyPrefixTest. "" = live.
+	// KeyPrefix begins every new key: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
 	// Random is where keys, codes and tokens come from. nil = the system's cryptographic source; anything
 	// else is for tests.
@@ -81,7 +82,7 @@ type Config struct {
 // Mailer sends letters with login codes. Send must not wait for a mail server: it takes the letter into a
 // queue, or answers an error, an *engine.Error if the caller of the API should know what to do.
 type Mailer interface {
-	Send(engine.Letter) error
+	Send(account.Letter) error
 }
 
 // LogConfig says how the local log is kept; see wal.Options.

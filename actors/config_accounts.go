@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 
 // completeAccounts checks what is about accounts and fills in what is zero.
 func (c Config) completeAccounts() (Config, error) {
-	orDefault(&c.Terms.Allowance.Day, engine.DayLimitDefault)
-	orDefault(&c.Terms.Allowance.Minute, engine.MinuteLimitDefault)
-	orDefault(&c.Terms.Lease, engine.LeaseDefault)
-	orDefault(&c.KeyPrefix, engine.KeyPrefixLive)
-	orDefault(&c.StrangersMax, engine.StrangersDefault)
+	orDefault(&c.Terms.Allowance.Day, account.DayLimitDefault)
+	orDefault(&c.Terms.Allowance.Minute, account.MinuteLimitDefault)
+	orDefault(&c.Terms.Lease, account.LeaseDefault)
+	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
+	orDefault(&c.StrangersMax, account.StrangersDefault)
 	orDefault(&c.AccountShards, accountShardsDefault)
 	orDefault(&c.AccountIdle, accountIdleDefault)
 	orDefault(&c.AccountsLiveMax, accountsLiveMaxDefault)
@@ -39,8 +39,8 @@ func (c Config) completeAccounts() (Config, error) {
 		return c, fmt.Errorf("check configuration: Terms: %w", checkAllowance(c.Terms.Allowance))
 	case c.Terms.Lease < 1 || c.Terms.Lease > leaseMax:
 		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.Lease, leaseMax)
-	case c.KeyPrefix != engine.KeyPrefixLive && c.KeyPrefix != engine.KeyPrefixTest:
-		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, engine.KeyPrefixLive, engine.KeyPrefixTest)
+	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
+		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, account.KeyPrefixLive, account.KeyPrefixTest)
 	case c.StrangersMax < 1 || c.AccountsLiveMax < 1:
 		return c, errors.New("check configuration: a limit is negative")
 	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
@@ -52,7 +52,7 @@ func (c Config) completeAccounts() (Config, error) {
 }
 
 // checkAllowance holds limits against what can be kept. Zero is the node's own.
-func checkAllowance(a engine.Allowance) error {
+func checkAllowance(a account.Allowance) error {
 	if a.Day < 0 || a.Day > allowanceDayMax {
 		return fmt.Errorf("%d requests a day, want 0 to %d", a.Day, allowanceDayMax)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // ledgerShare is a shard's part of a cut: all its accounts.
@@ -30,7 +31,7 @@ type portion struct {
 func (p *portion) Reject(why *engine.Error) { p.cut.fail(why) }
 
 // hand gives the account's state.
-func (p *portion) hand(account *engine.Account) {
+func (p *portion) hand(account *account.Account) {
 	p.cut.ledgers[p.index][p.slot] = putAside(account)
 	p.cut.arrived()
 }
@@ -46,8 +47,8 @@ func (r *registryShare) Reject(why *engine.Error) { r.cut.fail(why) }
 
 // registryCut is what the registrar hands over.
 type registryCut struct {
-	registry   engine.RegistryCut
-	transition engine.Transition
+	registry   account.RegistryCut
+	transition account.Transition
 	steady     time.Duration // no event up to the cut is of a later one
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // digestShown is how many bytes of a digest are shown: enough to find it again, too few to look up.
@@ -52,35 +52,35 @@ type useLine struct {
 	At    string `json:"at"`
 }
 
-func shortDigest(d engine.Digest) string { return hex.EncodeToString(d[:digestShown]) + "…" }
+func shortDigest(d account.Digest) string { return hex.EncodeToString(d[:digestShown]) + "…" }
 
 func steadyText(d time.Duration) string { return d.String() }
 
 func describedAccount(event any) accountLine {
 	switch e := event.(type) {
-	case *engine.AccountCreated:
+	case *account.Created:
 		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.String(), At: instantText(e.At)}
-	case *engine.KeyCreated:
+	case *account.KeyCreated:
 		return accountLine{Event: "keyCreated", Account: e.Account, Key: &keyLine{
 			ID: e.Key.ID, Name: e.Key.Name, Hint: e.Key.Hint, Digest: shortDigest(e.Key.Digest), CreatedAt: instantText(e.Key.CreatedAt),
 		}}
-	case *engine.KeyRevoked:
+	case *account.KeyRevoked:
 		return accountLine{Event: "keyRevoked", Account: e.Account, KeyID: e.KeyID, At: instantText(e.At), By: e.By}
-	case *engine.Leased:
+	case *account.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
 			Recent: e.Recent, Node: int(e.Node), Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
 		}
-	case *engine.Returned:
+	case *account.Returned:
 		return accountLine{
 			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.Recent, Node: int(e.Node),
-			Steady: steadyText(e.Steady), Uses: converted(e.Uses, func(u *engine.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
+			Steady: steadyText(e.Steady), Uses: converted(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
 		}
-	case *engine.Suspended:
+	case *account.Suspended:
 		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: instantText(e.At), By: e.By}
-	case *engine.Restored:
+	case *account.Restored:
 		return accountLine{Event: "restored", Account: e.Account, At: instantText(e.At), By: e.By}
-	case *engine.AllowanceSet:
+	case *account.AllowanceSet:
 		return accountLine{
 			Event: "allowanceSet", Account: e.Account, DayLimit: e.Allowance.Day, MinuteLimit: e.Allowance.Minute, At: instantText(e.At), By: e.By,
 		}
@@ -90,25 +90,25 @@ func describedAccount(event any) accountLine {
 
 func describedLogin(event any) accountLine {
 	switch e := event.(type) {
-	case *engine.CodeIssued:
+	case *account.CodeIssued:
 		return accountLine{
-			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != engine.CodeSeal{}, Steady: steadyText(e.Steady),
+			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Steady: steadyText(e.Steady),
 			At: instantText(e.At),
 		}
-	case *engine.CodeFailed:
+	case *account.CodeFailed:
 		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: steadyText(e.Steady), At: instantText(e.At)}
 	case *record.CodeRefused:
 		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: instantText(e.At)}
-	case *engine.SessionOpened:
+	case *account.SessionOpened:
 		return accountLine{
 			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.String(), Token: shortDigest(e.Token),
 			ExpiresAt: instantText(e.Expires), Steady: steadyText(e.Steady), At: instantText(e.At),
 		}
-	case *engine.SessionClosed:
+	case *account.SessionClosed:
 		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}
-	case *engine.Announced:
+	case *account.Announced:
 		return accountLine{Event: "announced", KeysRequired: instantText(e.RequiredAt), At: instantText(e.AnnouncedAt), By: e.By}
-	case *engine.AnnouncementWithdrawn:
+	case *account.AnnouncementWithdrawn:
 		return accountLine{Event: "announcementWithdrawn", At: instantText(e.At), By: e.By}
 	}
 	return accountLine{Event: "unknown"}

@@ -7,21 +7,22 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // dormant is an account that has no actor: its state as a snapshot holds it, and behind it what this process knows beyond that. Layout:
-// the length of the state as a uvarint, the state, an engine.Aside if the account was put aside in this process.
+// the length of the state as a uvarint, the state, an account.Aside if the account was put aside in this process.
 type dormant []byte
 
 // freeze is an account as the log knows it.
-func freeze(account *engine.Account) dormant { return frozen(account.State()) }
+func freeze(account *account.Account) dormant { return frozen(account.State()) }
 
-func frozen(state engine.AccountState) dormant {
+func frozen(state account.State) dormant {
 	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state))
 }
 
 // putAside is an idle account with what only this process knows.
-func putAside(account *engine.Account) dormant {
+func putAside(account *account.Account) dormant {
 	state, aside := account.State(), account.PutAside()
 	return bytes.Clone(record.AppendAside(record.AppendAccount(make([]byte, 0, 2*dormantBytes), &state), &aside))
 }
@@ -44,10 +45,10 @@ func (d dormant) aside() bool {
 }
 
 // wake is the account again. One that was not put aside in this process begins to count at a moment.
-func (d dormant) wake(resumed engine.Moment) (*engine.Account, error) { return d.wakeOn(0, resumed) }
+func (d dormant) wake(resumed account.Moment) (*account.Account, error) { return d.wakeOn(0, resumed) }
 
 // wakeOn is wake on a node of a cluster.
-func (d dormant) wakeOn(node engine.NodeID, resumed engine.Moment) (*engine.Account, error) {
+func (d dormant) wakeOn(node engine.NodeID, resumed account.Moment) (*account.Account, error) {
 	account, aside, err := d.restore()
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (d dormant) wakeOn(node engine.NodeID, resumed engine.Moment) (*engine.Acco
 
 // learn is the account after an event that another process decided, which arrives at a moment. It sleeps on: what is counted from the
 // start of this process is counted when it wakes, so that nothing is lost however soon after the start it happens.
-func (d dormant) learn(event engine.AccountEvent, now engine.Moment) (dormant, error) {
+func (d dormant) learn(event account.Event, now account.Moment) (dormant, error) {
 	account, aside, err := d.restore()
 	if err != nil {
 		return nil, err
@@ -78,16 +79,16 @@ func (d dormant) learn(event engine.AccountEvent, now engine.Moment) (dormant, e
 }
 
 // restore is the account as the log knows it, and what it was put aside with.
-func (d dormant) restore() (*engine.Account, engine.Aside, error) {
+func (d dormant) restore() (*account.Account, account.Aside, error) {
 	data, rest := d.parts()
 	decoder := &record.Decoder{}
 	state, err := decoder.Account(data)
 	if err != nil {
-		return nil, engine.Aside{}, err
+		return nil, account.Aside{}, err
 	}
 	aside, err := decoder.Aside(rest)
 	if err != nil {
-		return nil, engine.Aside{}, fmt.Errorf("decode account %d: %w", state.Record.ID, err)
+		return nil, account.Aside{}, fmt.Errorf("decode account %d: %w", state.Record.ID, err)
 	}
-	return engine.RestoreAccount(state), aside, nil
+	return account.Restore(state), aside, nil
 }

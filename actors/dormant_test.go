@@ -7,43 +7,44 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // clusterAccount is an account that node 1 keeps, of which nodes 1 to 3 have leased.
-func clusterAccount(t testing.TB) *engine.Account {
-	account, now := citizen(t, 9), engine.Moment{Wall: noon, Steady: time.Hour}
-	account.SetNode(1)
-	account.Resume(now)
-	account.Learn(&engine.Leased{Account: 9, Day: engine.DateOf(noon), Count: 4, Unspent: 1, Steady: time.Minute, At: noon, Node: 3, Recent: 7}, now)
-	account.Learn(&engine.Returned{Account: 9, Day: engine.DateOf(noon), Steady: time.Minute, Node: 2, Recent: 5}, now)
-	lease := account.NextLease(keyOf(9), now, engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}, 6)
+func clusterAccount(t testing.TB) *account.Account {
+	a, now := citizen(t, 9), account.Moment{Wall: noon, Steady: time.Hour}
+	a.SetNode(1)
+	a.Resume(now)
+	a.Learn(&account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 4, Unspent: 1, Steady: time.Minute, At: noon, Node: 3, Recent: 7}, now)
+	a.Learn(&account.Returned{Account: 9, Day: engine.DateOf(noon), Steady: time.Minute, Node: 2, Recent: 5}, now)
+	lease := a.NextLease(keyOf(9), now, account.Terms{Allowance: account.DefaultAllowance(), Lease: 16}, 6)
 	if lease == nil || lease.Node != 1 {
 		t.Fatalf("leased %+v", lease)
 	}
-	account.Apply(lease)
-	return account
+	a.Apply(lease)
+	return a
 }
 
 // What nodes of a cluster have leased is kept as it was, whoever sleeps; a node that comes back counts it as having come now.
 func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
-	account := clusterAccount(t)
-	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
-	later := engine.Moment{Wall: noon.Add(time.Minute), Steady: time.Hour + 70*time.Second}
-	if !account.Idle(later) {
+	a := clusterAccount(t)
+	terms := account.Terms{Allowance: account.DefaultAllowance(), Lease: 16}
+	later := account.Moment{Wall: noon.Add(time.Minute), Steady: time.Hour + 70*time.Second}
+	if !a.Idle(later) {
 		t.Fatal("not idle after a minute")
 	}
-	aside := putAside(account)
+	aside := putAside(a)
 	if !aside.aside() {
 		t.Fatal("it was not put aside")
 	}
-	awake, err := aside.wakeOn(1, engine.Moment{Wall: noon})
-	if err != nil || !reflect.DeepEqual(awake.State(), account.State()) {
-		t.Errorf("woke as %+v, %v\nwas %+v", awake.State(), err, account.State())
+	awake, err := aside.wakeOn(1, account.Moment{Wall: noon})
+	if err != nil || !reflect.DeepEqual(awake.State(), a.State()) {
+		t.Errorf("woke as %+v, %v\nwas %+v", awake.State(), err, a.State())
 	}
-	if got, want := awake.Windows(later, terms), account.Windows(later, terms); got != want || want.Minute.Remaining != 60-5 {
+	if got, want := awake.Windows(later, terms), a.Windows(later, terms); got != want || want.Minute.Remaining != 60-5 {
 		t.Errorf("windows %+v, were %+v", got, want)
 	}
-	cold := freeze(account)
+	cold := freeze(a)
 	const left = 60 - (6 + 16) - 5 - (7 + 5) // node 1 had counted the 16 that were leased before there was a cluster
 	for _, node := range []engine.NodeID{1, 2, 4} {
 		restarted, err := cold.wakeOn(node, later)
@@ -59,15 +60,15 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 // An account that sleeps learns what others decided, whether it was put aside in this process or never awake in it; what it learnt counts
 // from when it arrived, not from the start of the process.
 func TestDormantAccountsLearn(t *testing.T) {
-	start, arrival := engine.Moment{Wall: noon, Steady: time.Hour}, engine.Moment{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
-	leased := &engine.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, Recent: 15}
-	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
-	account := citizen(t, 9)
-	cold := freeze(account)
-	account.SetNode(1)
-	account.Resume(start)
-	account.Apply(account.NextLease(keyOf(9), start, terms, 3))
-	aside := putAside(account)
+	start, arrival := account.Moment{Wall: noon, Steady: time.Hour}, account.Moment{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
+	leased := &account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, Recent: 15}
+	terms := account.Terms{Allowance: account.DefaultAllowance(), Lease: 16}
+	a := citizen(t, 9)
+	cold := freeze(a)
+	a.SetNode(1)
+	a.Resume(start)
+	a.Apply(a.NextLease(keyOf(9), start, terms, 3))
+	aside := putAside(a)
 	const ofDay = 1000 - 16 - 20 // 16 were leased before there was a cluster
 	for name, asleep := range map[string]dormant{"never awake": cold, "put aside": aside} {
 		learnt, err := asleep.learn(leased, arrival)
@@ -81,7 +82,7 @@ func TestDormantAccountsLearn(t *testing.T) {
 		for after, want := range map[time.Duration]int{
 			0: 60 - 35, 60 * time.Second: 60 - 35, 61 * time.Second: 60 - 20, 120 * time.Second: 60 - 20, 121 * time.Second: 60,
 		} {
-			now := engine.Moment{Wall: arrival.Wall, Steady: arrival.Steady + after}
+			now := account.Moment{Wall: arrival.Wall, Steady: arrival.Steady + after}
 			if v := awake.Windows(now, terms); v.Minute.Remaining != want || v.Day.Remaining != ofDay {
 				t.Errorf("%s, %s after the arrival: %+v, want %d of the minute, %d of the day", name, after, v, want, ofDay)
 			}
@@ -93,27 +94,27 @@ func TestDormantAccountsLearn(t *testing.T) {
 }
 
 func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
-	now := engine.Moment{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
-	terms := engine.Terms{Allowance: engine.DefaultAllowance(), Lease: 16}
-	account := citizen(t, 9)
-	account.Resume(engine.Moment{Wall: noon, Steady: time.Hour})
-	account.Apply(account.NextLease(keyOf(9), now, terms, 1))
+	now := account.Moment{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
+	terms := account.Terms{Allowance: account.DefaultAllowance(), Lease: 16}
+	a := citizen(t, 9)
+	a.Resume(account.Moment{Wall: noon, Steady: time.Hour})
+	a.Apply(a.NextLease(keyOf(9), now, terms, 1))
 	now.Wall = now.Wall.Add(time.Second)
 	for range 5 {
-		if verdict, need := account.Admit(keyOf(9), now, terms); !verdict.Admitted || need != engine.Nothing {
+		if verdict, need := a.Admit(keyOf(9), now, terms); !verdict.Admitted || need != account.Nothing {
 			t.Fatal(verdict, need)
 		}
 	}
-	later := engine.Moment{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}
-	if !account.Idle(later) {
+	later := account.Moment{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}
+	if !a.Idle(later) {
 		t.Fatal("not idle after an hour")
 	}
-	state := putAside(account)
-	awake, err := state.wake(engine.Moment{Wall: noon})
-	if err != nil || !reflect.DeepEqual(awake, account) {
-		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, account)
+	state := putAside(a)
+	awake, err := state.wake(account.Moment{Wall: noon})
+	if err != nil || !reflect.DeepEqual(awake, a) {
+		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, a)
 	}
-	cold := freeze(account)
+	cold := freeze(a)
 	if cold.aside() || !state.aside() {
 		t.Fatal("an account is not put aside, or one is that was not")
 	}

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestFaultsKilledNodeLosesNothing is TestW1_KilledNodeLosesNothing over 1,000 kills.
@@ -110,7 +110,7 @@ func TestFaultsF9_Memory(t *testing.T) {
 			t.Fatalf("account %d: %+v", id, grant)
 		}
 		if id%10_000 == 0 {
-			n.pass(2 * engine.MinuteSpan)
+			n.pass(2 * account.MinuteSpan)
 			n.sweepAll()
 			journal.letGo()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -70,7 +71,7 @@ type delivered struct {
 	err      error
 
 	books    map[string][]engine.Event
-	accounts [][]engine.AccountEvent // by shard
+	accounts [][]account.Event // by shard
 	registry []any
 
 	credit *credit
@@ -88,7 +89,7 @@ type (
 	}
 	foreignAccounts struct {
 		mailbox.OneWay
-		events []engine.AccountEvent
+		events []account.Event
 		credit *credit
 	}
 	foreignRegistry struct {
@@ -171,7 +172,7 @@ func (f *follower) sort(m *delivered, data []byte) error {
 	if m.own = b.Node == f.node && b.Token == f.desk.token.Load(); m.own {
 		return nil
 	}
-	m.books, m.accounts = map[string][]engine.Event{}, make([][]engine.AccountEvent, f.shards)
+	m.books, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
 	for i, one := range b.Records {
 		event, err := f.decoder.Event(one)
 		if err != nil {
@@ -180,7 +181,7 @@ func (f *follower) sort(m *delivered, data []byte) error {
 		switch e := event.(type) {
 		case engine.Event:
 			m.books[e.CurrencyCode()] = append(m.books[e.CurrencyCode()], e)
-		case engine.AccountEvent:
+		case account.Event:
 			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
 			*shard = append(*shard, e)
 		case *record.CodeRefused: // changes nothing

@@ -6,12 +6,13 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // foreignAccount tells an account's actor what other nodes have written about it.
 type foreignAccount struct {
 	mailbox.OneWay
-	events []engine.AccountEvent
+	events []account.Event
 	credit *credit
 }
 
@@ -25,7 +26,7 @@ func (s *shardActor) foreign(m *foreignAccounts) {
 		return // the node has stopped, or its accounts were dismissed
 	}
 	s.heard++
-	byAccount := map[uint64][]engine.AccountEvent{}
+	byAccount := map[uint64][]account.Event{}
 	for _, event := range m.events {
 		id := event.AccountID()
 		byAccount[id] = append(byAccount[id], event)
@@ -40,10 +41,10 @@ func (s *shardActor) foreign(m *foreignAccounts) {
 }
 
 // instruct tells one account.
-func (s *shardActor) instruct(id uint64, events []engine.AccountEvent, from *credit) {
+func (s *shardActor) instruct(id uint64, events []account.Event, from *credit) {
 	s.index(events)
-	if created, is := events[0].(*engine.AccountCreated); is {
-		s.born([]*engine.AccountCreated{created})
+	if created, is := events[0].(*account.Created); is {
+		s.born([]*account.Created{created})
 		events = events[1:]
 	}
 	if len(events) == 0 {
@@ -58,16 +59,16 @@ func (s *shardActor) instruct(id uint64, events []engine.AccountEvent, from *cre
 }
 
 // index lets everybody find new keys.
-func (s *shardActor) index(events []engine.AccountEvent) {
+func (s *shardActor) index(events []account.Event) {
 	for _, event := range events {
-		if made, is := event.(*engine.KeyCreated); is && !s.keys.claim(made.Key.Digest, made.Account) {
+		if made, is := event.(*account.KeyCreated); is && !s.keys.claim(made.Key.Digest, made.Account) {
 			panic(fmt.Errorf("take in a key of account %d: another account has one alike", made.Account))
 		}
 	}
 }
 
 // teach tells an account without an actor, which sleeps on.
-func (s *shardActor) teach(id uint64, events []engine.AccountEvent) {
+func (s *shardActor) teach(id uint64, events []account.Event) {
 	state, known := s.idle[id]
 	if !known {
 		panic(fmt.Errorf("take in an event of account %d, which was never created", id))

@@ -1,6 +1,9 @@
 package actors
 
-import "github.com/tasard/tasard/engine"
+import (
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
 
 // The refusals of a caller once keys are required (K6). They are shared: nobody may change them.
 var (
@@ -10,18 +13,18 @@ var (
 	errSuspended  = &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account of the key is suspended"}
 )
 
-// Enforced is engine.Gate.
+// Enforced is account.Gate.
 func (s *System) Enforced() bool { return !s.config.LimitsOff }
 
-// Transition is engine.Gate. Until the log is replayed none is known.
-func (s *System) Transition() engine.Transition { return *s.tenants.transition.Load() }
+// Transition is account.Gate. Until the log is replayed none is known.
+func (s *System) Transition() account.Transition { return *s.tenants.transition.Load() }
 
-// Admit is engine.Gate. With a key it takes two messages, without one it takes one; none of them
+// Admit is account.Gate. With a key it takes two messages, without one it takes one; none of them
 // allocates, but for one request in eight, which asks for the next lease. With limits off it counts
 // nothing and asks for keys only once they are required.
-func (s *System) Admit(c engine.Caller) (engine.Grant, error) {
+func (s *System) Admit(c account.Caller) (account.Grant, error) {
 	if err := s.available(); err != nil {
-		return engine.Grant{}, err
+		return account.Grant{}, err
 	}
 	required := s.keysRequired()
 	if s.config.LimitsOff {
@@ -33,16 +36,16 @@ func (s *System) Admit(c engine.Caller) (engine.Grant, error) {
 		refusal := keyRefusal(grant.Violated)
 		switch {
 		case err != nil:
-			return engine.Grant{}, err
+			return account.Grant{}, err
 		case refusal == nil:
 			return grant, nil
 		case required:
-			return engine.Grant{}, refusal
+			return account.Grant{}, refusal
 		}
 	case required && c.Refused:
-		return engine.Grant{}, errInvalidKey
+		return account.Grant{}, errInvalidKey
 	case required:
-		return engine.Grant{}, errMissingKey
+		return account.Grant{}, errMissingKey
 	}
 	return s.tenants.asks.strangers.Ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address})
 }
@@ -55,12 +58,12 @@ func (s *System) keysRequired() bool {
 
 // admitKey asks the account of a key. A key of no account is refused like one that its account does not
 // know.
-func (s *System) admitKey(key engine.Digest) (engine.Grant, error) {
-	account := s.tenants.keys.account(key)
-	if account == 0 {
-		return engine.Grant{Verdict: engine.Verdict{Violated: engine.CodeInvalidKey}}, nil
+func (s *System) admitKey(key account.Digest) (account.Grant, error) {
+	id := s.tenants.keys.account(key)
+	if id == 0 {
+		return account.Grant{Verdict: account.Verdict{Violated: engine.CodeInvalidKey}}, nil
 	}
-	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(account), admissionQuery{account, key})
+	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(id), admissionQuery{id, key})
 }
 
 // keyRefusal is the error behind the code that refuses a key, nil for every other code.
@@ -77,8 +80,8 @@ func keyRefusal(code engine.Code) error {
 }
 
 // admitUncounted is Admit with limits off.
-func (s *System) admitUncounted(c engine.Caller, required bool) (engine.Grant, error) {
-	granted := engine.Grant{Verdict: engine.Verdict{Admitted: true}, Address: c.Address}
+func (s *System) admitUncounted(c account.Caller, required bool) (account.Grant, error) {
+	granted := account.Grant{Verdict: account.Verdict{Admitted: true}, Address: c.Address}
 	switch {
 	case !required:
 		return granted, nil
@@ -86,13 +89,13 @@ func (s *System) admitUncounted(c engine.Caller, required bool) (engine.Grant, e
 		_, err := s.KeyUsage(c.Key)
 		return granted, err
 	case c.Refused:
-		return engine.Grant{}, errInvalidKey
+		return account.Grant{}, errInvalidKey
 	}
-	return engine.Grant{}, errMissingKey
+	return account.Grant{}, errMissingKey
 }
 
-// Refund is engine.Gate. A refund that finds no room is given up: what was charged stays charged.
-func (s *System) Refund(g engine.Grant) {
+// Refund is account.Gate. A refund that finds no room is given up: what was charged stays charged.
+func (s *System) Refund(g account.Grant) {
 	if !g.Admitted || s.config.LimitsOff || s.available() != nil {
 		return
 	}
@@ -103,20 +106,20 @@ func (s *System) Refund(g engine.Grant) {
 	_, _ = s.tenants.asks.refunds.Ask(to, g)
 }
 
-// KeyUsage is engine.Accounts.
-func (s *System) KeyUsage(key engine.Digest) (engine.Verdict, error) {
+// KeyUsage is account.Service.
+func (s *System) KeyUsage(key account.Digest) (account.Verdict, error) {
 	if err := s.available(); err != nil {
-		return engine.Verdict{}, err
+		return account.Verdict{}, err
 	}
-	account := s.tenants.keys.account(key)
-	if account == 0 {
-		return engine.Verdict{}, errInvalidKey
+	id := s.tenants.keys.account(key)
+	if id == 0 {
+		return account.Verdict{}, errInvalidKey
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(account), usageQuery{account: account, key: key, byKey: true})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id, key: key, byKey: true})
 }
 
 // session is the account of a session.
-func (s *System) session(token engine.Digest) (uint64, error) {
+func (s *System) session(token account.Digest) (uint64, error) {
 	if err := s.available(); err != nil {
 		return 0, err
 	}

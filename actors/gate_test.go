@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
-func key(digest engine.Digest) engine.Caller {
-	return engine.Caller{Key: digest, HasKey: true, Address: client(1)}
+func key(digest account.Digest) account.Caller {
+	return account.Caller{Key: digest, HasKey: true, Address: client(1)}
 }
 
 // callers are one of each kind, with the code that refuses them once keys are required.
-func callers(t *testing.T, n *node) map[engine.Code]engine.Caller {
+func callers(t *testing.T, n *node) map[engine.Code]account.Caller {
 	good, revoked, suspended := n.join(1, 1), n.join(2, 1), n.join(3, 1)
 	if err := n.RevokeKey(revoked.token, revoked.ids[0]); err != nil {
 		t.Fatal(err)
@@ -21,7 +22,7 @@ func callers(t *testing.T, n *node) map[engine.Code]engine.Caller {
 	if err := n.SuspendAccount(3, "abuse", "luis"); err != nil {
 		t.Fatal(err)
 	}
-	return map[engine.Code]engine.Caller{
+	return map[engine.Code]account.Caller{
 		"":                          key(good.keys[0]),
 		engine.CodeMissingKey:       {Address: client(1)},
 		engine.CodeInvalidKey:       {Address: client(1), Refused: true},
@@ -40,13 +41,13 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 			t.Errorf("%q: %+v, %v", code, grant, err)
 		}
 	}
-	requiredAt := noon.Add(engine.NoticeMin)
+	requiredAt := noon.Add(account.NoticeMin)
 	announced, err := n.Announce(requiredAt, "luis")
 	if err != nil || announced != n.Transition() || !announced.RequiredAt.Equal(requiredAt) {
 		t.Fatalf("%+v, %v", announced, err)
 	}
 	n.crash()
-	n.pass(engine.NoticeMin - time.Second)
+	n.pass(account.NoticeMin - time.Second)
 	if grant, err := n.Admit(all[engine.CodeMissingKey]); err != nil || !grant.Admitted {
 		t.Errorf("a second early: %+v, %v", grant, err)
 	}
@@ -70,9 +71,9 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 }
 
 func TestL8_StrangersAreCountedByAddress(t *testing.T) {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: 5}}})
-	ask := func(text string) engine.Grant {
-		grant, err := n.Admit(engine.Caller{Address: netip.MustParseAddr(text)})
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: 5}}})
+	ask := func(text string) account.Grant {
+		grant, err := n.Admit(account.Caller{Address: netip.MustParseAddr(text)})
 		if err != nil || grant.Account != 0 {
 			t.Fatal(grant, err)
 		}
@@ -100,7 +101,7 @@ func TestL8_StrangersAreCountedByAddress(t *testing.T) {
 }
 
 func TestL10_LimitsOff(t *testing.T) {
-	n := startNode(t, Config{LimitsOff: true, Terms: engine.Terms{Allowance: engine.Allowance{Day: 1, Minute: 1}}})
+	n := startNode(t, Config{LimitsOff: true, Terms: account.Terms{Allowance: account.Allowance{Day: 1, Minute: 1}}})
 	if n.Enforced() {
 		t.Error("limits are off and enforced")
 	}
@@ -114,10 +115,10 @@ func TestL10_LimitsOff(t *testing.T) {
 			n.Refund(grant)
 		}
 	}
-	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(engine.NoticeMin)
+	n.pass(account.NoticeMin)
 	for code, caller := range all {
 		if _, err := n.Admit(caller); code == "" && err != nil || code != "" && !isCode(err, code) {
 			t.Errorf("%q: %v", code, err)
@@ -129,7 +130,7 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	journal := newHeldJournal()
 	s := open(t, Config{Journal: journal})
 	<-journal.reading
-	_, err := s.Admit(engine.Caller{})
+	_, err := s.Admit(account.Caller{})
 	unavailable(t, "Admit", err, 2*time.Second)
 	_, err = s.KeyUsage(keyOf(1))
 	unavailable(t, "KeyUsage", err, 2*time.Second)
@@ -137,8 +138,8 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	unavailable(t, "ListAccounts", err, 2*time.Second)
 	_, _, err = s.OpenSession(mustEmail(t, "a@example.com"), "12345678", client(1))
 	unavailable(t, "OpenSession", err, 2*time.Second)
-	s.Refund(engine.Grant{Verdict: engine.Verdict{Admitted: true}})
-	if s.Transition() != (engine.Transition{}) {
+	s.Refund(account.Grant{Verdict: account.Verdict{Admitted: true}})
+	if s.Transition() != (account.Transition{}) {
 		t.Error("a transition before the log is read")
 	}
 	close(journal.gate)
@@ -156,11 +157,11 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
-	want := engine.AccountSummary{ID: 1, Email: a.email.ID(), CreatedAt: noon, ActiveKeys: 2, SpentToday: 3}
+	want := account.Summary{ID: 1, Email: a.email.ID(), CreatedAt: noon, ActiveKeys: 2, SpentToday: 3}
 	if list[0] != want || list[1].Email != b.email.ID() {
 		t.Errorf("%+v\nwant %+v", list[0], want)
 	}
-	if err := n.LimitAccount(1, engine.Allowance{Day: 5, Minute: 4}, "luis"); err != nil {
+	if err := n.LimitAccount(1, account.Allowance{Day: 5, Minute: 4}, "luis"); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.admitted(a.keys[1], 3); got != 1 {
@@ -168,7 +169,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	}
 	n.crash()
 	record, verdict, err := n.ShowAccount(1)
-	if err != nil || record.Allowance != (engine.Allowance{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
+	if err != nil || record.Allowance != (account.Allowance{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
 		t.Errorf("%+v, %+v, %v", record, verdict, err)
 	}
 	for what, c := range map[string]struct {
@@ -176,8 +177,8 @@ func TestOperatorChangesAccounts(t *testing.T) {
 		want engine.Code
 	}{
 		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
-		"negative":              {n.LimitAccount(1, engine.Allowance{Day: -1}, "luis"), engine.CodeInvalidParameters},
-		"minutes beyond bounds": {n.LimitAccount(1, engine.Allowance{Minute: allowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
+		"negative":              {n.LimitAccount(1, account.Allowance{Day: -1}, "luis"), engine.CodeInvalidParameters},
+		"minutes beyond bounds": {n.LimitAccount(1, account.Allowance{Minute: allowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
 		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
 		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Shape of a history.
@@ -148,7 +149,7 @@ type asker struct {
 }
 
 func (a asker) admit(key int) ending {
-	grant, err := a.s.Admit(engine.Caller{Key: a.m.keys[key], HasKey: true})
+	grant, err := a.s.Admit(account.Caller{Key: a.m.keys[key], HasKey: true})
 	switch {
 	case isCode(err, engine.CodeRevokedKey):
 		return refusedKey
@@ -171,11 +172,11 @@ func (a asker) revoke(key int) ending {
 
 // required is a node on which keys are required, with a member.
 func required(t testing.TB, lease int) (*node, *member) {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: historyLimit, Minute: 1000}, Lease: lease}})
-	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: historyLimit, Minute: 1000}, Lease: lease}})
+	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(engine.NoticeMin)
+	n.pass(account.NoticeMin)
 	return n, n.join(1, 2)
 }
 
@@ -300,11 +301,11 @@ func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
 }
 
 // 8 clients with both keys of one account, 2,000 requests on a limit of 1,000.
-func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, engine.LeaseDefault) }
+func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, account.LeaseDefault) }
 
 func exactlyTheLimit(t *testing.T, leases ...int) {
 	for _, lease := range leases {
-		n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
+		n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
 		m := n.join(1, 2)
 		var clients sync.WaitGroup
 		var counts [refusedKey + 1]atomic.Int64
@@ -316,7 +317,7 @@ func exactlyTheLimit(t *testing.T, leases ...int) {
 			})
 		}
 		clients.Wait()
-		if admitted, refused := counts[done].Load(), counts[refusedQuota].Load(); admitted != engine.DayLimitDefault || refused != 2000-admitted {
+		if admitted, refused := counts[done].Load(), counts[refusedQuota].Load(); admitted != account.DayLimitDefault || refused != 2000-admitted {
 			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted, refused)
 		}
 		n.crash()

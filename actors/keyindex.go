@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // keyIndex says which account a key may belong to. It is read by every request and by everybody at once,
@@ -48,12 +48,12 @@ func newKeyTable(size int) *keyTable {
 }
 
 // keyPrint is never 0.
-func keyPrint(digest engine.Digest) uint64 {
+func keyPrint(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
 // account is the account to ask about a digest, 0 when there is none.
-func (x *keyIndex) account(digest engine.Digest) uint64 {
+func (x *keyIndex) account(digest account.Digest) uint64 {
 	table, mark := x.table.Load(), keyPrint(digest)
 	for at := mark & table.mask; ; at = (at + 1) & table.mask {
 		switch slot := &table.slots[at]; slot.fingerprint.Load() {
@@ -67,7 +67,7 @@ func (x *keyIndex) account(digest engine.Digest) uint64 {
 
 // claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
 // drawn again; that has never happened to anybody.
-func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
+func (x *keyIndex) claim(digest account.Digest, account uint64) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	table, mark := x.table.Load(), keyPrint(digest)
@@ -92,7 +92,7 @@ func (x *keyIndex) claim(digest engine.Digest, account uint64) bool {
 // keyClaim is the claim of an account to a fingerprint.
 type keyClaim struct{ print, account uint64 }
 
-func claimOf(digest engine.Digest, account uint64) keyClaim {
+func claimOf(digest account.Digest, account uint64) keyClaim {
 	return keyClaim{keyPrint(digest), account}
 }
 
@@ -133,7 +133,7 @@ func keyTableSize(count int) int {
 }
 
 // release gives a fingerprint up, of a key that was never made or that its account has forgotten.
-func (x *keyIndex) release(digest engine.Digest, account uint64) {
+func (x *keyIndex) release(digest account.Digest, account uint64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	mark := keyPrint(digest)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 func TestKeyIndex(t *testing.T) {
@@ -34,7 +34,7 @@ func TestKeyIndex(t *testing.T) {
 			t.Fatalf("key %d leads to account %d", id, got)
 		}
 	}
-	var zero engine.Digest
+	var zero account.Digest
 	if !x.claim(zero, 3) || x.account(zero) != 3 {
 		t.Error("a digest of zeros is lost")
 	}
@@ -43,7 +43,7 @@ func TestKeyIndex(t *testing.T) {
 // Prints that begin alike stand behind each other.
 func TestKeyIndexCollisions(t *testing.T) {
 	x := newKeyIndex()
-	near := func(n int) (d engine.Digest) {
+	near := func(n int) (d account.Digest) {
 		binary.LittleEndian.PutUint64(d[:], uint64(n)<<32|42)
 		return d
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/tasard/tasard/actors/internal/record"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // ledger is what a snapshot holds of accounts, in the parts in which it came: a million pieces would be moved as they grow.
@@ -12,7 +12,7 @@ type ledger struct {
 	decoder   *record.Decoder
 	accounts  [][]sleeper
 	claims    [][]keyClaim // of their keys
-	addresses [][]engine.AddressState
+	addresses [][]account.AddressState
 }
 
 // sleeper is an account as the snapshot holds it.
@@ -23,7 +23,7 @@ type sleeper struct {
 
 // visitor shows the ledger what a snapshot has.
 func (l *ledger) visitor() record.SnapshotVisitor {
-	return record.SnapshotVisitor{Accounts: l.keep, Addresses: func(some []engine.AddressState) { l.addresses = append(l.addresses, some) }}
+	return record.SnapshotVisitor{Accounts: l.keep, Addresses: func(some []account.AddressState) { l.addresses = append(l.addresses, some) }}
 }
 
 // keep checks the states of accounts and keeps their bytes. Those of one part share one piece of memory: a million pieces would

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // population is a journal with a snapshot of so many accounts, each with an address, a key and requests
@@ -18,16 +19,16 @@ func population(t testing.TB, accounts int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
 	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
-	var registry engine.RegistryState
+	var registry account.RegistryState
 	for id := uint64(1); id <= uint64(accounts); id++ {
-		account := citizen(t, id)
-		c.ledgers[0] = append(c.ledgers[0], freeze(account))
-		registry.Addresses = append(registry.Addresses, engine.AddressState{
-			Email: account.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
+		a := citizen(t, id)
+		c.ledgers[0] = append(c.ledgers[0], freeze(a))
+		registry.Addresses = append(registry.Addresses, account.AddressState{
+			Email: a.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
 		})
 	}
 	registry.LastID = uint64(accounts)
-	c.registry.registry, c.registry.steady = engine.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
+	c.registry.registry, c.registry.steady = account.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
 	if err := c.write(&buffer); err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +54,16 @@ func decimal(text string) engine.Decimal {
 }
 
 // keyOf is the digest of an account's key.
-func keyOf(id uint64) engine.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
+func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
-func citizen(t testing.TB, id uint64) *engine.Account {
-	account := engine.NewAccount(id)
-	account.Apply(&engine.AccountCreated{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
-	account.Apply(&engine.KeyCreated{Account: id, Key: engine.KeyRecord{
+func citizen(t testing.TB, id uint64) *account.Account {
+	a := account.New(id)
+	a.Apply(&account.Created{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
+	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{
 		ID: fmt.Sprintf("key_%016x", id), Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon,
 	}})
-	account.Apply(&engine.Leased{
+	a.Apply(&account.Leased{
 		Account: id, Day: engine.DateOf(noon), Count: 16, Steady: time.Hour, KeyID: fmt.Sprintf("key_%016x", id), At: noon,
 	})
-	return account
+	return a
 }

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestF1_LeasesAreGathered: leases that are asked for in time share one write, however many accounts ask; one that somebody waits for
@@ -30,8 +30,8 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		if got := n.journal.appended(); got != before {
 			t.Fatalf("%d writes while nobody waited", got-before)
 		}
-		n.admitted(members[0].keys[0], engine.LeaseDefault-early+1) // one more than its lease has
-		if waited := time.Since(begun); waited != 0 {               //nolint:forbidigo // the bubble's
+		n.admitted(members[0].keys[0], account.LeaseDefault-early+1) // one more than its lease has
+		if waited := time.Since(begun); waited != 0 {                //nolint:forbidigo // the bubble's
 			t.Errorf("a request waited %s for its lease", waited)
 		}
 		synctest.Wait()

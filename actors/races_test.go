@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // revocations is what revoking keys came to.
@@ -39,11 +40,11 @@ const (
 // that was answered must be refused, then and after the crash or restart that ends the round; the other key must go on. lazy is the
 // planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}, Lease: 1000}})
-	if _, err := n.Announce(noon.Add(engine.NoticeMin), "luis"); err != nil {
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}, Lease: 1000}})
+	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(engine.NoticeMin)
+	n.pass(account.NoticeMin)
 	r := &revocations{}
 	for round := range rounds {
 		m, victim := n.join(round+1, 2), round%2
@@ -133,7 +134,7 @@ const (
 // codeRace is what right answers and wrong ones came to.
 type codeRace struct {
 	node     *node
-	accounts engine.Accounts
+	accounts account.Service
 	clients  atomic.Int64 // addresses used up: the brakes on logins are by address
 
 	codes, refusals int
@@ -142,7 +143,7 @@ type codeRace struct {
 	faults          []string
 }
 
-func (r *codeRace) open(email engine.Email, code string) error {
+func (r *codeRace) open(email account.Email, code string) error {
 	_, _, err := r.accounts.OpenSession(email, code, client(int(1_000_000+r.clients.Add(1))))
 	return err
 }
@@ -164,9 +165,9 @@ func (r *codeRace) refused(why string, err error) {
 }
 
 // raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control plants its own accounts.
-func raceForCodes(t *testing.T, plant func(engine.Accounts) engine.Accounts) *codeRace {
+func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *codeRace {
 	t.Helper()
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000}}})
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000}}})
 	r := &codeRace{node: n, accounts: plant(n.System), kinds: map[string]bool{}}
 	for ; r.codes < codesRaced; r.codes++ {
 		email := mustEmail(t, fmt.Sprintf("racer%d@example.com", r.codes))
@@ -199,7 +200,7 @@ func raceForCodes(t *testing.T, plant func(engine.Accounts) engine.Accounts) *co
 }
 
 // send has a code sent to an address and reads it there.
-func (r *codeRace) send(email engine.Email) string {
+func (r *codeRace) send(email account.Email) string {
 	if err := r.accounts.RequestCode(email, client(int(1_000_000+r.clients.Add(1)))); err != nil {
 		r.faults = append(r.faults, fmt.Sprintf("a code for %s: %v", email, err))
 	}
@@ -208,29 +209,29 @@ func (r *codeRace) send(email engine.Email) string {
 
 // wrongCodes tries codes that are no longer, or were never, right for an address.
 func (r *codeRace) wrongCodes() {
-	n, at := r.node, func(text string) engine.Email { return mustEmail(r.node.t, text) }
+	n, at := r.node, func(text string) account.Email { return mustEmail(r.node.t, text) }
 	ana, late, tries, gone := at("ana@example.com"), at("late@example.com"), at("tries@example.com"), at("gone@example.com")
 	code := r.send(ana)
 	r.refused("another's", r.open(at("eva@example.com"), code))
 	r.refused("wrong", r.open(ana, notCode(code)))
-	n.pass(engine.CodeResendAfter)
+	n.pass(account.CodeResendAfter)
 	r.send(ana)
 	r.refused("replaced", r.open(ana, code))
 	code = r.send(late)
-	n.pass(engine.CodeLifetime - time.Nanosecond)
+	n.pass(account.CodeLifetime - time.Nanosecond)
 	r.refused("wrong at the last moment", r.open(late, notCode(code)))
 	n.pass(time.Nanosecond)
 	r.refused("expired", r.open(late, code))
 	code = r.send(tries)
-	for range engine.CodeTriesMax {
+	for range account.CodeTriesMax {
 		r.refused("wrong", r.open(tries, notCode(code)))
 	}
 	r.refused("tried out", r.open(tries, code))
-	for range 25 - engine.CodeTriesMax {
+	for range 25 - account.CodeTriesMax {
 		r.refused("wrong", r.open(tries, notCode(code)))
 	}
 	r.refused("throttled", r.open(tries, code))
-	n.pass(engine.CodeResendAfter)
+	n.pass(account.CodeResendAfter)
 	code = r.send(gone)
 	n.crash()
 	r.accounts = n.System
@@ -242,7 +243,7 @@ func TestS2_OneRightAnswerWins(t *testing.T) { checkCodes(t) }
 
 func checkCodes(t *testing.T) {
 	t.Helper()
-	r := raceForCodes(t, func(a engine.Accounts) engine.Accounts { return a })
+	r := raceForCodes(t, func(a account.Service) account.Service { return a })
 	for _, fault := range r.faults {
 		t.Error(fault)
 	}
@@ -251,23 +252,23 @@ func checkCodes(t *testing.T) {
 
 // generousAccounts are the planted bugs: a code that opens a second session, and a refusal that says more than others.
 type generousAccounts struct {
-	engine.Accounts
+	account.Service
 	twice, talks bool
 
 	mu   sync.Mutex
 	used map[string]bool
 }
 
-// OpenSession is engine.Accounts.
-func (g *generousAccounts) OpenSession(email engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
-	token, expires, err := g.Accounts.OpenSession(email, code, from)
+// OpenSession is account.Service.
+func (g *generousAccounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+	token, expires, err := g.Service.OpenSession(email, code, from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.used[code]
 	g.used[code] = true
 	switch {
 	case err != nil && known && g.twice:
-		return engine.SecretOf("planted"), noon.Add(engine.SessionLifetime), nil
+		return account.SecretOf("planted"), noon.Add(account.SessionLifetime), nil
 	case err != nil && known && g.talks:
 		return token, expires, &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is used"}
 	}
@@ -276,8 +277,8 @@ func (g *generousAccounts) OpenSession(email engine.Email, code string, from net
 
 func TestS2_Control(t *testing.T) {
 	for fault, planted := range map[string]*generousAccounts{"sessions for one code": {twice: true}, "the code is used": {talks: true}} {
-		r := raceForCodes(t, func(a engine.Accounts) engine.Accounts {
-			planted.Accounts, planted.used = a, map[string]bool{}
+		r := raceForCodes(t, func(a account.Service) account.Service {
+			planted.Service, planted.used = a, map[string]bool{}
 			return planted
 		})
 		if !strings.Contains(fmt.Sprint(r.faults), fault) {

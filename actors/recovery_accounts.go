@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // tenantReplay applies the events of accounts, logins and the transition to what a snapshot held.
 type tenantReplay struct {
-	idle       []map[uint64]dormant       // accounts as the snapshot holds them, by shard, but for those that are
-	awake      map[uint64]*engine.Account // which an event was about
-	claims     [][]keyClaim               // of the keys of the snapshot
-	registry   *engine.Registry
-	transition engine.Transition
+	idle       []map[uint64]dormant        // accounts as the snapshot holds them, by shard, but for those that are
+	awake      map[uint64]*account.Account // which an event was about
+	claims     [][]keyClaim                // of the keys of the snapshot
+	registry   *account.Registry
+	transition account.Transition
 	steady     time.Duration // newest
 	seen       time.Time     // newest wall time of what tells its own
 	seal       [32]byte
@@ -25,12 +25,12 @@ type tenantReplay struct {
 }
 
 func newTenantReplay(shards int) *tenantReplay {
-	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*engine.Account{}, decoder: record.NewDecoder()}
+	return &tenantReplay{idle: make([]map[uint64]dormant, shards), awake: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
 }
 
 // begin is with nothing; seal is the key that seals login codes: of the process, or shared by the nodes of a cluster.
 func (r *tenantReplay) begin(seal [32]byte) {
-	r.seal, r.registry = seal, engine.NewRegistry(seal)
+	r.seal, r.registry = seal, account.NewRegistry(seal)
 	r.share()
 	for i := range r.idle {
 		r.idle[i] = map[uint64]dormant{}
@@ -59,7 +59,7 @@ func (r *tenantReplay) restore(l *ledger, s *record.Snapshot) error {
 		}
 	}
 	r.claims = l.claims
-	r.registry = engine.RestoreRegistry(s.Registry, r.seal, l.addresses...)
+	r.registry = account.RestoreRegistry(s.Registry, r.seal, l.addresses...)
 	r.share()
 	r.transition, r.steady = s.Transition, s.Steady
 	return nil
@@ -75,22 +75,22 @@ func (r *tenantReplay) shard(account uint64) uint64 { return account % uint64(le
 
 func (r *tenantReplay) apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
-	if lease, is := event.(*engine.Leased); is {
+	if lease, is := event.(*account.Leased); is {
 		r.see(lease.At)
 	}
 	switch e := event.(type) {
-	case engine.AccountEvent:
+	case account.Event:
 		account, err := r.account(e)
 		if err != nil {
 			return err
 		}
 		account.Apply(e)
-	case engine.RegistryEvent:
+	case account.RegistryEvent:
 		r.registry.Apply(e)
-	case *engine.Announced:
+	case *account.Announced:
 		r.transition = e.Transition
-	case *engine.AnnouncementWithdrawn:
-		r.transition = engine.Transition{}
+	case *account.AnnouncementWithdrawn:
+		r.transition = account.Transition{}
 	case *record.CodeRefused:
 	default:
 		return fmt.Errorf("no rule replays a %T", event)
@@ -106,43 +106,43 @@ func (r *tenantReplay) see(at time.Time) {
 }
 
 // account is the account of an event, awake.
-func (r *tenantReplay) account(event engine.AccountEvent) (*engine.Account, error) {
+func (r *tenantReplay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	if account := r.awake[id]; account != nil {
 		return account, nil
 	}
 	idle := r.idle[r.shard(id)]
-	account, err := (*engine.Account)(nil), error(nil)
+	a, err := (*account.Account)(nil), error(nil)
 	switch asleep, known := idle[id]; {
 	case known:
-		account, err = r.wake(asleep)
+		a, err = r.wake(asleep)
 	default:
-		if _, created := event.(*engine.AccountCreated); !created {
+		if _, created := event.(*account.Created); !created {
 			return nil, fmt.Errorf("an event of account %d, which was never created", id)
 		}
-		account = engine.NewAccount(id)
+		a = account.New(id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	delete(idle, id)
-	r.awake[id] = account
-	return account, nil
+	r.awake[id] = a
+	return a, nil
 }
 
-func (r *tenantReplay) wake(asleep dormant) (*engine.Account, error) {
+func (r *tenantReplay) wake(asleep dormant) (*account.Account, error) {
 	data, _ := asleep.parts()
 	state, err := r.decoder.Account(data)
 	if err != nil {
 		return nil, err
 	}
-	return engine.RestoreAccount(state), nil
+	return account.Restore(state), nil
 }
 
 // settle makes every account dormant, by shard, and fills the index of keys.
 func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
 	if r.shared {
-		r.registry.Resume(engine.Moment{Wall: r.seen, Steady: r.steady})
+		r.registry.Resume(account.Moment{Wall: r.seen, Steady: r.steady})
 	}
 	var claims []keyClaim
 	for id, account := range r.awake {
@@ -162,15 +162,15 @@ func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
 // steadyOf is the steady time of an event, 0 of one that has none.
 func steadyOf(event any) time.Duration {
 	switch e := event.(type) {
-	case *engine.Leased:
+	case *account.Leased:
 		return e.Steady
-	case *engine.Returned:
+	case *account.Returned:
 		return e.Steady
-	case *engine.CodeIssued:
+	case *account.CodeIssued:
 		return e.Steady
-	case *engine.CodeFailed:
+	case *account.CodeFailed:
 		return e.Steady
-	case *engine.SessionOpened:
+	case *account.SessionOpened:
 		return e.Steady
 	}
 	return 0

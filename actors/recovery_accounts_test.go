@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // snapshotOfAccounts is a journal with a snapshot of accounts.
-func snapshotOfAccounts(t *testing.T, accounts ...*engine.Account) *memoryJournal {
+func snapshotOfAccounts(t *testing.T, accounts ...*account.Account) *memoryJournal {
 	t.Helper()
 	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
 	for _, account := range accounts {
@@ -35,9 +35,9 @@ func stopped(t *testing.T, journal *memoryJournal) error {
 
 // A snapshot that contradicts itself stops the node, as damage does.
 func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
-	thief := engine.NewAccount(8)
-	thief.Apply(&engine.AccountCreated{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
-	thief.Apply(&engine.KeyCreated{Account: 8, Key: engine.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
+	thief := account.New(8)
+	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
+	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
 	for want, journal := range map[string]*memoryJournal{
 		"an account is there twice":    snapshotOfAccounts(t, citizen(t, 7), citizen(t, 9), citizen(t, 7)),
 		"two accounts have keys alike": snapshotOfAccounts(t, citizen(t, 7), thief),
@@ -50,7 +50,7 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 
 // An account of a snapshot that an event is about is the same as one whose events are all in the log.
 func TestAccountsOfASnapshotGoOn(t *testing.T) {
-	revoked := &engine.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
+	revoked := &account.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
 	journal := snapshotOfAccounts(t, citizen(t, 6), citizen(t, 7))
 	journal.records = [][]byte{mustEncode(t, revoked)}
 	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
@@ -63,7 +63,7 @@ func TestAccountsOfASnapshotGoOn(t *testing.T) {
 	if grant := n.admit(keyOf(7)); grant.Account != 0 {
 		t.Errorf("the account with a key that was revoked: %+v", grant)
 	}
-	stray := mustEncode(t, &engine.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
+	stray := mustEncode(t, &account.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
 	if err := stopped(t, &memoryJournal{records: [][]byte{stray}}); err == nil || !strings.Contains(err.Error(), "account 5, which was never created") {
 		t.Errorf("an event of nobody: %v", err)
 	}

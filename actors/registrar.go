@@ -9,30 +9,31 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The questions that the registrar answers.
 type (
-	codeRequest   = mailbox.Question[codeQuery, engine.Letter]
+	codeRequest   = mailbox.Question[codeQuery, account.Letter]
 	codeTry       = mailbox.Question[codeTryQuery, time.Time]
 	signOut       = mailbox.Question[signOutQuery, struct{}]
-	sessionLookup = mailbox.Question[engine.Digest, uint64]
-	announcement  = mailbox.Question[announcementQuery, engine.Transition]
+	sessionLookup = mailbox.Question[account.Digest, uint64]
+	announcement  = mailbox.Question[announcementQuery, account.Transition]
 )
 
 type (
 	codeQuery struct {
-		email engine.Email
-		code  engine.Secret
+		email account.Email
+		code  account.Secret
 		from  netip.Addr
 	}
 	codeTryQuery struct {
-		email engine.Email
+		email account.Email
 		code  string
-		token engine.Digest
+		token account.Digest
 		from  netip.Addr
 	}
-	signOutQuery struct{ token engine.Digest }
+	signOutQuery struct{ token account.Digest }
 	// announcementQuery announces required keys, or takes the announcement back.
 	announcementQuery struct {
 		at       time.Time
@@ -48,8 +49,8 @@ type registrarActor struct {
 	journal    *mailbox.Ref
 	shards     *shards
 	clock      *steadyClock
-	registry   *engine.Registry
-	transition *atomic.Pointer[engine.Transition]
+	registry   *account.Registry
+	transition *atomic.Pointer[account.Transition]
 	limit      int // of decisions that wait for the journal
 
 	pending []*ruling
@@ -66,9 +67,9 @@ type ruling struct {
 
 	events  []any
 	records [][]byte
-	born    *engine.AccountCreated // nil: no new account
-	answer  func(*engine.Error)    // called once: nil when the events are durable and true
-	debated bool                   // it is about the transition
+	born    *account.Created    // nil: no new account
+	answer  func(*engine.Error) // called once: nil when the events are durable and true
+	debated bool                // it is about the transition
 }
 
 // rule makes a ruling; again, when it was made before and is void.
@@ -147,7 +148,7 @@ func asEngineError(err error) *engine.Error {
 }
 
 func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error) {
-	ask := func(now engine.Moment) (*engine.CodeIssued, error) {
+	ask := func(now account.Moment) (*account.CodeIssued, error) {
 		if again {
 			return r.registry.RequestCodeAgain(m.Query.email.ID(), now)
 		}
@@ -163,7 +164,7 @@ func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 			m.Reject(err)
 			return
 		}
-		letter := engine.Letter{Expires: event.At.Add(engine.CodeLifetime)}
+		letter := account.Letter{Expires: event.At.Add(account.CodeLifetime)}
 		r.registry.Issue(event, m.Query.code)
 		if event.Mailed {
 			letter.To, letter.Code = m.Query.email, m.Query.code
@@ -176,7 +177,7 @@ func (r *registrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 // that the answer takes.
 func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	now, q := r.clock.now(), &m.Query
-	try := func() (engine.RegistryEvent, error) {
+	try := func() (account.RegistryEvent, error) {
 		if again {
 			return r.registry.TryCodeAgain(q.email.ID(), q.code, q.token, now)
 		}
@@ -191,10 +192,10 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	switch e := event.(type) {
 	case nil:
 		one.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallOf(now)}}
-	case *engine.SessionOpened:
+	case *account.SessionOpened:
 		expires = e.Expires
 		if e.New {
-			one.born = &engine.AccountCreated{Account: e.Account, Email: e.Email, At: e.At}
+			one.born = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
 			one.events = append(one.events, one.born)
 		}
 		one.events = append(one.events, e)
@@ -212,7 +213,7 @@ func (r *registrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 }
 
 // wallOf is the instant of a moment as events hold it: in UTC, without a monotonic part.
-func wallOf(now engine.Moment) time.Time { return now.Wall.Round(0).UTC() }
+func wallOf(now account.Moment) time.Time { return now.Wall.Round(0).UTC() }
 
 func (r *registrarActor) signOut(m *signOut) (*ruling, error) {
 	event, err := r.registry.CloseSession(m.Query.token, r.clock.now())
@@ -253,7 +254,7 @@ func (r *registrarActor) write() {
 		return
 	}
 	w := &write{from: r.self, heard: r.heard}
-	births := map[*mailbox.Ref][]*engine.AccountCreated{}
+	births := map[*mailbox.Ref][]*account.Created{}
 	taken := 0
 	for _, one := range r.pending {
 		if taken > 0 && len(w.records)+len(one.records) > registrarRecordsMax {
@@ -293,12 +294,12 @@ func (r *registrarActor) committed(m *committed) {
 func (r *registrarActor) apply(one *ruling) {
 	for _, event := range one.events {
 		switch e := event.(type) {
-		case engine.RegistryEvent:
+		case account.RegistryEvent:
 			r.registry.Apply(e)
-		case *engine.Announced:
+		case *account.Announced:
 			r.transition.Store(&e.Transition)
-		case *engine.AnnouncementWithdrawn:
-			r.transition.Store(&engine.Transition{})
+		case *account.AnnouncementWithdrawn:
+			r.transition.Store(&account.Transition{})
 		}
 	}
 }
@@ -306,7 +307,7 @@ func (r *registrarActor) apply(one *ruling) {
 // lost tells the registry what will never be true.
 func (r *registrarActor) lost(one *ruling) {
 	for _, event := range one.events {
-		if e, ok := event.(engine.RegistryEvent); ok {
+		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.Lost(e)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/actors/mailbox"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // foreign takes in what another node has decided. Every ruling that is not durable was made without it: all are taken back, the newest
@@ -38,15 +38,15 @@ func (r *registrarActor) foreign(m *foreignRegistry) {
 // void takes back what a ruling has noted.
 func (r *registrarActor) void(one *ruling) {
 	for _, event := range one.events {
-		if e, ok := event.(engine.RegistryEvent); ok {
+		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.Void(e)
 		}
 	}
 }
 
 // learn makes an event of another node true.
-func (r *registrarActor) learn(event any, now engine.Moment) {
-	if e, ok := event.(engine.RegistryEvent); ok {
+func (r *registrarActor) learn(event any, now account.Moment) {
+	if e, ok := event.(account.RegistryEvent); ok {
 		r.registry.Learn(e, now)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -150,7 +151,7 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 
 // With leases of one every admission is durable before it is answered, and a crash costs nothing.
 func TestL1_LeaseOfOneIsExact(t *testing.T) {
-	n := startNode(t, Config{Terms: engine.Terms{Lease: 1, Allowance: engine.Allowance{Minute: 1000}}})
+	n := startNode(t, Config{Terms: account.Terms{Lease: 1, Allowance: account.Allowance{Minute: 1000}}})
 	m := n.join(1, 2)
 	for i := range 30 {
 		before := n.journal.Last()
@@ -180,7 +181,7 @@ func TestL1_LeaseOfOneIsExact(t *testing.T) {
 }
 
 func TestL1_CleanStopCostsNothing(t *testing.T) {
-	n := startNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Minute: 1000}}})
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: 1000}}})
 	busy, aside := n.join(1, 1), n.join(2, 1)
 	if got := n.admitted(busy.keys[0], 5) + n.admitted(aside.keys[0], 7); got != 12 {
 		t.Fatalf("%d of 12 admitted", got)
@@ -197,7 +198,7 @@ func TestL1_CleanStopCostsNothing(t *testing.T) {
 	}
 	n.admitted(busy.keys[0], 1)
 	n.crash()
-	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6+engine.LeaseDefault || b != 7 {
-		t.Errorf("after a crash %d and %d are spent, want %d and 7", a, b, 6+engine.LeaseDefault)
+	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6+account.LeaseDefault || b != 7 {
+		t.Errorf("after a crash %d and %d are spent, want %d and 7", a, b, 6+account.LeaseDefault)
 	}
 }

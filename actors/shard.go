@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // shardActor owns a share of the accounts: all that are idle, as few bytes each, and the way to the actors
@@ -20,7 +21,7 @@ type shardActor struct {
 	node    engine.NodeID // 0: there are no others
 	quorum  quorum
 	clock   *steadyClock
-	terms   engine.Terms
+	terms   account.Terms
 	limits  accountLimits
 	liveMax int           // in all shards together
 	living  *atomic.Int64 // of them
@@ -77,7 +78,7 @@ type censusQuery struct{}
 // after that.
 type born struct {
 	mailbox.OneWay
-	events []*engine.AccountCreated
+	events []*account.Created
 }
 
 // sweep is the time to put idle accounts aside.
@@ -267,7 +268,7 @@ func (s *shardActor) makeRoom() bool {
 // putAside ends the actor of an account that has nothing to do and keeps what it knew. When the mailbox is
 // quiet the actor has done all that was ever sent to it, and the account belongs to whoever looks: the
 // mailbox's lock hands it over.
-func (s *shardActor) putAside(one *living, now engine.Moment) bool {
+func (s *shardActor) putAside(one *living, now account.Moment) bool {
 	if !one.ref.Idle() || !one.actor.idle(now) {
 		return false
 	}
@@ -280,9 +281,9 @@ func (s *shardActor) putAside(one *living, now engine.Moment) bool {
 }
 
 // born takes new accounts in.
-func (s *shardActor) born(events []*engine.AccountCreated) {
+func (s *shardActor) born(events []*account.Created) {
 	for _, event := range events {
-		account := engine.NewAccount(event.Account)
+		account := account.New(event.Account)
 		account.Apply(event)
 		s.idle[event.Account] = freeze(account)
 		s.population.Add(1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -51,7 +52,7 @@ func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admit
 		clients.Go(func() {
 			for k := 0; k < requests || rounds.Load() < sweepRounds; k++ {
 				at := random.IntN(len(members))
-				grant, err := n.Admit(engine.Caller{Key: members[at].keys[0], HasKey: true})
+				grant, err := n.Admit(account.Caller{Key: members[at].keys[0], HasKey: true})
 				switch {
 				case isCode(err, engine.CodeOverloaded):
 					overloaded.Add(1)
@@ -96,7 +97,7 @@ func TestEvictionUnderLoadLosesNothing(t *testing.T) {
 		"many shards":        {},
 		"one shard":          {AccountShards: 1},
 		"hardly any room":    {AccountsLiveMax: 3, AccountShards: 1},
-		"every request kept": {Terms: engine.Terms{Lease: 1}, AccountShards: 2},
+		"every request kept": {Terms: account.Terms{Lease: 1}, AccountShards: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, members := hastyNode(t, c, 24)
@@ -139,7 +140,7 @@ func TestBusyAccountsStay(t *testing.T) {
 	if got := n.tenants.living.Load(); got != 1 {
 		t.Errorf("%d accounts live, want the one that was asked a moment ago", got)
 	}
-	n.pass(engine.MinuteSpan)
+	n.pass(account.MinuteSpan)
 	n.sweepAll()
 	if got := n.tenants.living.Load(); got != 0 {
 		t.Errorf("%d accounts live, want none", got)
@@ -171,11 +172,11 @@ func TestCapOfLiveAccounts(t *testing.T) {
 	}
 	n.admitted(members[0].keys[0], 1)
 	n.admitted(members[1].keys[0], 1)
-	_, err := n.Admit(engine.Caller{Key: members[2].keys[0], HasKey: true})
+	_, err := n.Admit(account.Caller{Key: members[2].keys[0], HasKey: true})
 	if !isCode(err, engine.CodeOverloaded) {
 		t.Errorf("a third account: %v", err)
 	}
-	n.pass(engine.MinuteSpan)
+	n.pass(account.MinuteSpan)
 	if got := n.admitted(members[2].keys[0], 1); got != 1 {
 		t.Error("no room although the others are idle")
 	}
@@ -199,7 +200,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	}
 	admitted, refused := 0, 0
 	for range 30 {
-		switch grant, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true}); {
+		switch grant, err := n.Admit(account.Caller{Key: m.keys[0], HasKey: true}); {
 		case err == nil && grant.Admitted:
 			admitted++
 		case isCode(err, engine.CodeReadOnly):
@@ -208,7 +209,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 			t.Fatal(grant, err)
 		}
 	}
-	if admitted != engine.LeaseDefault-1 || refused != 30-admitted {
+	if admitted != account.LeaseDefault-1 || refused != 30-admitted {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
 	}
 	_, _, err := n.CreateKey(m.token, "second")
@@ -233,7 +234,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	if got := best(t, n.System); got != "61" {
 		t.Errorf("the best is %q", got)
 	}
-	if spent := n.spent(m.token); spent != engine.LeaseDefault+10 {
+	if spent := n.spent(m.token); spent != account.LeaseDefault+10 {
 		t.Errorf("%d spent", spent)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Limits of one write of a shard; a batch of the journal holds several of them.
@@ -19,7 +20,7 @@ const (
 // wish is an event that an account wants to be kept.
 type wish struct {
 	account uint64
-	event   engine.AccountEvent
+	event   account.Event
 	record  []byte
 	heard   uint64 // messages about other nodes' records that the account had taken in when it decided
 	firm    bool   // it is true whatever other nodes have written
@@ -139,7 +140,7 @@ func (s *shardActor) committed(m *committed) {
 		return
 	}
 	for _, w := range done {
-		if _, leased := w.event.(*engine.Leased); leased && m.err == nil {
+		if _, leased := w.event.(*account.Leased); leased && m.err == nil {
 			s.leases.Add(1)
 		}
 		s.outcome(w, m.err)
@@ -180,7 +181,7 @@ func (s *shardActor) settle(m *settling) {
 }
 
 // giveBack is leave for an account without an actor.
-func (s *shardActor) giveBack(id uint64, state dormant, now engine.Moment) {
+func (s *shardActor) giveBack(id uint64, state dormant, now account.Moment) {
 	account, err := state.wakeOn(s.node, s.clock.start())
 	if err != nil {
 		return

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // login is a session of an address, opened on this node; every node knows it when it returns.
-func (s *ship) login(email engine.Email, from netip.Addr) engine.Digest {
+func (s *ship) login(email account.Email, from netip.Addr) account.Digest {
 	f := s.fleet
 	f.t.Helper()
 	if err := s.RequestCode(email, from); err != nil {
@@ -39,13 +40,13 @@ func (f *fleet) everybody(times int, do func(s *ship, time int)) {
 }
 
 // records are the accounts of a node.
-func (s *ship) records() []engine.AccountRecord {
+func (s *ship) records() []account.Record {
 	s.fleet.t.Helper()
 	list, err := s.ListAccounts()
 	if err != nil {
 		s.fleet.t.Fatal(err)
 	}
-	var all []engine.AccountRecord
+	var all []account.Record
 	for _, summary := range list {
 		record, _, err := s.ShowAccount(summary.ID)
 		if err != nil {
@@ -57,13 +58,13 @@ func (s *ship) records() []engine.AccountRecord {
 }
 
 // logins are the addresses and sessions of a node as the log knows them, without steady times: each node has its own.
-func (s *ship) logins() ([]engine.AddressState, []engine.SessionState) {
+func (s *ship) logins() ([]account.AddressState, []account.SessionState) {
 	ready := make(chan struct{})
 	c := &cut{done: func(*cut) { close(ready) }}
 	c.missing.Store(1)
 	s.tenants.registrar.Send(&registryShare{cut: c})
 	<-ready
-	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b engine.AddressState) int {
+	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b account.AddressState) int {
 		x, y := a.Email.Digest(), b.Email.Digest()
 		return slices.Compare(x[:], y[:])
 	})
@@ -96,7 +97,7 @@ func (f *fleet) differs() string {
 
 // createKeys creates keys on all nodes at once, and is what is wrong then: the account must have exactly two, those that were
 // acknowledged.
-func (f *fleet) createKeys(token engine.Digest) string {
+func (f *fleet) createKeys(token account.Digest) string {
 	var mu sync.Mutex
 	var made []string
 	var wrong string
@@ -114,7 +115,7 @@ func (f *fleet) createKeys(token engine.Digest) string {
 	if wrong != "" {
 		return wrong
 	}
-	if len(made) != engine.KeysActiveMax {
+	if len(made) != account.KeysActiveMax {
 		return fmt.Sprintf("%d keys were made", len(made))
 	}
 	if different := f.differs(); different != "" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // codeOfError is the code of an error, "" of none.
@@ -46,7 +47,7 @@ func cutOff(t *testing.T) {
 	}
 	f.alike()
 	apart := f.nodes[2]
-	caller := engine.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
 	if grant, err := apart.Admit(caller); err != nil || !grant.Admitted {
 		t.Fatalf("admit: %+v, %v", grant, err)
 	}
@@ -86,7 +87,7 @@ func cutOff(t *testing.T) {
 }
 
 // isCutOff asks a node for everything while it has no majority.
-func (s *ship) isCutOff(t *testing.T, caller engine.Caller) {
+func (s *ship) isCutOff(t *testing.T, caller account.Caller) {
 	t.Helper()
 	if c := s.condition(); c.State != "no_majority" || c.Down || c.Since.IsZero() {
 		t.Errorf("condition: %+v", c)
@@ -112,8 +113,8 @@ func (s *ship) isCutOff(t *testing.T, caller engine.Caller) {
 		}
 	}
 	admitted, refused := 0, error(nil)
-	for refused == nil && admitted <= engine.MinuteLimitDefault {
-		var grant engine.Grant
+	for refused == nil && admitted <= account.MinuteLimitDefault {
+		var grant account.Grant
 		if grant, refused = s.Admit(caller); grant.Admitted {
 			admitted++
 		}
@@ -141,7 +142,7 @@ func TestShared_A11_BehindALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.settled()
-	caller := engine.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
 	f.log.with(func() { f.log.stuck = true })
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -231,7 +232,7 @@ func TestShared_A12_UnknownCurrency(t *testing.T) {
 }
 
 // command is one of TestShared_AnyCommands.
-func (f *fleet) command(s *ship, random *rand.Rand, tokens []engine.Digest, round int) error {
+func (f *fleet) command(s *ship, random *rand.Rand, tokens []account.Digest, round int) error {
 	institutions := []string{"popular", "banreservas", "bhd", "scotiabank"}
 	switch token := tokens[random.IntN(len(tokens))]; random.IntN(6) {
 	case 0, 1:
@@ -256,7 +257,7 @@ func (f *fleet) command(s *ship, random *rand.Rand, tokens []engine.Digest, roun
 }
 
 // rush gives every node commands at once. Those that others made impossible are refused, nothing else is.
-func (f *fleet) rush(seed uint64, tokens []engine.Digest, rounds int) {
+func (f *fleet) rush(seed uint64, tokens []account.Digest, rounds int) {
 	f.everybody(2, func(s *ship, time int) {
 		random := rand.New(rand.NewPCG(seed, uint64(s.node.id)*10+uint64(time)))
 		for round := range rounds {
@@ -282,7 +283,7 @@ func (f *fleet) evenly() {
 // join from a snapshot: all are the same in the end.
 func anyCommands(t fatalist, seed uint64) {
 	f := launch(t, 3, seed, Config{SnapshotRecords: 30})
-	var tokens []engine.Digest
+	var tokens []account.Digest
 	for i := range 3 {
 		tokens = append(tokens, f.nodes[i].login(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)))
 	}
@@ -324,7 +325,7 @@ func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {
 	compared := 0
 	for seed := range uint64(cases(3, 10)) {
 		f := launch(t, 3, seed, Config{SnapshotRecords: 7})
-		tokens := []engine.Digest{f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))}
+		tokens := []account.Digest{f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))}
 		f.rush(seed, tokens, 15)
 		f.settled()
 		for _, s := range f.nodes {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on each: one session is
@@ -46,7 +47,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 // behind five it does on none.
 func TestShared_K2_FiveTriesInAll(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
-		for _, wrong := range []int{engine.CodeTriesMax - 1, engine.CodeTriesMax} {
+		for _, wrong := range []int{account.CodeTriesMax - 1, account.CodeTriesMax} {
 			f := launch(t, 3, seed, Config{})
 			email := mustEmail(t, "one@example.com")
 			if err := f.nodes[0].RequestCode(email, client(1)); err != nil {
@@ -65,7 +66,7 @@ func TestShared_K2_FiveTriesInAll(t *testing.T) {
 			})
 			f.settled()
 			_, _, err := f.nodes[seed%3].OpenSession(email, code, client(3))
-			if opens := wrong < engine.CodeTriesMax; opens != (err == nil) {
+			if opens := wrong < account.CodeTriesMax; opens != (err == nil) {
 				t.Errorf("seed %d: behind %d wrong tries the right code: %v", seed, wrong, err)
 			}
 			if different := f.differs(); different != "" {

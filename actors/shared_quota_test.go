@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // fleetQuota is an account that is asked for on all nodes, and what the contract says of it.
 type fleetQuota struct {
 	*fleet
 	mu        sync.Mutex
-	key       engine.Digest
+	key       account.Digest
 	reference *reference
 	now       time.Duration // true
 	wrong     string
 	fresh     int // admitted since the last look
 }
 
-func newFleetQuota(t fatalist, seed uint64, allowance engine.Allowance) *fleetQuota {
-	f := launch(t, 3, seed, Config{Terms: engine.Terms{Allowance: allowance}})
+func newFleetQuota(t fatalist, seed uint64, allowance account.Allowance) *fleetQuota {
+	f := launch(t, 3, seed, Config{Terms: account.Terms{Allowance: allowance}})
 	m := &member{email: mustEmail(t, "one@example.com")}
 	m.token = f.nodes[0].login(m.email, client(1))
 	_, secret, err := f.nodes[0].CreateKey(m.token, "")
@@ -40,13 +40,13 @@ func (q *fleetQuota) ask(times int, nodes ...*ship) {
 	var working sync.WaitGroup
 	for _, s := range nodes {
 		for range times {
-			working.Go(func() { q.judge(s.Admit(engine.Caller{Key: q.key, HasKey: true, Address: client(0)})) })
+			working.Go(func() { q.judge(s.Admit(account.Caller{Key: q.key, HasKey: true, Address: client(0)})) })
 		}
 	}
 	working.Wait()
 }
 
-func (q *fleetQuota) judge(grant engine.Grant, err error) {
+func (q *fleetQuota) judge(grant account.Grant, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil && grant.Admitted {
@@ -113,7 +113,7 @@ func (s *ship) census() {
 // the limits, on all nodes together, and nobody gets an error.
 func TestShared_L2_NeverTooMuch(t *testing.T) {
 	for seed := range uint64(6) {
-		q := newFleetQuota(t, seed, engine.Allowance{Day: 200, Minute: 40})
+		q := newFleetQuota(t, seed, account.Allowance{Day: 200, Minute: 40})
 		if wrong := q.play(); wrong != "" {
 			t.Errorf("seed %d: %s", seed, wrong)
 		}
@@ -126,7 +126,7 @@ func TestShared_L2_NeverTooMuch(t *testing.T) {
 
 // TestShared_L2_Control_LeasesOfOthers hides from each node what the others lease.
 func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
-	q := newFleetQuota(t, 1, engine.Allowance{Day: 200, Minute: 40})
+	q := newFleetQuota(t, 1, account.Allowance{Day: 200, Minute: 40})
 	defer q.stop()
 	q.log.with(func() {
 		for _, s := range q.nodes {
@@ -140,14 +140,14 @@ func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
 
 // TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the second one gets.
 func TestShared_L1_RestingNodesReturn(t *testing.T) {
-	q := newFleetQuota(t, 1, engine.Allowance{Day: 60, Minute: 60})
+	q := newFleetQuota(t, 1, account.Allowance{Day: 60, Minute: 60})
 	defer q.stop()
 	for range 4 {
 		q.ask(5, q.nodes[0])
 		q.wait(2 * time.Second)
 	}
 	q.fresh = 0
-	q.wait(engine.LeaseSpan + 2*engine.MinuteSpan)
+	q.wait(account.LeaseSpan + 2*account.MinuteSpan)
 	before := len(q.reference.admitted)
 	for q.nodes[1].spent() != before { // a lease may be on its way yet, which is waited for
 		q.rounds()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -158,11 +159,11 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 		n := startNode(t, Config{SnapshotRecords: 1})
 		m := n.join(1, 1)
 		n.journal.before = func([][]byte) error { haltOwners(n.System); return nil }
-		if _, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true}); !isCode(err, engine.CodeReadOnly) {
+		if _, err := n.Admit(account.Caller{Key: m.keys[0], HasKey: true}); !isCode(err, engine.CodeReadOnly) {
 			t.Error(err)
 		}
 		n.restart()
-		if got := n.spent(m.token); got != engine.LeaseDefault {
+		if got := n.spent(m.token); got != account.LeaseDefault {
 			t.Errorf("after a restart %d are spent, want the lease", got)
 		}
 	})
@@ -189,7 +190,7 @@ func TestFailedCutIsLeftAlone(t *testing.T) {
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		(&portion{cut: c}).hand(engine.NewAccount(1))
+		(&portion{cut: c}).hand(account.New(1))
 	}()
 	journal := &memoryJournal{}
 	if m := newKeeper(journal).keep(c); !errors.Is(m.err, mailbox.ErrStopped) || m.sequence != 7 || m.ledger != 0 {

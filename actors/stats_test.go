@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -96,9 +97,9 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.Send(mailbox.NewQuestion[usageQuery, engine.Verdict](usageQuery{})) })
+	asking.Go(func() { r.Send(mailbox.NewQuestion[usageQuery, account.Verdict](usageQuery{})) })
 	<-busy.entered
-	left := mailbox.NewQuestion[usageQuery, engine.Verdict](usageQuery{})
+	left := mailbox.NewQuestion[usageQuery, account.Verdict](usageQuery{})
 	r.Send(left)
 	counts := &s.actors.kinds[kindAccount]
 	if got := counts.Waiting(); got != 1 {
@@ -159,7 +160,7 @@ func TestStats_Accounts(t *testing.T) {
 		t.Errorf("after a restart: %d accounts, %d leases", got.Accounts, got.Leases)
 	}
 	n.ail(wal.ErrNoSpace)
-	if _, err := n.Admit(engine.Caller{Key: first.keys[0], HasKey: true}); err == nil {
+	if _, err := n.Admit(account.Caller{Key: first.keys[0], HasKey: true}); err == nil {
 		t.Error("a lease that can't be kept was spent")
 	}
 	if got := n.Stats().Leases; got != 0 {
@@ -211,7 +212,7 @@ func TestStats_CostsTheSameForMany(t *testing.T) {
 		n.boot(population(t, accounts))
 		defer n.stop()
 		for id := range uint64(min(accounts, 1000)) {
-			if _, err := n.Admit(engine.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
+			if _, err := n.Admit(account.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,20 +6,21 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // strangerTables is how many actors share the callers without a key, so that these do not all wait for one.
 const strangerTables = 4
 
 // strangerAdmission asks for a request of an address. A refund is the same as that of an account.
-type strangerAdmission = mailbox.Question[strangerQuery, engine.Grant]
+type strangerAdmission = mailbox.Question[strangerQuery, account.Grant]
 
 type strangerQuery struct{ from netip.Addr }
 
 // strangersActor counts callers without a key, by client address. It keeps nothing: a restart forgets them.
 type strangersActor struct {
-	table     *engine.Strangers
-	allowance engine.Allowance
+	table     *account.Strangers
+	allowance account.Allowance
 	clock     *steadyClock
 }
 
@@ -37,7 +38,7 @@ func (s *strangersActor) Receive(l mailbox.Message) {
 func (s *strangersActor) admit(m *strangerAdmission) {
 	now, from := s.clock.now(), m.Query.from
 	verdict := s.table.Admit(from, now, s.allowance)
-	if !m.Reply(engine.Grant{Verdict: verdict, Address: from, At: now}, nil) && verdict.Admitted {
+	if !m.Reply(account.Grant{Verdict: verdict, Address: from, At: now}, nil) && verdict.Admitted {
 		s.table.Refund(from, now)
 	}
 }
@@ -56,11 +57,11 @@ type strangers struct {
 }
 
 // newStrangers spawns the tables with so many rows in all.
-func newStrangers(actors *actorSystem, rows int, allowance engine.Allowance, clock *steadyClock) (*strangers, error) {
+func newStrangers(actors *actorSystem, rows int, allowance account.Allowance, clock *steadyClock) (*strangers, error) {
 	s := &strangers{seed: maphash.MakeSeed()}
 	inner := maphash.MakeSeed() // another one: what shares a table must not share rows
 	for i := range strangerTables {
-		table := engine.NewStrangers((rows+strangerTables-1)/strangerTables, func(key uint64) uint64 {
+		table := account.NewStrangers((rows+strangerTables-1)/strangerTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
 		ref, err := actors.spawn("strangers-"+string(rune('0'+i)), &strangersActor{table, allowance, clock})
@@ -74,7 +75,7 @@ func newStrangers(actors *actorSystem, rows int, allowance engine.Allowance, clo
 
 // of is the table that counts an address; all addresses of a client share it.
 func (s *strangers) of(from netip.Addr) *mailbox.Ref {
-	client := engine.ClientPrefix(from).Addr().As16()
+	client := account.ClientPrefix(from).Addr().As16()
 	return s.refs[maphash.Comparable(s.seed, client)%uint64(len(s.refs))]
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The phases of a system, in their order.
@@ -26,7 +27,7 @@ const workersMin = 2
 const closeTimeout = 2 * time.Minute
 
 // System is a running node without its front end: the state of every currency in actors, journaled. It
-// implements engine.Service, engine.Intake, engine.Gate, engine.Accounts and engine.Operator. All its methods may be called at any time from any
+// implements engine.Service, engine.Intake, account.Gate, account.Service and account.Operator. All its methods may be called at any time from any
 // goroutine, but not from visit functions that it calls.
 type System struct {
 	config   Config
@@ -70,12 +71,12 @@ type System struct {
 }
 
 var (
-	_ engine.Service  = (*System)(nil)
-	_ engine.Intake   = (*System)(nil)
-	_ engine.Gate     = (*System)(nil)
-	_ engine.Accounts = (*System)(nil)
-	_ engine.Operator = (*System)(nil)
-	_ engine.Health   = (*System)(nil)
+	_ engine.Service   = (*System)(nil)
+	_ engine.Intake    = (*System)(nil)
+	_ account.Gate     = (*System)(nil)
+	_ account.Service  = (*System)(nil)
+	_ account.Operator = (*System)(nil)
+	_ engine.Health    = (*System)(nil)
 )
 
 // inquiries are the questions that the system asks its actors.

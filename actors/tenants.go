@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // tenants are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
@@ -20,7 +21,7 @@ type tenants struct {
 	seal       [32]byte // of login codes
 	shared     bool     // seal is that of all nodes of a cluster
 	keys       *keyIndex
-	transition atomic.Pointer[engine.Transition]
+	transition atomic.Pointer[account.Transition]
 	living     atomic.Int64  // accounts with an actor
 	population atomic.Int64  // accounts
 	leases     atomic.Uint64 // that were made durable
@@ -36,26 +37,26 @@ type tenants struct {
 
 // tenantInquiries are the questions that are asked often enough to be used again.
 type tenantInquiries struct {
-	admissions *mailbox.Asker[admissionQuery, engine.Grant]
-	strangers  *mailbox.Asker[strangerQuery, engine.Grant]
-	refunds    *mailbox.Asker[engine.Grant, struct{}]
-	usages     *mailbox.Asker[usageQuery, engine.Verdict]
-	sessions   *mailbox.Asker[engine.Digest, uint64]
+	admissions *mailbox.Asker[admissionQuery, account.Grant]
+	strangers  *mailbox.Asker[strangerQuery, account.Grant]
+	refunds    *mailbox.Asker[account.Grant, struct{}]
+	usages     *mailbox.Asker[usageQuery, account.Verdict]
+	sessions   *mailbox.Asker[account.Digest, uint64]
 }
 
 func newTenants(c Config) (*tenants, error) {
 	t := &tenants{
 		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: newKeyIndex(),
 		asks: tenantInquiries{
-			admissions: mailbox.NewAsker[admissionQuery, engine.Grant](c.AskTimeout),
-			strangers:  mailbox.NewAsker[strangerQuery, engine.Grant](c.AskTimeout),
-			refunds:    mailbox.NewAsker[engine.Grant, struct{}](c.AskTimeout),
-			usages:     mailbox.NewAsker[usageQuery, engine.Verdict](c.AskTimeout),
-			sessions:   mailbox.NewAsker[engine.Digest, uint64](c.AskTimeout),
+			admissions: mailbox.NewAsker[admissionQuery, account.Grant](c.AskTimeout),
+			strangers:  mailbox.NewAsker[strangerQuery, account.Grant](c.AskTimeout),
+			refunds:    mailbox.NewAsker[account.Grant, struct{}](c.AskTimeout),
+			usages:     mailbox.NewAsker[usageQuery, account.Verdict](c.AskTimeout),
+			sessions:   mailbox.NewAsker[account.Digest, uint64](c.AskTimeout),
 		},
 	}
 	t.clock.logger = c.Logger
-	t.transition.Store(&engine.Transition{})
+	t.transition.Store(&account.Transition{})
 	if t.shared = c.Seal != nil; t.shared {
 		if copy(t.seal[:], c.Seal) != len(t.seal) || len(c.Seal) != len(t.seal) {
 			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.seal))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The environment of a node that is going to be killed.
@@ -31,7 +32,7 @@ func tenantChildConfig(dir string, start time.Duration) Config {
 	return Config{
 		Dir: dir, Clock: func() time.Time { return noon.Add(start + time.Since(began)) }, //nolint:forbidigo // the same
 		Log: LogConfig{SegmentBytes: 16 << 10}, SnapshotRecords: 200, Mailer: newLetterbox(), StrangersMax: 64, AccountShards: 3,
-		Terms: engine.Terms{Allowance: engine.Allowance{Day: crashLimit, Minute: allowanceMinuteMax}},
+		Terms: account.Terms{Allowance: account.Allowance{Day: crashLimit, Minute: allowanceMinuteMax}},
 	}
 }
 
@@ -135,7 +136,7 @@ func (c *child) settleIn() error {
 	}
 	mail := c.config.Mailer.(*letterbox)
 	for number := len(list) + 1; number <= crashAccounts; number++ {
-		email, err := engine.ParseEmail(fmt.Sprintf("user%d@example.com", number))
+		email, err := account.ParseEmail(fmt.Sprintf("user%d@example.com", number))
 		if err != nil {
 			return err
 		}
@@ -234,11 +235,11 @@ func (c *child) revoke(account uint64, id string) {
 	c.say("R %d %s", account, id)
 }
 
-func (c *child) ask(account uint64, key engine.KeyRecord) {
+func (c *child) ask(id uint64, key account.KeyRecord) {
 	c.mu.Lock()
 	revoked := c.revoked[key.ID]
 	c.mu.Unlock()
-	grant, err := c.Admit(engine.Caller{Key: key.Digest, HasKey: true, Address: client(int(account))})
+	grant, err := c.Admit(account.Caller{Key: key.Digest, HasKey: true, Address: client(int(id))})
 	switch {
 	case err != nil:
 		c.say("bad %v", err)
@@ -246,9 +247,9 @@ func (c *child) ask(account uint64, key engine.KeyRecord) {
 	case revoked:
 		c.say("bad key %s was let in after its revocation", key.ID)
 	case grant.Admitted:
-		c.say("g %d", account)
+		c.say("g %d", id)
 	case grant.Violated == engine.CodeQuotaExceeded:
-		c.say("q %d", account)
+		c.say("q %d", id)
 	default:
 		c.say("bad %+v", grant)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Shape of the kills.
@@ -99,7 +99,7 @@ func (w *witness) cycle(start time.Duration, lines int) {
 	}
 	_ = node.Wait()
 	for i := range w.accounts {
-		w.accounts[i].most = min(crashLimit, w.accounts[i].most+engine.LeaseDefault+crashClients)
+		w.accounts[i].most = min(crashLimit, w.accounts[i].most+account.LeaseDefault+crashClients)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // spellings are the ways in which a secret could slip into a file.
@@ -82,7 +83,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 
 // A node that is closed under load answers everybody and forfeits nothing.
 func TestCloseUnderLoadOfAccounts(t *testing.T) {
-	n := prepareNode(t, Config{Terms: engine.Terms{Allowance: engine.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}}})
+	n := prepareNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}}})
 	var members []*member
 	for i := range 6 {
 		members = append(members, n.join(i+1, 1))
@@ -93,7 +94,7 @@ func TestCloseUnderLoadOfAccounts(t *testing.T) {
 	for i, m := range members {
 		clients.Go(func() {
 			for k := 0; ; k++ {
-				grant, err := n.Admit(engine.Caller{Key: m.keys[0], HasKey: true})
+				grant, err := n.Admit(account.Caller{Key: m.keys[0], HasKey: true})
 				if err != nil {
 					if !isCode(err, engine.CodeDataUnavailable) {
 						t.Error(err)

@@ -13,7 +13,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 	"go.uber.org/goleak"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine may be left.
@@ -50,14 +50,14 @@ func publishing(n *node) {
 // letterbox is a mailer that keeps the newest letter of every address.
 type letterbox struct {
 	mu      sync.Mutex
-	letters map[engine.Email]engine.Letter
+	letters map[account.Email]account.Letter
 	sent    int
 	refuse  error
 }
 
-func newLetterbox() *letterbox { return &letterbox{letters: map[engine.Email]engine.Letter{}} }
+func newLetterbox() *letterbox { return &letterbox{letters: map[account.Email]account.Letter{}} }
 
-func (l *letterbox) Send(letter engine.Letter) error {
+func (l *letterbox) Send(letter account.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refuse != nil {
@@ -68,7 +68,7 @@ func (l *letterbox) Send(letter engine.Letter) error {
 	return nil
 }
 
-func (l *letterbox) code(email engine.Email) string {
+func (l *letterbox) code(email account.Email) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.letters[email].Code.Reveal()
@@ -209,9 +209,9 @@ func (n *node) pass(d time.Duration) {
 	n.steady.advance(d)
 }
 
-func mustEmail(t fatalist, text string) engine.Email {
+func mustEmail(t fatalist, text string) account.Email {
 	t.Helper()
-	email, err := engine.ParseEmail(text)
+	email, err := account.ParseEmail(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,14 +223,14 @@ func client(n int) netip.Addr {
 }
 
 // login is a session of an address, which gets an account if it has none.
-func (n *node) login(email engine.Email, from netip.Addr) engine.Digest {
+func (n *node) login(email account.Email, from netip.Addr) account.Digest {
 	n.t.Helper()
 	token := n.enter(email, from)
 	return token.Digest()
 }
 
 // enter is login that gives the session itself.
-func (n *node) enter(email engine.Email, from netip.Addr) engine.Secret {
+func (n *node) enter(email account.Email, from netip.Addr) account.Secret {
 	n.t.Helper()
 	if err := n.RequestCode(email, from); err != nil {
 		n.t.Fatalf("request a code: %v", err)
@@ -244,9 +244,9 @@ func (n *node) enter(email engine.Email, from netip.Addr) engine.Secret {
 
 // member is a new account with keys.
 type member struct {
-	email   engine.Email
-	token   engine.Digest
-	keys    []engine.Digest
+	email   account.Email
+	token   account.Digest
+	keys    []account.Digest
 	ids     []string
 	session string   // what token is the digest of
 	secrets []string // and keys
@@ -268,9 +268,9 @@ func (n *node) join(number, keys int) *member {
 }
 
 // admit asks for one request in the name of a key.
-func (n *node) admit(key engine.Digest) engine.Grant {
+func (n *node) admit(key account.Digest) account.Grant {
 	n.t.Helper()
-	grant, err := n.Admit(engine.Caller{Key: key, HasKey: true, Address: client(0)})
+	grant, err := n.Admit(account.Caller{Key: key, HasKey: true, Address: client(0)})
 	if err != nil {
 		n.t.Fatalf("admit: %v", err)
 	}
@@ -278,7 +278,7 @@ func (n *node) admit(key engine.Digest) engine.Grant {
 }
 
 // admitted counts how many of so many requests are let in as a member.
-func (n *node) admitted(key engine.Digest, requests int) int {
+func (n *node) admitted(key account.Digest, requests int) int {
 	n.t.Helper()
 	count := 0
 	for range requests {
@@ -289,7 +289,7 @@ func (n *node) admitted(key engine.Digest, requests int) int {
 	return count
 }
 
-func (n *node) spent(token engine.Digest) int {
+func (n *node) spent(token account.Digest) int {
 	n.t.Helper()
 	verdict, err := n.Usage(token)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // sabotage says over which messages an actor panics, by chance.
@@ -90,10 +91,10 @@ func (s *saboteur) Receive(l mailbox.Message) {
 // startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was made of.
 func (a *accountActor) startAgain() {
 	record := a.account.Record()
-	a.account = engine.NewAccount(a.id)
-	a.account.Apply(&engine.AccountCreated{Account: a.id, Email: record.Email, At: record.CreatedAt})
+	a.account = account.New(a.id)
+	a.account.Apply(&account.Created{Account: a.id, Email: record.Email, At: record.CreatedAt})
 	for _, key := range record.Keys {
-		a.account.Apply(&engine.KeyCreated{Account: a.id, Key: key})
+		a.account.Apply(&account.KeyCreated{Account: a.id, Key: key})
 	}
 	a.settleParked(internal(nil))
 	a.leasing, a.flight = false, nil
@@ -166,7 +167,7 @@ const shakenAccounts = 4
 func newShaken(t testing.TB, seed uint64) *shaken {
 	w := &shaken{random: rand.New(rand.NewPCG(5, seed))}
 	w.node = startNode(t, Config{
-		Terms:         engine.Terms{Allowance: engine.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}},
+		Terms:         account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}},
 		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: askTimeoutDefault,
 	})
 	publishing(w.node)
@@ -241,7 +242,7 @@ func (w *shaken) use(s *survivor, random *rand.Rand) {
 			}
 		}
 	default:
-		grant, err := w.Admit(engine.Caller{Key: s.keys[0], HasKey: true})
+		grant, err := w.Admit(account.Caller{Key: s.keys[0], HasKey: true})
 		if w.heard("admit", err) && (!grant.Admitted || grant.Account != uint64(s.number)) {
 			w.fail("account %d is answered %+v", s.number, grant)
 		} else if err == nil {
@@ -277,7 +278,7 @@ func (w *shaken) operate(random *rand.Rand) {
 		_, err := w.ListAccounts()
 		w.heard("list", err)
 	case 5:
-		_, err := w.Admit(engine.Caller{Address: client(9000 + random.IntN(1<<20))})
+		_, err := w.Admit(account.Caller{Address: client(9000 + random.IntN(1<<20))})
 		w.heard("stranger", err)
 		for _, shard := range w.tenants.shards.refs {
 			shard.Send(&sweep{})
@@ -301,7 +302,7 @@ func (w *shaken) settleUp() {
 		w.stop()
 		w.boot(w.journal.crashed())
 		for _, s := range w.members {
-			s.slack += 2 * engine.LeaseDefault
+			s.slack += 2 * account.LeaseDefault
 		}
 	}
 	for _, s := range w.members {
@@ -329,7 +330,7 @@ func (w *shaken) settleMember(s *survivor) {
 			active++
 		}
 	}
-	if first := record.Keys[slices.IndexFunc(record.Keys, func(k engine.KeyRecord) bool { return k.ID == s.ids[0] })]; !first.Active() || active > engine.KeysActiveMax {
+	if first := record.Keys[slices.IndexFunc(record.Keys, func(k account.KeyRecord) bool { return k.ID == s.ids[0] })]; !first.Active() || active > account.KeysActiveMax {
 		w.fail("account %d: %d active keys, the first %+v", s.number, active, first)
 	}
 	for _, key := range record.Keys { // whoever heard nothing tries again
@@ -376,7 +377,7 @@ func checkPanics(t *testing.T, questions, stops int) {
 // renew goes on to the next noon when the sessions have ended: an address gets only so many letters in a day, and no midnight must fall
 // between a request and the look at its count.
 func (w *shaken) renew() {
-	if w.clock.read().Sub(w.entered) < engine.SessionLifetime-5*time.Minute {
+	if w.clock.read().Sub(w.entered) < account.SessionLifetime-5*time.Minute {
 		return
 	}
 	w.pass(24*time.Hour - w.clock.read().Sub(noon)%(24*time.Hour))

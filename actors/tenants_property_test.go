@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -20,22 +21,22 @@ import (
 // gone. When a request is refused is the engine's affair, which has a model of that. True time is what really goes by, whatever clocks say.
 type reference struct {
 	number    int
-	email     engine.Email
-	token     engine.Digest
+	email     account.Email
+	token     account.Digest
 	keys      []referenceKey
 	admitted  []time.Duration     // true times
 	days      map[engine.Date]int // admitted
-	allowance engine.Allowance
+	allowance account.Allowance
 	suspended bool
 }
 
 type referenceKey struct {
 	id      string
-	digest  engine.Digest
+	digest  account.Digest
 	revoked bool
 }
 
-func newReference(number int, m *member, allowance engine.Allowance) *reference {
+func newReference(number int, m *member, allowance account.Allowance) *reference {
 	return &reference{number: number, email: m.email, token: m.token, allowance: allowance, days: map[engine.Date]int{}}
 }
 
@@ -45,7 +46,7 @@ func (r *reference) admit(now time.Duration, day engine.Date) error {
 	r.days[day]++
 	minute := 0
 	for _, at := range r.admitted {
-		if now-at < engine.MinuteSpan {
+		if now-at < account.MinuteSpan {
 			minute++
 		}
 	}
@@ -77,7 +78,7 @@ type world struct {
 }
 
 // judge holds an admission against the reference.
-func (w *world) judge(r *reference, key referenceKey, grant engine.Grant, err error) error {
+func (w *world) judge(r *reference, key referenceKey, grant account.Grant, err error) error {
 	bad := key.revoked || r.suspended
 	switch {
 	case w.suffered(err):
@@ -128,9 +129,9 @@ const accountsInWorld = 20
 // newWorld is a node with accounts.
 func newWorld(t *rapid.T) *world {
 	w, lease := &world{}, rapid.SampledFrom([]int{1, 3, 16}).Draw(t, "lease")
-	allowance := engine.Allowance{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
+	allowance := account.Allowance{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
 	w.node = prepareNode(t, Config{
-		Terms: engine.Terms{Allowance: allowance, Lease: lease}, AccountShards: 2, StrangersMax: 64, AccountsLiveMax: accountsInWorld,
+		Terms: account.Terms{Allowance: allowance, Lease: lease}, AccountShards: 2, StrangersMax: 64, AccountsLiveMax: accountsInWorld,
 		Random:          rand.NewChaCha8([32]byte{}),
 		SnapshotRecords: rapid.SampledFrom([]int{20, 1000}).Draw(t, "snapshots"),
 	})
@@ -229,7 +230,7 @@ func (w *world) ask(t *rapid.T, r *reference) {
 	key := r.keys[rapid.IntRange(0, len(r.keys)-1).Draw(t, "key")]
 	refund := rapid.IntRange(0, 9).Draw(t, "refund") == 0
 	for range rapid.IntRange(1, 8).Draw(t, "requests") {
-		grant, err := w.Admit(engine.Caller{Key: key.digest, HasKey: true})
+		grant, err := w.Admit(account.Caller{Key: key.digest, HasKey: true})
 		if err := w.judge(r, key, grant, err); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func (w *world) makeKey(t *rapid.T, r *reference) {
 		return
 	}
 	key, secret, err := w.CreateKey(r.token, "")
-	switch full := r.active() == engine.KeysActiveMax; {
+	switch full := r.active() == account.KeysActiveMax; {
 	case w.suffered(err):
 	case full && !isCode(err, engine.CodeKeyLimitReached), !full && err != nil:
 		t.Fatalf("%d keys are active: %v", r.active(), err)
@@ -293,7 +294,7 @@ func (w *world) operate(t *rapid.T, r *reference) {
 		err = w.RestoreAccount(id, "luis")
 		after.suspended = false
 	default:
-		after.allowance = engine.Allowance{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
+		after.allowance = account.Allowance{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
 		err = w.LimitAccount(id, after.allowance, "luis")
 	}
 	switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 )
@@ -56,7 +57,7 @@ func (p *process) newDemo() *cobra.Command {
 	o.limits = false
 	c := &o.config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
-	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, engine.KeyPrefixTest
+	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, account.KeyPrefixTest
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",

@@ -16,6 +16,7 @@ import (
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // fewDays of history are made up much sooner than a year, which TestDemo_LinesToTry has.
@@ -77,7 +78,7 @@ func tryAccount(t *testing.T, p *program) {
 	code := regexp.MustCompile(`code=(\d{8})`).FindStringSubmatch(p.await("mail to=ana@example.com"))
 	session := anyone.must("POST", sessionsPath, `{"email":"ana@example.com","code":"`+code[1]+`"}`, http.StatusOK, "")
 	key, _ := anyone.with(session.field(t, "token")).newKey("first")
-	if !strings.HasPrefix(key.token, engine.KeyPrefixTest) {
+	if !strings.HasPrefix(key.token, account.KeyPrefixTest) {
 		t.Error("the key is none of the test environment")
 	}
 	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("RateLimit") != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/node"
 )
@@ -53,7 +54,7 @@ func (d *doctor) plannedSwitch() (announced, required time.Time, said string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
 		required = d.o.requiredAt
-		announced = earlier(d.clock(), required.Add(-engine.NoticeMin))
+		announced = earlier(d.clock(), required.Add(-account.NoticeMin))
 		return announced, required, "keys required at " + instant(required) + ", as asked"
 	case d.node != nil && !d.node.RequiredAt.IsZero():
 		return d.node.AnnouncedAt, d.node.RequiredAt, "keys required at " + instant(d.node.RequiredAt) + ", as announced"
@@ -98,7 +99,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	for _, scene := range []struct {
 		name string
 		at   time.Time
-	}{{"Day -14", later(announced, required.Add(-engine.NoticeMin))}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
+	}{{"Day -14", later(announced, required.Add(-account.NoticeMin))}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
 		now.Store(new(scene.at.Round(0)))
 		if err := publishFor(system, scene.at); err != nil {
 			return nil, err

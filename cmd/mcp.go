@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/client"
 	"github.com/tasard/tasard/httpapi/mcp"
 	"github.com/tasard/tasard/node"
@@ -124,7 +124,7 @@ func isLoopback(host string) bool {
 
 // openMCP makes the server. It asks nothing yet: a node that is away now may be there when a tool is called.
 func (p *process) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
-	var key engine.Secret
+	var key account.Secret
 	if o.keyFile != "" {
 		var err error
 		if key, err = node.ReadSecret(o.keyFile, p.variable(credentialsVariable)); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -63,8 +64,8 @@ func defaultNode() nodeOptions {
 			HTTP: node.HTTP{
 				Listen: listenDefault, FeeNotice: engine.FeeNotice, AccountURL: node.AccountURLDefault, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
 			},
-			Accounts: node.Accounts{Terms: engine.Terms{
-				Allowance: engine.Allowance{Day: engine.DayLimitDefault, Minute: engine.MinuteLimitDefault}, Lease: engine.LeaseDefault,
+			Accounts: node.Accounts{Terms: account.Terms{
+				Allowance: account.Allowance{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, Lease: account.LeaseDefault,
 			}},
 			Mail:    node.Mail{TLS: mail.StartTLS},
 			Collect: node.Collect{Spread: spreadDefault},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -208,15 +209,15 @@ func countValue(into *int, low, high int) *value[int] {
 }
 
 // emailValue is an e-mail address.
-func emailValue(into *engine.Email) pflag.Value {
-	parse := func(text string) (engine.Email, error) {
-		email, err := engine.ParseEmail(text)
+func emailValue(into *account.Email) pflag.Value {
+	parse := func(text string) (account.Email, error) {
+		email, err := account.ParseEmail(text)
 		if err != nil {
 			return email, fmt.Errorf("%q: %w", text, err)
 		}
 		return email, nil
 	}
-	return &value[engine.Email]{into, "ADDRESS", parse, engine.Email.String}
+	return &value[account.Email]{into, "ADDRESS", parse, account.Email.String}
 }
 
 // instantValue is an instant of RFC 3339.

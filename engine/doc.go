@@ -23,16 +23,13 @@
 //	pace.go                                  how long work is cut into pieces
 //	decimal.go, amount.go, date.go           exact values
 //	catalogue.go, catalogue.json             institutions, currencies, sources
-//	account.go, quota.go, lease.go           keys, windows, and what is leased of a day
-//	shares.go, purse.go                      the same on several nodes at once
-//	registry.go, registry_shared.go          who may log in; the same on several nodes
 //
-// Account and Registry are decided and applied like a Book. In a cluster what another node decided is learnt instead (Learn), with the moment
-// at which it arrived, and what is on its way from here was then decided too early: it is void, and decided again.
+// Package engine/account is the other half: in whose name a question is asked, and how many are left.
 //
 // # Decisions
 //
-// The rules carry the ids of the decisions register (README). What that register left open was decided here:
+// The rules carry the ids of the decisions register (README). What that register left open was decided here; X19 to X21 are decisions of
+// engine/account:
 //
 //   - X1: when all offers of a quote have expired, the one that expired last stays published, as stale (S11, E4).
 //   - X2: two current offers of equal precedence: the one checked last is published, then the smaller source id.
@@ -61,12 +58,4 @@
 //     before the date counts, what it leaves open is as usual. Confirmation (X5) goes by the usual jump limit.
 //   - X18: a side that comes alone and stands nearer to the other side of the source's last good value than to its own, or crosses it, is
 //     a jump: it may be that side, shown in the wrong place.
-//   - X19: the day that counts for a quota never goes back: after a clock that was set back it is the latest that was leased from, until the
-//     clock has passed it (L1).
-//   - X20: in a cluster a node spends only what it has leased itself, for 60 seconds from when it asked, and counts all that the others may
-//     have admitted in the last minute (shares.go). What another node said counts from when it arrived here: no node compares another
-//     one's steady time with its own. After a restart all of it counts as said now, and a minute's room may be missing for two.
-//   - X21: in a cluster login codes are in the log, sealed with a key that all nodes have, and outlive a restart; five tries and one use are
-//     counted in the log. After a restart codes and open sessions end by the wall clock. The brakes of an hour and the minute between
-//     two codes go by each node's own time, so that a restart may shorten them; the limits of a day do not.
 package engine

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -35,9 +34,6 @@ func at(text string) time.Time {
 	}
 	return t
 }
-
-// idOf is the id of an address that needs no check.
-func idOf(address string) EmailID { return Email{address}.ID() }
 
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = at("2026-06-17T16:00:00Z")
@@ -183,15 +179,6 @@ func realRefreshes(t *testing.T) []Refresh {
 	return refreshes
 }
 
-// codeOf is the code of an error of the rules, "" of any other and of none.
-func codeOf(err error) Code {
-	var refusal *Error
-	if !errors.As(err, &refusal) {
-		return ""
-	}
-	return refusal.Code
-}
-
 // drawTexts wants no fault of texts by chance, fuzzTexts none of those that a fuzzer finds.
 func drawTexts(t *testing.T, texts *rapid.Generator[string], faultOf func(string) string) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -209,43 +196,5 @@ func fuzzTexts(f *testing.F, faultOf func(string) string, seeds ...string) {
 		if fault := faultOf(text); fault != "" {
 			t.Error(fault)
 		}
-	})
-}
-
-// fuzzChoices lets a model live by the bytes of a fuzz input: each picks something, and 0 is picked when they are used up.
-func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps int) string) {
-	random := newDice(2)
-	for size := range 12 {
-		data := make([]byte, 100*size)
-		_, _ = random.Read(data)
-		f.Add(size%2 == 0, data)
-	}
-	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
-		rest := data
-		pick := func(n int) int {
-			if len(rest) == 0 {
-				return 0
-			}
-			first := rest[0]
-			rest = rest[1:]
-			return int(first) % n
-		}
-		if fault := live(pick, alone, min(len(data), 1000)); fault != "" {
-			t.Error(fault)
-		}
-	})
-}
-
-// catch wants a planted bug found by a model, in one of many sequences of a stream from the first seed on.
-func catch(t *testing.T, name string, stream, first uint64, live func(pick func(int) int) string) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		for seed := first; seed < 60_000; seed++ {
-			if fault := live(rand.New(rand.NewPCG(stream, seed)).IntN); fault != "" {
-				t.Logf("caught by sequence %d: %.200s", seed, fault)
-				return
-			}
-		}
-		t.Error("not caught")
 	})
 }

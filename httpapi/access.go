@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Access is a request that was answered, for a log of all of them. Like the rest of the log it has no path, no query, no header and no key:
@@ -42,6 +42,6 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
 	}
 	s.access(Access{
 		RequestID: id, At: began, Route: s.tally.names[a.row], Method: countedMethods()[methodAt(ctx.Method())], Status: status,
-		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.grant.Account != 0, Network: engine.LoggedNetwork(s.clientAddress(ctx)),
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.grant.Account != 0, Network: account.LoggedNetwork(s.clientAddress(ctx)),
 	})
 }

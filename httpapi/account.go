@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -45,7 +46,7 @@ type accountOperation struct {
 type accountRequest struct {
 	credential
 	id    string // of the key in the path
-	email engine.Email
+	email account.Email
 	code  string
 	name  string // of a new key
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer with. Nothing in
@@ -18,8 +19,8 @@ func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 	if err := s.accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
 		return err
 	}
-	body := appendWhole([]byte(`{"data":{`), "expiresInSeconds", int64(engine.CodeLifetime/time.Second))
-	body = appendWhole(body, "resendAfterSeconds", int64(engine.CodeResendAfter/time.Second))
+	body := appendWhole([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
+	body = appendWhole(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
 	s.writeAccount(ctx, fasthttp.StatusAccepted, append(body, `}}`...))
 	return nil
 }
@@ -88,7 +89,7 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 }
 
 // windows are both windows of whoever the credential belongs to, or the error that it belongs to nobody.
-func (s *Server) windows(r *accountRequest) (engine.Verdict, error) {
+func (s *Server) windows(r *accountRequest) (account.Verdict, error) {
 	if r.isKey {
 		return s.accounts.KeyUsage(r.digest)
 	}
@@ -102,7 +103,7 @@ func (s *Server) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte)
 }
 
 // appendKey appends a key as it is listed, and leaves the object open.
-func appendKey(dst []byte, key *engine.KeyRecord) []byte {
+func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	state := "active"
 	if !key.Active() {
 		state = "revoked"
@@ -117,7 +118,7 @@ func appendKey(dst []byte, key *engine.KeyRecord) []byte {
 }
 
 // appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers (L4).
-func appendUsage(dst []byte, name string, w engine.Window) []byte {
+func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(appendName(dst, name), '{')
 	dst = appendWhole(dst, "limit", int64(w.Limit))
 	dst = appendWhole(dst, "remaining", int64(w.Remaining))
@@ -130,7 +131,7 @@ func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refu
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
 		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(refused)),
-		slog.String("network", engine.LoggedNetwork(s.clientAddress(ctx))))
+		slog.String("network", account.LoggedNetwork(s.clientAddress(ctx))))
 }
 
 // codeOf is the code of an error of the rules, "" for another.

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -33,7 +34,7 @@ type bodyField struct {
 
 func emailField() bodyField {
 	return bodyField{"email", true, "must be an e-mail address, as name@example.com", func(r *accountRequest, value string) bool {
-		email, err := engine.ParseEmail(value)
+		email, err := account.ParseEmail(value)
 		r.email = email
 		return err == nil
 	}}
@@ -42,7 +43,7 @@ func emailField() bodyField {
 func codeField() bodyField {
 	return bodyField{"code", true, "must be the eight digits of the letter, as a text", func(r *accountRequest, value string) bool {
 		r.code = value
-		return len(value) == engine.CodeDigits && !strings.ContainsFunc(value, func(c rune) bool { return c < '0' || c > '9' })
+		return len(value) == account.CodeDigits && !strings.ContainsFunc(value, func(c rune) bool { return c < '0' || c > '9' })
 	}}
 }
 
@@ -50,15 +51,15 @@ func codeField() bodyField {
 func nameField() bodyField {
 	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters", func(r *accountRequest, value string) bool {
 		r.name = value
-		return utf8.RuneCountInString(value) <= engine.KeyNameMax &&
+		return utf8.RuneCountInString(value) <= account.KeyNameMax &&
 			!strings.ContainsFunc(value, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 	}}
 }
 
 // compile-time: the sentence above names this limit.
 var (
-	_ [engine.KeyNameMax - 80]struct{}
-	_ [80 - engine.KeyNameMax]struct{}
+	_ [account.KeyNameMax - 80]struct{}
+	_ [80 - account.KeyNameMax]struct{}
 )
 
 // readAccount fills in the request, or tells what is wrong with it: all problems of URL and body at once.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestK1_Bodies: what a body may be.
@@ -117,7 +118,7 @@ func TestK1_Credentials(t *testing.T) {
 		bearer(testKey(8)):                         {"401 invalid_session", "401 revoked_key"},
 		bearer(testKey(3)):                         {"401 invalid_session", "401 invalid_key"},
 		bearer("x"):                                {"401 invalid_session", "401 invalid_key"},
-		bearer(engine.SessionPrefix):               {"401 invalid_session", "401 invalid_key"},
+		bearer(account.SessionPrefix):              {"401 invalid_session", "401 invalid_key"},
 		"Authorization: Basic " + testSession(100): {"401 invalid_session", "401 invalid_key"},
 	} {
 		if keys, usage := g.get(t, keysPath, line).code(t), g.get(t, usagePath, line).code(t); keys != want[0] || usage != want[1] {
@@ -207,7 +208,7 @@ func FuzzAccountBody(f *testing.F) {
 		if loose["email"] == nil || loose["code"] != r.code || loose["name"] != nil && loose["name"] != r.name {
 			t.Fatalf("%q reads as %+v, not %v", body, r.code, loose)
 		}
-		if parsed, err := engine.ParseEmail(loose["email"].(string)); err != nil || parsed != r.email || len(loose) > len(fields) {
+		if parsed, err := account.ParseEmail(loose["email"].(string)); err != nil || parsed != r.email || len(loose) > len(fields) {
 			t.Fatalf("%q reads as %v, not %v", body, r.email, loose)
 		}
 	})

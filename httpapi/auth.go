@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
@@ -70,14 +71,14 @@ func isToken68(text []byte) bool {
 }
 
 // caller tells in whose name a data operation is asked for. It keeps nothing of the request.
-func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.Framing) engine.Caller {
-	c := engine.Caller{Address: s.clientAddress(ctx)}
+func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.Framing) account.Caller {
+	c := account.Caller{Address: s.clientAddress(ctx)}
 	if !f.Authorized {
 		return c
 	}
 	// What is not a token68 is no key either.
 	if token, ok := bearerText(f.Authorization); ok {
-		c.Key, c.HasKey = engine.ReadKey(token)
+		c.Key, c.HasKey = account.ReadKey(token)
 	}
 	c.Refused = !c.HasKey
 	return c
@@ -85,7 +86,7 @@ func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.Framing) engine.Caller
 
 // credential is what an account operation was sent: the digest of a session or of a key, or something that is neither.
 type credential struct {
-	digest engine.Digest
+	digest account.Digest
 	isKey  bool
 	sent   bool // there is an Authorization header
 	known  bool // it has the form of a session or of a key
@@ -98,11 +99,11 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	if !ok {
 		return c
 	}
-	if c.digest, c.isKey = engine.ReadKey(token); c.isKey {
+	if c.digest, c.isKey = account.ReadKey(token); c.isKey {
 		c.known = true
 		return c
 	}
-	if len(token) > len(engine.SessionPrefix) && string(token[:len(engine.SessionPrefix)]) == engine.SessionPrefix {
+	if len(token) > len(account.SessionPrefix) && string(token[:len(account.SessionPrefix)]) == account.SessionPrefix {
 		c.digest, c.known = sha256.Sum256(token), true
 	}
 	return c

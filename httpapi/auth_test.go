@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // authorizations are headers, and whether they carry the key.
@@ -142,7 +142,7 @@ func FuzzAuthorization(f *testing.F) {
 		if ok != (found != nil) || ok && string(token) != found[1] {
 			t.Fatalf("%q: %q %v, want %q", value, token, ok, found)
 		}
-		if _, isKey := engine.ReadKey(token); ok && isKey && len(token) != engine.KeyLength {
+		if _, isKey := account.ReadKey(token); ok && isKey && len(token) != account.KeyLength {
 			t.Fatalf("%q is a key", value)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // feedConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
@@ -188,22 +189,22 @@ func BenchmarkAnswers(b *testing.B) {
 }
 
 // letterBox is a mailer that keeps the newest email.
-type letterBox struct{ engine.Letter }
+type letterBox struct{ account.Letter }
 
-func (b *letterBox) Send(l engine.Letter) error {
+func (b *letterBox) Send(l account.Letter) error {
 	b.Letter = l
 	return nil
 }
 
 // newBenchGate is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
-func newBenchGate(t testing.TB) (gate engine.Gate, key string) {
+func newBenchGate(t testing.TB) (gate account.Gate, key string) {
 	t.Helper()
 	var looks atomic.Int64
 	steady := func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
 	box := new(letterBox)
 	system := must(actors.Open(actors.Config{
 		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
-		Log: actors.LogConfig{ReserveBytes: -1}, Terms: engine.Terms{Allowance: engine.Allowance{Day: 1e9, Minute: 100_000}, Lease: 100_000},
+		Log: actors.LogConfig{ReserveBytes: -1}, Terms: account.Terms{Allowance: account.Allowance{Day: 1e9, Minute: 100_000}, Lease: 100_000},
 	}))
 	t.Cleanup(func() {
 		if err := system.Close(); err != nil {
@@ -211,7 +212,7 @@ func newBenchGate(t testing.TB) (gate engine.Gate, key string) {
 		}
 	})
 	<-system.Ready()
-	luz, nowhere := email("luz@example.do"), engine.Caller{}.Address
+	luz, nowhere := email("luz@example.do"), account.Caller{}.Address
 	ok(t, system.RequestCode(luz, nowhere))
 	token, _, err := system.OpenSession(luz, box.Code.Reveal(), nowhere)
 	ok(t, err)
@@ -222,25 +223,25 @@ func newBenchGate(t testing.TB) (gate engine.Gate, key string) {
 
 // stillGate admits everybody at no cost: what is measured is httpapi.
 type stillGate struct {
-	grant      engine.Grant
-	transition engine.Transition
+	grant      account.Grant
+	transition account.Transition
 }
 
 func newStillGate() *stillGate {
-	return &stillGate{grant: engine.Grant{Account: 1, Verdict: engine.Verdict{
+	return &stillGate{grant: account.Grant{Account: 1, Verdict: account.Verdict{
 		Admitted: true,
-		Day:      engine.Window{Limit: 1000, Remaining: 734, Reset: engine.NextMidnight(fakeNow())},
-		Minute:   engine.Window{Limit: 60, Remaining: 31, Reset: fakeNow().Add(41 * time.Second)},
+		Day:      account.Window{Limit: 1000, Remaining: 734, Reset: engine.NextMidnight(fakeNow())},
+		Minute:   account.Window{Limit: 60, Remaining: 31, Reset: fakeNow().Add(41 * time.Second)},
 	}}}
 }
 
-func (g *stillGate) Admit(engine.Caller) (engine.Grant, error) { return g.grant, nil }
-func (g *stillGate) Refund(engine.Grant)                       {}
-func (g *stillGate) Enforced() bool                            { return true }
-func (g *stillGate) Transition() engine.Transition             { return g.transition }
+func (g *stillGate) Admit(account.Caller) (account.Grant, error) { return g.grant, nil }
+func (g *stillGate) Refund(account.Grant)                        {}
+func (g *stillGate) Enforced() bool                              { return true }
+func (g *stillGate) Transition() account.Transition              { return g.transition }
 
 // newGatedStillServer is a still server with a gate, behind a proxy.
-func newGatedStillServer(t testing.TB, gate engine.Gate) *Server {
+func newGatedStillServer(t testing.TB, gate account.Gate) *Server {
 	t.Helper()
 	return New(Config{
 		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Gate: gate,

@@ -24,7 +24,7 @@
 //	(conn)            the body goes out from where it lies, with its head, in one system call
 //
 // Account operations part from it at the route: account.go (method, origin, credential), account_body.go (URL and body, all
-// problems at once), account_answers.go (engine.Accounts is asked). They are never charged and never kept.
+// problems at once), account_answers.go (account.Service is asked). They are never charged and never kept.
 //
 // # Headers
 //

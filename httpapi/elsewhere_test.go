@@ -12,7 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // elsewhereRow is a request with a secret where it does not belong.
@@ -73,7 +73,7 @@ func newElsewhere(t *testing.T, required bool) *elsewhere {
 	e.fixture = newGated(t, func(c *Config) {
 		c.Logger = logTo(&e.log)
 	})
-	e.gate.allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
+	e.gate.allowance = account.Allowance{Day: 1 << 20, Minute: 1 << 20}
 	if required {
 		e.gate.transition = announced(-time.Hour)
 	}

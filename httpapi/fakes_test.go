@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // fakeNow is the clock of most tests: a Friday, 10:00:00 in Santo Domingo, two hours before a refresh slot.
@@ -261,42 +262,42 @@ func (f *fakeService) lastAsked() any {
 // fakeGate knows keys by its own lists, and counts with the engine's table of addresses: an account has an address of its own.
 type fakeGate struct {
 	clock      func() time.Time
-	allowance  engine.Allowance
-	transition engine.Transition
+	allowance  account.Allowance
+	transition account.Transition
 	off        bool  // limits=off
 	fault      error // what every admission gets
 	panics     any
 
 	mu       sync.Mutex
-	accounts map[engine.Digest]uint64      // whose key it is
-	refused  map[engine.Digest]engine.Code // keys that open nothing once keys are required
-	quota    *engine.Strangers
+	accounts map[account.Digest]uint64      // whose key it is
+	refused  map[account.Digest]engine.Code // keys that open nothing once keys are required
+	quota    *account.Strangers
 	charges  map[string]int
-	callers  []engine.Caller
+	callers  []account.Caller
 	granted  int // answers that were no error
 	refunds  int
 }
 
 func newFakeGate(clock func() time.Time) *fakeGate {
 	return &fakeGate{
-		clock: clock, allowance: engine.DefaultAllowance(),
-		accounts: map[engine.Digest]uint64{digestOf(testKey(1)): 1, digestOf(testKey(2)): 1},
-		refused: map[engine.Digest]engine.Code{
+		clock: clock, allowance: account.DefaultAllowance(),
+		accounts: map[account.Digest]uint64{digestOf(testKey(1)): 1, digestOf(testKey(2)): 1},
+		refused: map[account.Digest]engine.Code{
 			digestOf(testKey(8)): engine.CodeRevokedKey, digestOf(testKey(9)): engine.CodeAccountSuspended,
 		},
 		quota: newQuota(), charges: map[string]int{},
 	}
 }
 
-func newQuota() *engine.Strangers {
-	return engine.NewStrangers(8, func(key uint64) uint64 { return key })
+func newQuota() *account.Strangers {
+	return account.NewStrangers(8, func(key uint64) uint64 { return key })
 }
 
-func (g *fakeGate) Enforced() bool                { return !g.off }
-func (g *fakeGate) Transition() engine.Transition { return g.transition }
+func (g *fakeGate) Enforced() bool                 { return !g.off }
+func (g *fakeGate) Transition() account.Transition { return g.transition }
 
 // Admit charges a caller that has room.
-func (g *fakeGate) Admit(c engine.Caller) (engine.Grant, error) {
+func (g *fakeGate) Admit(c account.Caller) (account.Grant, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.callers = append(g.callers, c)
@@ -304,11 +305,11 @@ func (g *fakeGate) Admit(c engine.Caller) (engine.Grant, error) {
 		panic(g.panics)
 	}
 	if g.fault != nil {
-		return engine.Grant{}, g.fault
+		return account.Grant{}, g.fault
 	}
-	grant := engine.Grant{Account: g.accounts[c.Key], Address: c.Address, At: momentAt(g.clock())}
+	grant := account.Grant{Account: g.accounts[c.Key], Address: c.Address, At: momentAt(g.clock())}
 	if grant.Account == 0 && g.transition.Required(grant.At.Wall) {
-		return engine.Grant{}, g.refuse(c)
+		return account.Grant{}, g.refuse(c)
 	}
 	g.granted++
 	grant.Verdict = g.quota.Admit(identityOf(grant), grant.At, g.allowance)
@@ -318,7 +319,7 @@ func (g *fakeGate) Admit(c engine.Caller) (engine.Grant, error) {
 	return grant, nil
 }
 
-func (g *fakeGate) refuse(c engine.Caller) error {
+func (g *fakeGate) refuse(c account.Caller) error {
 	code := engine.CodeInvalidKey
 	if !c.HasKey && !c.Refused {
 		code = engine.CodeMissingKey
@@ -329,7 +330,7 @@ func (g *fakeGate) refuse(c engine.Caller) error {
 }
 
 // Refund takes an admission back.
-func (g *fakeGate) Refund(grant engine.Grant) {
+func (g *fakeGate) Refund(grant account.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refunds++
@@ -338,8 +339,8 @@ func (g *fakeGate) Refund(grant engine.Grant) {
 }
 
 // momentAt is an instant on both clocks.
-func momentAt(at time.Time) engine.Moment {
-	return engine.Moment{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
+func momentAt(at time.Time) account.Moment {
+	return account.Moment{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
 }
 
 // Identities that requests are charged to: the default peer's address, and that of the first account.
@@ -348,7 +349,7 @@ const (
 	account1    = "240.0.0.1"
 )
 
-func identityOf(grant engine.Grant) netip.Addr {
+func identityOf(grant account.Grant) netip.Addr {
 	if grant.Account != 0 {
 		return netip.AddrFrom4([4]byte{240, 0, 0, byte(grant.Account)})
 	}
@@ -365,13 +366,13 @@ func (g *fakeGate) charged(who string) int {
 // spend uses up requests of an identity at an instant.
 func (g *fakeGate) spend(who string, count int, at time.Time) {
 	for range count {
-		g.quota.Admit(netip.MustParseAddr(who), momentAt(at), engine.Allowance{Day: 1 << 30, Minute: 1 << 30})
+		g.quota.Admit(netip.MustParseAddr(who), momentAt(at), account.Allowance{Day: 1 << 30, Minute: 1 << 30})
 	}
 	g.charges[who] += count
 }
 
 // lastCaller is in whose name the last request was made.
-func (g *fakeGate) lastCaller(t testing.TB) engine.Caller {
+func (g *fakeGate) lastCaller(t testing.TB) account.Caller {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -382,8 +383,8 @@ func (g *fakeGate) lastCaller(t testing.TB) engine.Caller {
 }
 
 // announced is a transition whose instant is so far away.
-func announced(away time.Duration) engine.Transition {
-	return engine.Transition{AnnouncedAt: fakeNow().Add(away - 20*24*time.Hour), RequiredAt: fakeNow().Add(away), By: "operator"}
+func announced(away time.Duration) account.Transition {
+	return account.Transition{AnnouncedAt: fakeNow().Add(away - 20*24*time.Hour), RequiredAt: fakeNow().Add(away), By: "operator"}
 }
 
 // goodCode is the code that the fake accounts expect in the email to ana@example.do.
@@ -403,10 +404,10 @@ type fakeAccounts struct {
 
 func newFakeAccounts(clock func() time.Time) *fakeAccounts { return &fakeAccounts{clock: clock} }
 
-func email(text string) engine.Email { return must(engine.ParseEmail(text)) }
+func email(text string) account.Email { return must(account.ParseEmail(text)) }
 
 // begin counts a question; a session must be the one that is known.
-func (f *fakeAccounts) begin(session *engine.Digest) error {
+func (f *fakeAccounts) begin(session *account.Digest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -420,7 +421,7 @@ func (f *fakeAccounts) begin(session *engine.Digest) error {
 }
 
 // change is begin for what changes something.
-func (f *fakeAccounts) change(session *engine.Digest) error {
+func (f *fakeAccounts) change(session *account.Digest) error {
 	err := f.begin(session)
 	if err == nil {
 		f.done++
@@ -429,49 +430,49 @@ func (f *fakeAccounts) change(session *engine.Digest) error {
 }
 
 // RequestCode sends a code to each address.
-func (f *fakeAccounts) RequestCode(_ engine.Email, from netip.Addr) error {
+func (f *fakeAccounts) RequestCode(_ account.Email, from netip.Addr) error {
 	f.from = from
 	return f.change(nil)
 }
 
 // OpenSession wants the code.
-func (f *fakeAccounts) OpenSession(_ engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+func (f *fakeAccounts) OpenSession(_ account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	f.from = from
 	if err := f.change(nil); err != nil {
-		return engine.Secret{}, time.Time{}, err
+		return account.Secret{}, time.Time{}, err
 	}
 	if code != goodCode {
-		return engine.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode, Message: "The code is not valid."}
+		return account.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode, Message: "The code is not valid."}
 	}
-	return engine.SecretOf(testSession(1)), f.clock().Add(engine.SessionLifetime), nil
+	return account.SecretOf(testSession(1)), f.clock().Add(account.SessionLifetime), nil
 }
 
 // CloseSession signs out.
-func (f *fakeAccounts) CloseSession(token engine.Digest) error { return f.change(&token) }
+func (f *fakeAccounts) CloseSession(token account.Digest) error { return f.change(&token) }
 
 // Keys are an old and a new one.
-func (f *fakeAccounts) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
+func (f *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	if err := f.begin(&token); err != nil {
 		return nil, err
 	}
 	now := fakeNow()
-	return []engine.KeyRecord{
+	return []account.KeyRecord{
 		{ID: "k8", Name: "old", Hint: "abcd", CreatedAt: now.AddDate(0, -2, 0), RevokedAt: now.AddDate(0, -1, 0), LastUsed: now.AddDate(0, -1, -1)},
 		{ID: "k1", Name: "servidor «A» & B", Hint: "wxyz", CreatedAt: now.AddDate(0, -1, 0)},
 	}, nil
 }
 
 // CreateKey makes key 201.
-func (f *fakeAccounts) CreateKey(token engine.Digest, name string) (engine.KeyRecord, engine.Secret, error) {
+func (f *fakeAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	if err := f.change(&token); err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, err
 	}
-	secret := engine.SecretOf(testKey(201))
-	return engine.KeyRecord{ID: "k201", Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: f.clock()}, secret, nil
+	secret := account.SecretOf(testKey(201))
+	return account.KeyRecord{ID: "k201", Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: f.clock()}, secret, nil
 }
 
 // RevokeKey may be repeated.
-func (f *fakeAccounts) RevokeKey(token engine.Digest, id string) error {
+func (f *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 	if err := f.change(&token); err != nil || id == "k1" || id == "k8" {
 		return err
 	}
@@ -479,35 +480,35 @@ func (f *fakeAccounts) RevokeKey(token engine.Digest, id string) error {
 }
 
 // Usage of a session.
-func (f *fakeAccounts) Usage(token engine.Digest) (engine.Verdict, error) {
+func (f *fakeAccounts) Usage(token account.Digest) (account.Verdict, error) {
 	if err := f.begin(&token); err != nil {
-		return engine.Verdict{}, err
+		return account.Verdict{}, err
 	}
 	now := f.clock()
-	return engine.Verdict{
-		Day:    engine.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(now)},
-		Minute: engine.Window{Limit: 60, Remaining: 58, Reset: now.Add(31500 * time.Millisecond)},
+	return account.Verdict{
+		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(now)},
+		Minute: account.Window{Limit: 60, Remaining: 58, Reset: now.Add(31500 * time.Millisecond)},
 	}, nil
 }
 
 // KeyUsage of a key.
-func (f *fakeAccounts) KeyUsage(digest engine.Digest) (engine.Verdict, error) {
+func (f *fakeAccounts) KeyUsage(digest account.Digest) (account.Verdict, error) {
 	switch err := f.begin(nil); {
 	case err != nil:
-		return engine.Verdict{}, err
+		return account.Verdict{}, err
 	case digest == digestOf(testKey(1)):
 		known := digestOf(testSession(100))
 		return f.Usage(known)
 	case digest == digestOf(testKey(8)):
-		return engine.Verdict{}, &engine.Error{Code: engine.CodeRevokedKey, Message: "The key is revoked."}
+		return account.Verdict{}, &engine.Error{Code: engine.CodeRevokedKey, Message: "The key is revoked."}
 	}
-	return engine.Verdict{}, &engine.Error{Code: engine.CodeInvalidKey, Message: "The key is not known."}
+	return account.Verdict{}, &engine.Error{Code: engine.CodeInvalidKey, Message: "The key is not known."}
 }
 
 // testKey is a well-formed key; each number has its own.
 func testKey(number int) string {
 	const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	text := fmt.Sprintf("%s%030d", engine.KeyPrefixTest, number)
+	text := fmt.Sprintf("%s%030d", account.KeyPrefixTest, number)
 	sum := crc32.ChecksumIEEE([]byte(text))
 	var check [6]byte
 	for i := range check {
@@ -518,8 +519,8 @@ func testKey(number int) string {
 }
 
 // testSession is a session token; each number has its own.
-func testSession(number int) string { return fmt.Sprintf("%s%030d", engine.SessionPrefix, number) }
+func testSession(number int) string { return fmt.Sprintf("%s%030d", account.SessionPrefix, number) }
 
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
-func digestOf(text string) engine.Digest { return engine.SecretOf(text).Digest() }
+func digestOf(text string) account.Digest { return account.SecretOf(text).Digest() }

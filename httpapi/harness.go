@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Harness is what a server needs that stands inside a test (package apitest). Danger: no node has one.
@@ -80,7 +81,7 @@ func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
 }
 
 // refusePlanted turns a grant into the refusal that was planted. False when it is none of a limit.
-func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *engine.Grant, err *engine.Error) bool {
+func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *account.Grant, err *engine.Error) bool {
 	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
 		return false
 	}

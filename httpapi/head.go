@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
@@ -61,7 +61,7 @@ type asked struct {
 	plan    *plan        // of a question that was asked before, else nil
 	hash    uint64       // of the request target, for a new plan
 	query   params.Query // as it was read without a plan
-	grant   engine.Grant
+	grant   account.Grant
 	limited bool   // the answer says where its caller stands: grant
 	headed  bool   // the head is written, limits included
 	row     row    // where it is counted

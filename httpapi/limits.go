@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Names of the two windows in RateLimit and RateLimit-Policy, and their lengths in seconds.
@@ -14,7 +15,7 @@ const (
 	dayWindow     = `"day"`
 	minuteWindow  = `"minute"`
 	daySeconds    = 24 * 60 * 60 // Santo Domingo has no summer time
-	minuteSeconds = int64(engine.MinuteSpan / time.Second)
+	minuteSeconds = int64(account.MinuteSpan / time.Second)
 )
 
 // answerInTurn takes a data request through authentication, readiness and limits (L7) to its answer.
@@ -69,7 +70,7 @@ func (s *Server) refuseCaller(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // refuseForNow answers 429, unless nothing is loaded: readiness comes before limits (L7).
-func (s *Server) refuseForNow(ctx *fasthttp.RequestCtx, r *route, v *engine.Verdict) {
+func (s *Server) refuseForNow(ctx *fasthttp.RequestCtx, r *route, v *account.Verdict) {
 	if err := s.unready(r); err != nil {
 		s.fail(ctx, err)
 		return
@@ -119,7 +120,7 @@ func (s *Server) policyOf(day, minute int) []byte {
 
 // appendLimits appends both windows as lines of a head: the tighter one as X-RateLimit (L3, L4), both as RateLimit-Policy and RateLimit
 // of draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of strings with the parameters q, w and r, t).
-func (s *Server) appendLimits(dst []byte, v *engine.Verdict, now int64) []byte {
+func (s *Server) appendLimits(dst []byte, v *account.Verdict, now int64) []byte {
 	tighter := v.Tighter()
 	dst = appendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
 	dst = appendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))

@@ -15,7 +15,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // plantHeader says where in a handler a panic is planted: before it, or behind it, when the answer is made and perhaps sent aside.
@@ -74,7 +74,7 @@ func anew(target string, count int) string {
 func TestO9_PanicInAnyHandler(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, withGate(func(c *Config) {
-		c.Gate.(*fakeGate).allowance = engine.Allowance{Day: 1 << 20, Minute: 1 << 20}
+		c.Gate.(*fakeGate).allowance = account.Allowance{Day: 1 << 20, Minute: 1 << 20}
 		c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 	}))
 	patterns, reached := plantPanics(s.server)

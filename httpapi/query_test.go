@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -108,7 +109,7 @@ func TestQ4_KeyInURL(t *testing.T) {
 	for _, lenient := range []bool{false, true} {
 		g := newGated(t, func(c *Config) { c.AllowUnknownParameters = lenient })
 		for _, name := range []string{"api_key", "apikey", "access_key", "key", "token", "API_KEY", "Token", "%6bey"} {
-			g.gate.transition = engine.Transition{}
+			g.gate.transition = account.Transition{}
 			decoded := strings.Replace(name, "%6b", "k", 1)
 			for _, path := range []string{"/v1/rates", "/v1/currencies", "/v1/institutions/bhd"} {
 				before := g.gate.charged(peerDefault)

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
@@ -31,9 +32,9 @@ type Config struct {
 	// RequestID names each request. It must be safe for concurrent use and give text that fits a header. See RequestIDs.
 	RequestID func() string
 	// Gate admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
-	Gate engine.Gate
+	Gate account.Gate
 	// Accounts answers the account operations (K1). Nil means that there are none: 404.
-	Accounts engine.Accounts
+	Accounts account.Service
 	// Proxies are the networks of the proxies in front, whose X-Forwarded-For is believed (L8). Danger: a network with other
 	// hosts in it lets those choose whose quota they use up.
 	Proxies []netip.Prefix
@@ -141,8 +142,8 @@ type Server struct {
 	allowUnknown bool
 	log          *slog.Logger
 	limits       Limits
-	gate         engine.Gate
-	accounts     engine.Accounts
+	gate         account.Gate
+	accounts     account.Service
 	proxies      proxies
 	health       engine.Health // nil: nobody tells
 	strain       *strain

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // wireClient asks over one connection after the other, and counts what it got as the server should.
@@ -93,8 +94,8 @@ func weathers() map[string]func(*fixture) {
 		"well":       func(*fixture) {},
 		"no rates":   fails(fault(engine.CodeDataUnavailable, "m", 0)),
 		"a panic":    panics(errors.New("planted")),
-		"a day":      func(g *fixture) { g.gate.allowance = engine.Allowance{Day: 1, Minute: 5} },
-		"a minute":   func(g *fixture) { g.gate.allowance = engine.Allowance{Day: 5, Minute: 1} },
+		"a day":      func(g *fixture) { g.gate.allowance = account.Allowance{Day: 1, Minute: 5} },
+		"a minute":   func(g *fixture) { g.gate.allowance = account.Allowance{Day: 5, Minute: 1} },
 		"keys":       func(g *fixture) { g.gate.transition = announced(-time.Hour) },
 		"gate":       gateFails(fault(engine.CodeOverloaded, "m", 0)),
 		"accounts":   accountsFail(fault(engine.CodeReadOnly, "m", 0)),
@@ -170,7 +171,7 @@ func checkSums(t *testing.T, stats *Stats, timed, errors uint64, g *fixture) {
 // TestTally_Admissions tells who was let in and why others were not.
 func TestTally_Admissions(t *testing.T) {
 	g := newGated(t, nil)
-	g.gate.allowance = engine.Allowance{Day: 4, Minute: 2}
+	g.gate.allowance = account.Allowance{Day: 4, Minute: 2}
 	for range 3 {
 		g.get(t, bestTarget, bearer(testKey(1)))
 		g.get(t, bestTarget)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Limits of the timing tests (reliability S3, S4).
@@ -85,7 +86,7 @@ func (s evenSet) find(text []byte) (found int) {
 }
 
 // refuse is the refusal of a key.
-func (s evenSet) refuse(key engine.Digest) error {
+func (s evenSet) refuse(key account.Digest) error {
 	return [2]error{fault(engine.CodeInvalidKey, "The key is not valid.", 0), fault(engine.CodeRevokedKey, "The key is not valid.", 0)}[s.find(key[:])]
 }
 
@@ -105,20 +106,20 @@ func newEvenAccounts() *evenAccounts {
 	})}
 }
 
-func (e *evenAccounts) RequestCode(to engine.Email, _ netip.Addr) error {
+func (e *evenAccounts) RequestCode(to account.Email, _ netip.Addr) error {
 	if found := e.emails.find([]byte(to.String())); e.work != nil {
 		e.work(found == 1)
 	}
 	return nil
 }
 
-func (e *evenAccounts) OpenSession(of engine.Email, _ string, from netip.Addr) (engine.Secret, time.Time, error) {
+func (e *evenAccounts) OpenSession(of account.Email, _ string, from netip.Addr) (account.Secret, time.Time, error) {
 	_ = e.RequestCode(of, from)
-	return engine.Secret{}, time.Time{}, fault(engine.CodeInvalidCode, "The code is not valid.", 0)
+	return account.Secret{}, time.Time{}, fault(engine.CodeInvalidCode, "The code is not valid.", 0)
 }
 
-func (e *evenAccounts) KeyUsage(key engine.Digest) (engine.Verdict, error) {
-	return engine.Verdict{}, e.keys.refuse(key)
+func (e *evenAccounts) KeyUsage(key account.Digest) (account.Verdict, error) {
+	return account.Verdict{}, e.keys.refuse(key)
 }
 
 // evenGate is a gate that admits no request, evenly.
@@ -127,8 +128,8 @@ type evenGate struct {
 	keys evenSet
 }
 
-func (g evenGate) Admit(c engine.Caller) (engine.Grant, error) {
-	return engine.Grant{}, g.keys.refuse(c.Key)
+func (g evenGate) Admit(c account.Caller) (account.Grant, error) {
+	return account.Grant{}, g.keys.refuse(c.Key)
 }
 
 // stopwatch sends requests one after the other over a connection of its own.

@@ -5,17 +5,17 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // notice is the announced end of anonymous access as headers say it (K7), made once for each announcement.
 type notice struct {
-	of                  engine.Transition
+	of                  account.Transition
 	deprecation, sunset []byte
 	lines               []byte // all of it, for the head of a good answer
 }
 
-func newNotice(t engine.Transition, link []byte) *notice {
+func newNotice(t account.Transition, link []byte) *notice {
 	n := &notice{
 		of: t,
 		// RFC 9745: a structured field of type Date. RFC 8594: an HTTP date.

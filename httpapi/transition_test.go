@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // noticeProblems tells what is wrong with the announcement on an answer; nil means none is due.
-func noticeProblems(a answer, due *engine.Transition) (problems []string) {
+func noticeProblems(a answer, due *account.Transition) (problems []string) {
 	want := map[string]string{"Deprecation": "", "Sunset": "", "Link": ""}
 	if due != nil {
 		want["Deprecation"] = "@" + strconv.FormatInt(due.AnnouncedAt.Unix(), 10)
@@ -30,12 +30,12 @@ func noticeProblems(a answer, due *engine.Transition) (problems []string) {
 func TestK7_EveryAnswer(t *testing.T) {
 	pending, past := announced(15*24*time.Hour), announced(-time.Nanosecond)
 	for _, c := range everyStatus() {
-		for _, due := range []*engine.Transition{&pending, nil} {
+		for _, due := range []*account.Transition{&pending, nil} {
 			g := newGated(t, nil)
 			if c.arrange != nil {
 				c.arrange(g)
 			}
-			g.gate.transition = engine.Transition{}
+			g.gate.transition = account.Transition{}
 			if due != nil {
 				g.gate.transition = *due
 			}
@@ -55,7 +55,7 @@ func TestK7_EveryAnswer(t *testing.T) {
 func TestK7_Instant(t *testing.T) {
 	g := newGated(t, nil)
 	at := fakeNow().Add(14 * 24 * time.Hour)
-	check := func(when time.Time, status int, due *engine.Transition) {
+	check := func(when time.Time, status int, due *account.Transition) {
 		t.Helper()
 		g.clock.set(when)
 		a := g.get(t, bestTarget)
@@ -64,16 +64,16 @@ func TestK7_Instant(t *testing.T) {
 		}
 	}
 	check(fakeNow(), 200, nil)
-	g.gate.transition = engine.Transition{AnnouncedAt: fakeNow(), RequiredAt: at, By: "operator"}
+	g.gate.transition = account.Transition{AnnouncedAt: fakeNow(), RequiredAt: at, By: "operator"}
 	pending := g.gate.transition
 	check(fakeNow(), 200, &pending)
 	check(at.Add(-time.Nanosecond), 200, &pending)
 	check(at, 401, nil)
 	check(at.Add(time.Hour), 401, nil)
 	check(at.Add(-time.Second), 200, &pending) // the clock is set back
-	g.gate.transition = engine.Transition{}
+	g.gate.transition = account.Transition{}
 	check(at.Add(-time.Second), 200, nil) // withdrawn
-	g.gate.transition = engine.Transition{AnnouncedAt: fakeNow().Add(time.Hour), RequiredAt: at.Add(24 * time.Hour), By: "operator"}
+	g.gate.transition = account.Transition{AnnouncedAt: fakeNow().Add(time.Hour), RequiredAt: at.Add(24 * time.Hour), By: "operator"}
 	again := g.gate.transition
 	check(at, 200, &again)
 }
@@ -84,7 +84,7 @@ type turningGate struct {
 	clock *fakeClock
 }
 
-func (g turningGate) Admit(c engine.Caller) (engine.Grant, error) {
+func (g turningGate) Admit(c account.Caller) (account.Grant, error) {
 	g.clock.set(g.transition.RequiredAt)
 	return g.fakeGate.Admit(c)
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
-	"github.com/tasard/tasard/node/core"
 	"io"
 	"log/slog"
 	"net"
@@ -17,7 +16,9 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node/core"
 )
 
 // Config says what a node is made of. Only Dir has no default: the zero value of everything else is a node on a free port of this machine
@@ -73,9 +74,9 @@ type TLS struct {
 
 // Accounts says how callers are counted.
 type Accounts struct {
-	Unlimited bool         // nobody is held to a quota
-	Terms     engine.Terms // quotas and lease; zero = those of the contract
-	KeyPrefix string       // "" = engine.KeyPrefixLive
+	Unlimited bool          // nobody is held to a quota
+	Terms     account.Terms // quotas and lease; zero = those of the contract
+	KeyPrefix string        // "" = account.KeyPrefixLive
 }
 
 // Collect says how a node collects.
@@ -124,10 +125,10 @@ func (c Config) filled() Config {
 		c.HTTP.FeeNotice = engine.FeeNotice
 	}
 	if c.Accounts.KeyPrefix == "" {
-		c.Accounts.KeyPrefix = engine.KeyPrefixLive
+		c.Accounts.KeyPrefix = account.KeyPrefixLive
 	}
-	if c.Accounts.Terms == (engine.Terms{}) {
-		c.Accounts.Terms = engine.Terms{Allowance: engine.DefaultAllowance(), Lease: engine.LeaseDefault}
+	if c.Accounts.Terms == (account.Terms{}) {
+		c.Accounts.Terms = account.Terms{Allowance: account.DefaultAllowance(), Lease: account.LeaseDefault}
 	}
 	if c.Admin.Socket == "" {
 		c.Admin.Socket = filepath.Join(c.Dir, admin.SocketName)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/mail"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -23,14 +23,14 @@ const secretBytesMax = 4 << 10
 
 // Mail says how login codes are sent.
 type Mail struct {
-	Way          string       // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
-	Server       string       // HOST:PORT of the mail server
-	TLS          mail.TLS     // how the connection is protected; "" = mail.StartTLS
-	User         string       // to log in with, "" = without
-	PasswordFile string       // which nobody but its owner may read
-	CAFile       string       // PEM certificates that may sign the server's; "" = the system's
-	From         engine.Email // the sender
-	Print        io.Writer    // where admin.MailLog prints codes: never where logs go, which are kept
+	Way          string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
+	Server       string        // HOST:PORT of the mail server
+	TLS          mail.TLS      // how the connection is protected; "" = mail.StartTLS
+	User         string        // to log in with, "" = without
+	PasswordFile string        // which nobody but its owner may read
+	CAFile       string        // PEM certificates that may sign the server's; "" = the system's
+	From         account.Email // the sender
+	Print        io.Writer     // where admin.MailLog prints codes: never where logs go, which are kept
 }
 
 // way is how letters leave the node.
@@ -114,7 +114,7 @@ type post struct {
 	smtp    *mail.Mailer  // to be closed; nil without a mail server
 	log     *slog.Logger
 
-	password engine.Secret // that of the mail server
+	password account.Secret // that of the mail server
 }
 
 // openPost opens what the configuration says. It connects to nothing: a mail server that is down keeps no node from starting.
@@ -154,32 +154,32 @@ func (p *post) close(ctx context.Context) {
 
 // ReadSecret reads a file of one line that is secret. Whoever may read the file has the secret, so only its owner may; files
 // in the directory of credentials are guarded by the service manager.
-func ReadSecret(path, credentials string) (engine.Secret, error) {
+func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return engine.Secret{}, fmt.Errorf("%s: there is no such file", path)
+		return account.Secret{}, fmt.Errorf("%s: there is no such file", path)
 	}
 	if err != nil {
-		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
 	defer func() { _ = file.Close() }() // nothing was written
 	info, err := file.Stat()
 	if err != nil {
-		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
 	guarded := credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 	if mode := info.Mode().Perm(); mode&0o066 != 0 && !guarded {
-		return engine.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
+		return account.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
 	}
 	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
 	if err != nil {
-		return engine.Secret{}, fmt.Errorf("read secret: %w", err)
+		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(bytes), "\n"), "\r")
 	if err := checkSecret(text); err != nil {
-		return engine.Secret{}, fmt.Errorf("%s: %w", path, err)
+		return account.Secret{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return engine.SecretOf(text), nil
+	return account.SecretOf(text), nil
 }
 
 // checkSecret never repeats the text.

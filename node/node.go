@@ -285,7 +285,7 @@ func (n *Node) Collect() {
 // URL is where callers reach the node, without a slash at the end.
 func (n *Node) URL() string { return n.front.url }
 
-// System is the node in memory: an engine.Service, engine.Accounts, engine.Operator and engine.Intake.
+// System is the node in memory: an engine.Service, account.Service, account.Operator and engine.Intake.
 func (n *Node) System() *actors.System { return n.system }
 
 // Catalogue is what the node knows of institutions, currencies and sources.

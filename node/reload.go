@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // newer is what the files say now. All of it is good, or none of it is taken.
 type newer struct {
 	set      *source.Set      // nil: as it was
 	pair     *tls.Certificate // nil: there is none
-	password *engine.Secret   // nil: there is none
+	password *account.Secret  // nil: there is none
 	changes  []string
 }
 

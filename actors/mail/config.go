@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TLS is how a connection to the mail server is protected. The empty value is StartTLS.
@@ -35,9 +35,9 @@ type Config struct {
 	TLS TLS
 	// User and Password log in at the server, by PLAIN or LOGIN. Both or neither; an error with TLS off.
 	User     string
-	Password engine.Secret
+	Password account.Secret
 	// From is the sender. Its domain greets the server and ends the Message-IDs.
-	From engine.Email
+	From account.Email
 	// CAFile holds the PEM certificates that may sign the server's, RootCAs the same as a value; at most one of them.
 	// With neither those of the system count.
 	CAFile  string
@@ -133,7 +133,7 @@ func (c Config) check() error {
 	if err := checkAddr(c.Addr); err != nil {
 		return err
 	}
-	hasPassword := c.Password != engine.Secret{}
+	hasPassword := c.Password != account.Secret{}
 	switch {
 	case c.TLS != StartTLS && c.TLS != Implicit && c.TLS != Off:
 		return fmt.Errorf("check mail settings: TLS is %q, want %q, %q or %q", c.TLS, StartTLS, Implicit, Off)

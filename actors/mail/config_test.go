@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 func goodConfig(t *testing.T) Config {
@@ -22,7 +22,7 @@ func TestConfig_Refused(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	secret := engine.SecretOf(testPassword)
+	secret := account.SecretOf(testPassword)
 	for _, tt := range []struct {
 		name   string
 		change func(*Config)
@@ -36,7 +36,7 @@ func TestConfig_Refused(t *testing.T) {
 		{"a line break in the host", func(c *Config) { c.Addr = "mail\r\nQUIT:25" }, "Addr"},
 		{"a socket file", func(c *Config) { c.Addr = "unix:///run/x:25" }, "Addr"},
 		{"unknown protection", func(c *Config) { c.TLS = "maybe" }, `want "starttls", "tls" or "off"`},
-		{"no sender", func(c *Config) { c.From = engine.Email{} }, "From"},
+		{"no sender", func(c *Config) { c.From = account.Email{} }, "From"},
 		{"user alone", func(c *Config) { c.User = testUser }, "belong together"},
 		{"password alone", func(c *Config) { c.Password = secret }, "belong together"},
 		{"password readable on the way", func(c *Config) { c.TLS, c.User, c.Password = Off, testUser, secret }, "readable"},
@@ -93,7 +93,7 @@ func TestLog_Line(t *testing.T) {
 	if want := "mail to=ana@example.do code=01234567 expires=2026-09-17T13:05:00Z\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
-	if err := NewLog(&out).Send(engine.Letter{}); !errors.Is(err, ErrLetter) {
+	if err := NewLog(&out).Send(account.Letter{}); !errors.Is(err, ErrLetter) {
 		t.Errorf("an empty letter: %v", err)
 	}
 	if err := NewLog(full{}).Send(letter); err == nil || strings.Contains(err.Error(), testCode) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const testCode = "01234567"
@@ -162,7 +162,7 @@ func TestMail_Login(t *testing.T) {
 				}
 				b := newBed(t, server, func(c *Config) {
 					c.TLS, c.RootCAs, c.Attempts = StartTLS, roots(trusted), 2
-					c.User, c.Password = testUser, engine.SecretOf(tt.password)
+					c.User, c.Password = testUser, account.SecretOf(tt.password)
 				})
 				err := Check(t.Context(), b.config) // as far as a letter would go, and no letter
 				if (err == nil) != tt.sent || len(b.server.taken()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
@@ -181,7 +181,7 @@ func TestMail_Login(t *testing.T) {
 					t.Errorf("the log does not say %s: %s", tt.log, b.logs)
 				}
 				if strings.HasPrefix(tt.name, "wrong") { // a password that is changed is that of the next login
-					b.SetPassword(engine.SecretOf(testPassword))
+					b.SetPassword(account.SecretOf(testPassword))
 					b.mustSend(t, "eva@example.do")
 					if pass(time.Minute); b.Stats().Sent != 1 {
 						t.Errorf("with the right password: %+v", b.Stats())
@@ -201,7 +201,7 @@ func TestCheck_Unreachable(t *testing.T) {
 }
 
 func TestMail_LoginNeedsTLS(t *testing.T) {
-	l := &login{config: Config{Addr: "localhost:25", User: testUser, Password: engine.SecretOf(testPassword)}}
+	l := &login{config: Config{Addr: "localhost:25", User: testUser, Password: account.SecretOf(testPassword)}}
 	if _, said, err := l.Start(&smtp.ServerInfo{Name: "localhost", Auth: []string{"PLAIN"}}); !errors.Is(err, smtp.ErrUnencrypted) || said != nil {
 		t.Errorf("got %q, %v; the library would let localhost pass", said, err)
 	}

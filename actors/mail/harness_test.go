@@ -23,7 +23,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 	"go.uber.org/goleak"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,9 +46,9 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func email(t testing.TB, text string) engine.Email {
+func email(t testing.TB, text string) account.Email {
 	t.Helper()
-	address, err := engine.ParseEmail(text)
+	address, err := account.ParseEmail(text)
 	if err != nil {
 		t.Fatalf("parse %q: %v", text, err)
 	}
@@ -56,9 +56,9 @@ func email(t testing.TB, text string) engine.Email {
 }
 
 // letterTo is a letter whose code runs out in ten minutes.
-func letterTo(t testing.TB, to, code string) engine.Letter {
+func letterTo(t testing.TB, to, code string) account.Letter {
 	t.Helper()
-	return engine.Letter{To: email(t, to), Code: engine.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
+	return account.Letter{To: email(t, to), Code: account.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
 }
 
 // caught is a message that the server took.

@@ -11,7 +11,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // ErrLetter is what Send answers to a letter without address or whose code is not CodeDigits digits.
@@ -81,16 +81,16 @@ func newStamp(random io.Reader, date time.Time) (stamp, error) {
 }
 
 // checkLetter keeps out of the text whatever is not a code.
-func checkLetter(letter engine.Letter) error {
+func checkLetter(letter account.Letter) error {
 	code := letter.Code.Reveal()
-	if letter.To.IsZero() || len(code) != engine.CodeDigits || strings.Trim(code, "0123456789") != "" {
+	if letter.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
 		return ErrLetter
 	}
 	return nil
 }
 
-// compose makes the message. The addresses go in as values: the library's parser takes and changes more than engine.Email allows.
-func compose(letter engine.Letter, stamp stamp, config Config) *gomail.Msg {
+// compose makes the message. The addresses go in as values: the library's parser takes and changes more than account.Email allows.
+func compose(letter account.Letter, stamp stamp, config Config) *gomail.Msg {
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(stamp.boundary))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderTo, &netmail.Address{Address: letter.To.String()})

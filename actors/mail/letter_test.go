@@ -14,14 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const golden = "testdata/letter.golden"
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func render(t testing.TB, letter engine.Letter) []byte {
+func render(t testing.TB, letter account.Letter) []byte {
 	t.Helper()
 	stamp, err := newStamp(seeded(1), time.Date(2026, 9, 17, 13, 5, 9, 0, time.FixedZone("", -4*3600)))
 	if err != nil {
@@ -58,11 +58,11 @@ func TestS9_LetterGolden(t *testing.T) {
 func TestLetter_Refused(t *testing.T) {
 	good := letterTo(t, "ana@example.do", "01234567")
 	for _, code := range []string{"", "1234567", "123456789", "1234567a", "1234 678", "1234567\n", "１２３４５６７８"} {
-		if err := checkLetter(engine.Letter{To: good.To, Code: engine.SecretOf(code)}); !errors.Is(err, ErrLetter) {
+		if err := checkLetter(account.Letter{To: good.To, Code: account.SecretOf(code)}); !errors.Is(err, ErrLetter) {
 			t.Errorf("code %q: got %v, want ErrLetter", code, err)
 		}
 	}
-	if err := checkLetter(engine.Letter{Code: good.Code}); !errors.Is(err, ErrLetter) {
+	if err := checkLetter(account.Letter{Code: good.Code}); !errors.Is(err, ErrLetter) {
 		t.Errorf("no address: got %v, want ErrLetter", err)
 	}
 }
@@ -74,12 +74,12 @@ func TestS9_HostileAddresses(t *testing.T) {
 		var passed []string
 		addresses := hostileAddresses()
 		for _, text := range addresses {
-			to, err := engine.ParseEmail(text)
+			to, err := account.ParseEmail(text)
 			if err != nil || slices.Contains(passed, to.String()) {
 				continue
 			}
 			passed = append(passed, to.String())
-			if err := b.Send(engine.Letter{To: to, Code: engine.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)}); err != nil {
+			if err := b.Send(account.Letter{To: to, Code: account.SecretOf(codeOf(len(passed))), Expires: clock().Add(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
 		}

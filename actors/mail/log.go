@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Log sends nothing: it writes each letter's address and code, readable, as one line. Danger: whoever reads the lines can
@@ -20,7 +20,7 @@ type Log struct {
 func NewLog(to io.Writer) *Log { return &Log{to: to} }
 
 // Send writes the line. The error is ErrLetter or the writer's.
-func (l *Log) Send(letter engine.Letter) error {
+func (l *Log) Send(letter account.Letter) error {
 	if err := checkLetter(letter); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Mailer sends letters. Its methods are safe for concurrent use.
@@ -73,11 +74,11 @@ func Open(config Config) (*Mailer, error) {
 }
 
 // SetPassword is the password of the logins from now on. It means nothing without a User.
-func (m *Mailer) SetPassword(password engine.Secret) { m.server.password.Store(&password) }
+func (m *Mailer) SetPassword(password account.Secret) { m.server.password.Store(&password) }
 
 // Send takes a letter and returns at once. The error is ErrLetter, or an *engine.Error with CodeOverloaded when the queue is
 // full or the mailer closed. What happens to the letter afterwards is in Stats and the log.
-func (m *Mailer) Send(letter engine.Letter) error {
+func (m *Mailer) Send(letter account.Letter) error {
 	if err := checkLetter(letter); err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (m *Mailer) Send(letter engine.Letter) error {
 }
 
 // enqueue puts the letter into the queue; it returns the expired ones that made room.
-func (m *Mailer) enqueue(letter engine.Letter) ([]*entry, error) {
+func (m *Mailer) enqueue(letter account.Letter) ([]*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing {
@@ -117,7 +118,7 @@ func (m *Mailer) enqueue(letter engine.Letter) ([]*entry, error) {
 }
 
 // full reports that a letter to this address would be one too many.
-func (m *Mailer) full(to engine.Email) bool {
+func (m *Mailer) full(to account.Email) bool {
 	return m.queue.size() >= m.config.QueueMax && !m.queue.holds(to)
 }
 

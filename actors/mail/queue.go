@@ -4,12 +4,12 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // entry is a letter that is not done with.
 type entry struct {
-	letter   engine.Letter
+	letter   account.Letter
 	stamp    stamp
 	due      time.Time // of the next try
 	number   uint64    // order of arrival
@@ -23,7 +23,7 @@ const onItsWay = -1
 // queue keeps letters by due time. The zero value is empty. Not safe for concurrent use.
 type queue struct {
 	waiting  byDue
-	latest   map[engine.Email]*entry // at most one letter to an address waits or is on its way unreplaced
+	latest   map[account.Email]*entry // at most one letter to an address waits or is on its way unreplaced
 	underway int
 	arrived  uint64
 }
@@ -32,7 +32,7 @@ type queue struct {
 func (q *queue) size() int { return len(q.waiting) + q.underway }
 
 // replace takes out the letter that waits for the same address, or marks it when it is on its way. It reports whether there was one.
-func (q *queue) replace(to engine.Email) bool {
+func (q *queue) replace(to account.Email) bool {
 	older := q.latest[to]
 	if older == nil {
 		return false
@@ -47,7 +47,7 @@ func (q *queue) replace(to engine.Email) bool {
 }
 
 // holds reports that a letter to the address waits, which a newer one would replace.
-func (q *queue) holds(to engine.Email) bool {
+func (q *queue) holds(to account.Email) bool {
 	older := q.latest[to]
 	return older != nil && older.place != onItsWay
 }
@@ -55,7 +55,7 @@ func (q *queue) holds(to engine.Email) bool {
 // add puts in a new letter; replace must have been called for its address.
 func (q *queue) add(e *entry) {
 	if q.latest == nil {
-		q.latest = map[engine.Email]*entry{}
+		q.latest = map[account.Email]*entry{}
 	}
 	q.arrived++
 	e.number = q.arrived

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // noServer refuses every connection.
@@ -116,7 +117,7 @@ func TestQueue_Expired(t *testing.T) {
 		late.Expires = clock()
 		short := letterTo(t, "short@example.do", testCode)
 		short.Expires = clock().Add(time.Millisecond)
-		for i, letter := range []engine.Letter{late, short, letterTo(t, "ana@example.do", testCode)} {
+		for i, letter := range []account.Letter{late, short, letterTo(t, "ana@example.do", testCode)} {
 			if err := m.Send(letter); err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +290,7 @@ func TestQueue_Order(t *testing.T) {
 	entries := map[string]*entry{}
 	for i, due := range []int{2001, 2005, 2002, 2006, 2007, 2002, 2004} {
 		to := many(7)[i]
-		entries[to] = &entry{letter: engine.Letter{To: email(t, to)}, due: year(due)}
+		entries[to] = &entry{letter: account.Letter{To: email(t, to)}, due: year(due)}
 		q.add(entries[to])
 	}
 	first := q.take()

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestS5_NothingLeaks runs every kind of outcome against a server that repeats in its answers all that it knows, and looks for
@@ -50,7 +50,7 @@ func TestS5_NothingLeaks(t *testing.T) {
 			return nil
 		}
 		b := newBed(t, server, func(c *Config) {
-			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, engine.SecretOf(testPassword)
+			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, account.SecretOf(testPassword)
 			c.Attempts, c.QueueMax = 3, 30
 		})
 		secrets := []string{testPassword}

@@ -14,14 +14,14 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // server is the way to the mail server.
 type server struct {
 	config   Config
-	password atomic.Pointer[engine.Secret] // of the next login
-	sender   *gomail.Client                // never connects: it puts a letter through a connection of ours
+	password atomic.Pointer[account.Secret] // of the next login
+	sender   *gomail.Client                 // never connects: it puts a letter through a connection of ours
 }
 
 func newServer(config Config) (*server, error) {

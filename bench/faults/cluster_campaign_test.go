@@ -74,7 +74,7 @@ func newCampaign(t *testing.T, program string, s *street) *campaign {
 func (g *campaign) at(index int) *member { return &g.rig.peers[index%len(g.rig.peers)].member }
 
 // enrol signs an account up at one node and sets its limits through another one.
-func (g *campaign) enrol(number int, a *account) {
+func (g *campaign) enrol(number int, a *ledgerAccount) {
 	g.t.Helper()
 	c := newCaller(g.rig.from(number))
 	defer c.close()

@@ -64,7 +64,7 @@ func (g *campaign) sights(count int) (took map[string][]time.Duration) {
 }
 
 // endKeys revokes the keys that an account surely has.
-func (g *campaign) endKeys(c *caller, m *member, a *account) {
+func (g *campaign) endKeys(c *caller, m *member, a *ledgerAccount) {
 	for _, k := range g.ledger.active(a) {
 		g.ledger.endKey(c, m, a, k)
 	}

@@ -19,7 +19,7 @@ import (
 // What changes an account or a rate: each change is noted before it is sent and after it was answered.
 
 // signIn gives an account a new session.
-func (l *ledger) signIn(office *postOffice, c *caller, m *member, a *account) error {
+func (l *ledger) signIn(office *postOffice, c *caller, m *member, a *ledgerAccount) error {
 	token, err := office.session(c, m.url, a.email)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (l *ledger) signIn(office *postOffice, c *caller, m *member, a *account) er
 }
 
 // newKey asks a node for a key.
-func (l *ledger) newKey(c *caller, m *member, a *account) (*ledgerKey, answer) {
+func (l *ledger) newKey(c *caller, m *member, a *ledgerAccount) (*ledgerKey, answer) {
 	l.mu.Lock()
 	k := &ledgerKey{name: fmt.Sprintf("key %d", len(a.keys)), made: span{from: l.now()}, outcome: unknown, touched: true}
 	others := 0 // that may be active
@@ -58,7 +58,7 @@ func (l *ledger) newKey(c *caller, m *member, a *account) (*ledgerKey, answer) {
 }
 
 // endKey asks a node to revoke one.
-func (l *ledger) endKey(c *caller, m *member, a *account, k *ledgerKey) answer {
+func (l *ledger) endKey(c *caller, m *member, a *ledgerAccount, k *ledgerKey) answer {
 	l.mu.Lock()
 	if k.asked++; k.asked == 1 {
 		k.ended.from = l.now()
@@ -81,7 +81,7 @@ func (l *ledger) endKey(c *caller, m *member, a *account, k *ledgerKey) answer {
 }
 
 // adopt learns from a node the keys of an account that were made without an answer, so that they can be revoked.
-func (l *ledger) adopt(c *caller, m *member, a *account) {
+func (l *ledger) adopt(c *caller, m *member, a *ledgerAccount) {
 	l.mu.Lock()
 	session := a.session
 	l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *ledger) adopt(c *caller, m *member, a *account) {
 }
 
 // pick is a key that is surely active, one that may be (loose), and one that is surely revoked (gone); nil when none is found.
-func (a *account) pick(chance *rand.Rand) (good, loose, gone *ledgerKey) {
+func (a *ledgerAccount) pick(chance *rand.Rand) (good, loose, gone *ledgerKey) {
 	if len(a.keys) == 0 {
 		return nil, nil, nil
 	}
@@ -124,7 +124,7 @@ func (a *account) pick(chance *rand.Rand) (good, loose, gone *ledgerKey) {
 }
 
 // active are the keys that surely are.
-func (l *ledger) active(a *account) (keys []*ledgerKey) {
+func (l *ledger) active(a *ledgerAccount) (keys []*ledgerKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range a.keys {
@@ -136,7 +136,7 @@ func (l *ledger) active(a *account) (keys []*ledgerKey) {
 }
 
 // suspend suspends an account, or takes that back. One goroutine does so.
-func (l *ledger) suspend(m *member, a *account) {
+func (l *ledger) suspend(m *member, a *ledgerAccount) {
 	l.mu.Lock()
 	on, doubted := !a.suspended, a.suspending
 	a.suspending = true
@@ -159,7 +159,7 @@ func (l *ledger) suspend(m *member, a *account) {
 }
 
 // limit sets the limits of an account through a node.
-func (l *ledger) limit(m *member, a *account, day int) (answer, error) {
+func (l *ledger) limit(m *member, a *ledgerAccount, day int) (answer, error) {
 	l.mu.Lock()
 	a.day = max(a.day, day)
 	l.mu.Unlock()
@@ -268,13 +268,13 @@ type client struct {
 	c      *caller
 	chance *rand.Rand
 	up     func() []*member // the nodes that are up, in any order
-	own    []*account       // whose keys it changes
+	own    []*ledgerAccount // whose keys it changes
 
 	glances sync.Mutex // while it asks several nodes at once
 	seen    map[*member]*glance
 }
 
-func newClient(l *ledger, c *caller, chance *rand.Rand, up func() []*member, own []*account) *client {
+func newClient(l *ledger, c *caller, chance *rand.Rand, up func() []*member, own []*ledgerAccount) *client {
 	return &client{ledger: l, c: c, chance: chance, up: up, own: own, seen: map[*member]*glance{}}
 }
 
@@ -287,14 +287,14 @@ func (w *client) some() *member {
 }
 
 // pick is pick of an account, under the lock.
-func (w *client) pick(a *account) (good, loose, gone *ledgerKey) {
+func (w *client) pick(a *ledgerAccount) (good, loose, gone *ledgerKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return a.pick(w.chance)
 }
 
 // read asks a node for a rate, mostly with a key of an account, of some requests in a hundred with one that was revoked or with none.
-func (w *client) read(a *account, goneKeys, without int) {
+func (w *client) read(a *ledgerAccount, goneKeys, without int) {
 	m := w.some()
 	if m == nil {
 		return
@@ -312,7 +312,7 @@ func (w *client) read(a *account, goneKeys, without int) {
 }
 
 // askAny asks a node for any rate, with a key or, if that is nil, without.
-func (w *client) askAny(m *member, a *account, k *ledgerKey) {
+func (w *client) askAny(m *member, a *ledgerAccount, k *ledgerKey) {
 	w.glances.Lock()
 	if w.seen[m] == nil {
 		w.seen[m] = newGlance()
@@ -366,7 +366,7 @@ const (
 type smith struct {
 	l  *ledger
 	at *member
-	a  *account
+	a  *ledgerAccount
 	c  *caller
 
 	failed time.Time // when a change was first not carried out, or its answer did not come

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -122,7 +123,7 @@ type usage struct {
 }
 
 // checkUsage wants an account to have spent what it was admitted, and at most a lease more than what it may have been.
-func (l *ledger) checkUsage(c *caller, m *member, a *account, changed bool) {
+func (l *ledger) checkUsage(c *caller, m *member, a *ledgerAccount, changed bool) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", a.session, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +157,7 @@ func (l *ledger) checkUsage(c *caller, m *member, a *account, changed bool) {
 }
 
 // checkSuspension looks at an account that was suspended or is about to be.
-func (l *ledger) checkSuspension(m *member, a *account) {
+func (l *ledger) checkSuspension(m *member, a *ledgerAccount) {
 	got, err := m.admin.do(http.MethodGet, "http://node/accounts/"+a.email, "", nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +178,7 @@ func (l *ledger) checkSuspension(m *member, a *account) {
 type listedKey struct{ ID, Name, Status string }
 
 // checkKeys holds the list of an account's keys against what is known of them.
-func (l *ledger) checkKeys(c *caller, m *member, a *account) {
+func (l *ledger) checkKeys(c *caller, m *member, a *ledgerAccount) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/keys", a.session, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +191,7 @@ func (l *ledger) checkKeys(c *caller, m *member, a *account) {
 }
 
 // compareKeys holds a list against the ledger and settles what was not known; the caller holds mu.
-func (l *ledger) compareKeys(m *member, a *account, list []listedKey) {
+func (l *ledger) compareKeys(m *member, a *ledgerAccount, list []listedKey) {
 	listed, active := map[string]listedKey{}, 0
 	for _, now := range list {
 		if _, twice := listed[now.Name]; twice {
@@ -298,7 +299,7 @@ func (l *ledger) settleRates(m *member) {
 
 // trial is a key that is tried.
 type trial struct {
-	account *account
+	account *ledgerAccount
 	key     *ledgerKey
 }
 
@@ -349,15 +350,15 @@ func (l *ledger) try(c *caller, m *member, x trial) {
 }
 
 // checkMinutes looks for a minute in which an account was surely admitted more often than it may be. The caller holds mu.
-func (l *ledger) checkMinutes(a *account) {
+func (l *ledger) checkMinutes(a *ledgerAccount) {
 	byStart := slices.SortedFunc(slices.Values(a.stays), func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for i, first := range byStart {
 		inside := 0
 		for _, s := range byStart[i:] {
-			if s.from >= first.from+engine.MinuteSpan {
+			if s.from >= first.from+account.MinuteSpan {
 				break
 			}
-			if s.to < first.from+engine.MinuteSpan {
+			if s.to < first.from+account.MinuteSpan {
 				inside++
 			}
 		}
@@ -369,7 +370,7 @@ func (l *ledger) checkMinutes(a *account) {
 }
 
 // checkActive looks for a moment at which an account surely had three active keys. The caller holds mu.
-func (l *ledger) checkActive(a *account) {
+func (l *ledger) checkActive(a *ledgerAccount) {
 	type turn struct {
 		at time.Duration
 		by int

@@ -19,7 +19,7 @@ import (
 // account has 3 a minute and 5 a day and no key, and three values are acknowledged by node 1.
 type planting struct {
 	l          *ledger
-	a          *account
+	a          *ledgerAccount
 	good, gone *ledgerKey
 	s          *series
 	at         [2]*member

@@ -58,7 +58,7 @@ type ledger struct {
 	began    time.Time
 	terms    terms  // of a node that is alone
 	auditor  string // key for questions of the check, where data is not given without one
-	accounts []*account
+	accounts []*ledgerAccount
 	series   []*series
 	day      engine.Date // on which the counts of the accounts began
 	dying    bool        // a node is being crashed: what it answers with 5xx may have been kept or not
@@ -84,8 +84,8 @@ func (x terms) args() []string {
 	return []string{"--quota-day", strconv.Itoa(x.day), "--quota-minute", strconv.Itoa(x.minute), "--lease", strconv.Itoa(x.lease)}
 }
 
-// account is one as its callers know it.
-type account struct {
+// ledgerAccount is one as its callers know it.
+type ledgerAccount struct {
 	email, session string
 	signed         time.Time // when the session began
 	day, minute    int       // the highest limits that it ever had, or was about to have
@@ -158,8 +158,8 @@ func newLedger(x terms) *ledger {
 }
 
 // newAccount is one that nobody has signed in yet.
-func (l *ledger) newAccount(email string, day, minute int) *account {
-	a := &account{email: email, day: day, minute: minute, floor: day + 1, days: map[engine.Date]int{}}
+func (l *ledger) newAccount(email string, day, minute int) *ledgerAccount {
+	a := &ledgerAccount{email: email, day: day, minute: minute, floor: day + 1, days: map[engine.Date]int{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.accounts = append(l.accounts, a)
@@ -313,7 +313,7 @@ type page struct {
 
 // request is a data request under way: what was known when it was sent.
 type request struct {
-	by   *account // nil: without a key
+	by   *ledgerAccount // nil: without a key
 	key  *ledgerKey
 	want *series
 	at   *member

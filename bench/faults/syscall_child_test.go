@@ -21,6 +21,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -149,7 +150,7 @@ func (j *threadJournal) Close() error {
 // codeBox keeps the newest login code.
 type codeBox struct{ last atomic.Pointer[string] }
 
-func (b *codeBox) Send(letter engine.Letter) error {
+func (b *codeBox) Send(letter account.Letter) error {
 	code := letter.Code.Reveal()
 	b.last.Store(&code)
 	return nil
@@ -269,7 +270,7 @@ func priceOf(step int) (currency, buy, sell string) {
 // takeAccount is the n-th step about accounts, from 1: a new account with a key, its second key, the end of its first key.
 func (l *life) takeAccount(n int) error {
 	number, what := (n-1)/3, (n-1)%3
-	email, err := engine.ParseEmail(fmt.Sprintf("caller-%d@example.com", number))
+	email, err := account.ParseEmail(fmt.Sprintf("caller-%d@example.com", number))
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,7 @@ func (l *life) takeAccount(n int) error {
 	if err != nil || len(keys) == 0 {
 		return errors.Join(err, errors.New("the keys are gone"))
 	}
-	oldest := slices.MinFunc(keys, func(a, b engine.KeyRecord) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	oldest := slices.MinFunc(keys, func(a, b account.KeyRecord) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return l.system.RevokeKey(token.Digest(), oldest.ID)
 }
 
@@ -311,7 +312,7 @@ func (l *life) view() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	slices.SortFunc(accounts, func(a, b engine.AccountSummary) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(accounts, func(a, b account.Summary) int { return int(a.ID) - int(b.ID) })
 	for _, account := range accounts {
 		record, _, err := l.system.ShowAccount(account.ID)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Most that an account may be given.
@@ -83,11 +84,11 @@ type (
 	}
 )
 
-func (s *Server) limits(own engine.Allowance) Limits {
-	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != engine.Allowance{}}
+func (s *Server) limits(own account.Allowance) Limits {
+	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Allowance{}}
 }
 
-func windowOf(w engine.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
+func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
 // listAccounts writes one line for each account, so that a long list is never whole in memory.
 func (s *Server) listAccounts(w http.ResponseWriter, _ *http.Request) {
@@ -96,7 +97,7 @@ func (s *Server) listAccounts(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, err)
 		return
 	}
-	slices.SortFunc(accounts, func(a, b engine.AccountSummary) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(accounts, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
 	lines := linesTo(w)
 	defer lines.end()
 	for i := range accounts {
@@ -123,7 +124,7 @@ func (s *Server) account(r *http.Request) (uint64, error) {
 	if id, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return id, nil
 	}
-	email, err := engine.ParseEmail(text)
+	email, err := account.ParseEmail(text)
 	if err != nil {
 		return 0, badRequest("%q is neither the number of an account nor an e-mail address", text)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -25,9 +26,9 @@ const (
 
 // Node is what the operator changes and looks at.
 type Node interface {
-	engine.Operator
+	account.Operator
 	engine.Intake
-	Transition() engine.Transition
+	Transition() account.Transition
 	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
 	Held(currency string) ([]engine.Held, error)
 	Order(currency string, c engine.Command) (engine.Receipt, error)
@@ -37,8 +38,8 @@ type Node interface {
 type Config struct {
 	Node      Node
 	Catalogue *engine.Catalogue
-	Allowance engine.Allowance // of accounts without their own
-	Mail      string           // how letters leave the node: MailSMTP, MailLog or MailOff
+	Allowance account.Allowance // of accounts without their own
+	Mail      string            // how letters leave the node: MailSMTP, MailLog or MailOff
 	Clock     func() time.Time
 	Logger    *slog.Logger
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // stillNode is a node with one account and one held value, on which every change succeeds.
@@ -24,16 +25,16 @@ type stillNode struct {
 	by      string
 }
 
-func (n *stillNode) ListAccounts() ([]engine.AccountSummary, error) {
-	email, err := engine.ParseEmail("ana@example.com")
-	return []engine.AccountSummary{{ID: 7, Email: email.ID()}}, err
+func (n *stillNode) ListAccounts() ([]account.Summary, error) {
+	email, err := account.ParseEmail("ana@example.com")
+	return []account.Summary{{ID: 7, Email: email.ID()}}, err
 }
 
-func (n *stillNode) ShowAccount(id uint64) (engine.AccountRecord, engine.Verdict, error) {
+func (n *stillNode) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
 	if id != 7 {
-		return engine.AccountRecord{}, engine.Verdict{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
+		return account.Record{}, account.Verdict{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
 	}
-	return engine.AccountRecord{ID: 7}, engine.Verdict{}, nil
+	return account.Record{ID: 7}, account.Verdict{}, nil
 }
 
 func (n *stillNode) change(by string) error {
@@ -42,13 +43,13 @@ func (n *stillNode) change(by string) error {
 	return nil
 }
 
-func (n *stillNode) SuspendAccount(_ uint64, _, by string) error                { return n.change(by) }
-func (n *stillNode) RestoreAccount(_ uint64, by string) error                   { return n.change(by) }
-func (n *stillNode) LimitAccount(_ uint64, _ engine.Allowance, by string) error { return n.change(by) }
-func (n *stillNode) WithdrawAnnouncement(by string) error                       { return n.change(by) }
-func (n *stillNode) Transition() engine.Transition                              { return engine.Transition{} }
-func (n *stillNode) Announce(_ time.Time, by string) (engine.Transition, error) {
-	return engine.Transition{}, n.change(by)
+func (n *stillNode) SuspendAccount(_ uint64, _, by string) error                 { return n.change(by) }
+func (n *stillNode) RestoreAccount(_ uint64, by string) error                    { return n.change(by) }
+func (n *stillNode) LimitAccount(_ uint64, _ account.Allowance, by string) error { return n.change(by) }
+func (n *stillNode) WithdrawAnnouncement(by string) error                        { return n.change(by) }
+func (n *stillNode) Transition() account.Transition                              { return account.Transition{} }
+func (n *stillNode) Announce(_ time.Time, by string) (account.Transition, error) {
+	return account.Transition{}, n.change(by)
 }
 
 func (n *stillNode) Observe([]engine.Refresh) (engine.Receipt, error) {
@@ -84,7 +85,7 @@ func at() time.Time { return time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC) }
 // serverOf tells of a node in which something is wrong, and which can't be copied.
 func serverOf(node Node) *Server {
 	return New(Config{
-		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: engine.DefaultAllowance(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
+		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: account.DefaultAllowance(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
 		Readiness: func() Readiness {
 			conditions := []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
 			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: Conditions(conditions), Log: Log{Failure: "secret cause"}}

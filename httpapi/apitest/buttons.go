@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // operator is who does things to accounts.
@@ -237,7 +238,7 @@ func (n *Node) Announce(requiredAt time.Time) error {
 
 // Code is the newest login code that was sent to an address.
 func (n *Node) Code(email string) (string, error) {
-	address, err := engine.ParseEmail(email)
+	address, err := account.ParseEmail(email)
 	if err != nil {
 		return "", err
 	}
@@ -250,7 +251,7 @@ func (n *Node) Code(email string) (string, error) {
 
 // holder is an account that the harness made.
 type holder struct {
-	email   engine.Email
+	email   account.Email
 	account uint64
 	keys    []string
 }
@@ -297,7 +298,7 @@ func visitor(number int) netip.Addr {
 }
 
 // holderOf is the account of an address.
-func (n *Node) holderOf(address engine.Email) (*holder, error) {
+func (n *Node) holderOf(address account.Email) (*holder, error) {
 	if owner := n.accounts[address.String()]; owner != nil {
 		return owner, nil
 	}
@@ -305,7 +306,7 @@ func (n *Node) holderOf(address engine.Email) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(list, func(a engine.AccountSummary) bool { return a.Email == address.ID() })
+	at := slices.IndexFunc(list, func(a account.Summary) bool { return a.Email == address.ID() })
 	if at < 0 {
 		return nil, fmt.Errorf("nobody has an account as %s", address)
 	}
@@ -317,8 +318,8 @@ func (n *Node) holderOf(address engine.Email) (*holder, error) {
 // SetQuota gives the account of an address, or of a key that Key or KeyOf gave, quotas of its own; 0 is the node's. It has
 // an effect where limits are on.
 func (n *Node) SetQuota(who string, day, minute int) error {
-	return n.operate(who, func(account uint64) error {
-		return n.life.system.LimitAccount(account, engine.Allowance{Day: day, Minute: minute}, operator)
+	return n.operate(who, func(id uint64) error {
+		return n.life.system.LimitAccount(id, account.Allowance{Day: day, Minute: minute}, operator)
 	})
 }
 
@@ -342,7 +343,7 @@ func (n *Node) operate(who string, do func(account uint64) error) error {
 		if !strings.Contains(who, "@") {
 			return errors.New("this is neither an address nor a key that Key or KeyOf gave")
 		}
-		address, err := engine.ParseEmail(who)
+		address, err := account.ParseEmail(who)
 		if err != nil {
 			return err
 		}

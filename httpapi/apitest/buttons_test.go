@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestPublish: what institutions say is in force when Publish returns; what the rules hold back is told.
@@ -188,7 +189,7 @@ func TestClientFrom(t *testing.T) {
 // TestAnnounce: the notice is on every answer, and in force at its instant (K7).
 func TestAnnounce(t *testing.T) {
 	srv := Start(t, Rates(standardRate))
-	at := srv.Clock.Now().Add(engine.NoticeMin)
+	at := srv.Clock.Now().Add(account.NoticeMin)
 	srv.Announce(at)
 	if header := expect(t, srv, srv.Client, "", http.StatusOK, ""); header.Get("Sunset") != at.Format(http.TimeFormat) {
 		t.Errorf("%v", header)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // TestRestartAndCrash: keys, spent quota and rates outlive both; nothing is over-granted (L1).
@@ -29,7 +29,7 @@ func TestRestartAndCrash(t *testing.T) {
 			granted++
 		}
 	}
-	if granted > 34 || granted < 34-2*engine.LeaseDefault {
+	if granted > 34 || granted < 34-2*account.LeaseDefault {
 		t.Errorf("after a crash: %d granted of 34", granted)
 	}
 }

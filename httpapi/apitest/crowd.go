@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -73,7 +73,7 @@ func (n *Node) crowd(dir string, count int) ([]string, error) {
 
 // signUp makes an account and its key. The number of the account is not known yet.
 func signUp(system *actors.System, post *letters, email string, number int) (*holder, error) {
-	address, err := engine.ParseEmail(email)
+	address, err := account.ParseEmail(email)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (n *Node) takeIn(system *actors.System, made []*holder) (keys []string, err
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	numbers := map[engine.EmailID]uint64{}
+	numbers := map[account.EmailID]uint64{}
 	for i := range list {
 		numbers[list[i].Email] = list[i].ID
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // ask makes some requests in the name of a caller.
@@ -37,7 +38,7 @@ func (c *dayCaller) charged(at time.Time) (day, minute int) {
 		if engine.DateOf(one) == engine.DateOf(at) {
 			day++
 		}
-		if at.Sub(one) < engine.MinuteSpan {
+		if at.Sub(one) < account.MinuteSpan {
 			minute++
 		}
 	}
@@ -59,7 +60,7 @@ func (w *dayWorld) checkQuota(c *dayCaller, admitted bool, at time.Time, header 
 		w.fail("%s: remaining rose from %d to %d", c.email, least, shownDay)
 	}
 	c.least[today] = shownDay
-	young := at.Sub(w.booted) < engine.MinuteSpan // after a start the minute counts what was leased
+	young := at.Sub(w.booted) < account.MinuteSpan // after a start the minute counts what was leased
 	switch {
 	case day > dayQuota || minute > dayMinute:
 		w.fail("%s: %d admitted today, %d within the minute", c.email, day, minute)

@@ -16,6 +16,7 @@ import (
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // dayStart is an hour before a midnight in Santo Domingo: a day from then on has a midnight and three hours of the schedule.
@@ -26,9 +27,9 @@ const (
 	dayQuota    = 150
 	dayMinute   = 25
 	dayHours    = 24
-	dayHoursRun = 3                       // of the fast test: a midnight, and the slot that was missed before the start
-	dayLogIns   = 8                       // of an address, which gets ten letters a day
-	leaseUnsure = 2 * engine.LeaseDefault // what a crash costs at most: of leases, one is being spent and the next may be there
+	dayHoursRun = 3                        // of the fast test: a midnight, and the slot that was missed before the start
+	dayLogIns   = 8                        // of an address, which gets ten letters a day
+	leaseUnsure = 2 * account.LeaseDefault // what a crash costs at most: of leases, one is being spent and the next may be there
 )
 
 // dayWorld is a whole service over a day of simulated time: collectors, publications by hand that expire, users who sign up and send
@@ -273,7 +274,7 @@ func (w *dayWorld) newKey(c *dayCaller) {
 // rotate logs in again, makes a new key and revokes the old one, which is refused from then on.
 func (w *dayWorld) rotate(c *dayCaller) {
 	// No letter goes out otherwise (K3, S9). The minute is one of the node's steady time, which stands still while no node runs.
-	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= engine.CodeResendAfter || now.Sub(w.booted) <= engine.CodeResendAfter {
+	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= account.CodeResendAfter || now.Sub(w.booted) <= account.CodeResendAfter {
 		return
 	}
 	old, id := c.key, c.id

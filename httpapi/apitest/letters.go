@@ -3,27 +3,27 @@ package apitest
 import (
 	"sync"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // letters is the mailer of a node in a test: it keeps the newest letter to each address.
 type letters struct {
 	mu    sync.Mutex
-	codes map[engine.Email]engine.Secret
+	codes map[account.Email]account.Secret
 }
 
 // Send is actors.Mailer.
-func (l *letters) Send(letter engine.Letter) error {
+func (l *letters) Send(letter account.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.codes == nil {
-		l.codes = map[engine.Email]engine.Secret{}
+		l.codes = map[account.Email]account.Secret{}
 	}
 	l.codes[letter.To] = letter.Code
 	return nil
 }
 
-func (l *letters) code(to engine.Email) (string, bool) {
+func (l *letters) code(to account.Email) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	code, found := l.codes[to]

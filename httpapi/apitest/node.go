@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node/core"
@@ -149,9 +149,9 @@ func (n *Node) fill(seed *seed) error {
 // requireKeys has the notice given and run out.
 func (n *Node) requireKeys() error {
 	at := n.Clock.Now().Truncate(time.Second)
-	n.Clock.Advance(-engine.NoticeMin - time.Second)
+	n.Clock.Advance(-account.NoticeMin - time.Second)
 	_, err := n.life.system.Announce(at, operator)
-	n.Clock.Advance(engine.NoticeMin + time.Second)
+	n.Clock.Advance(account.NoticeMin + time.Second)
 	if err != nil {
 		return fmt.Errorf("require keys: %w", err)
 	}
@@ -202,7 +202,7 @@ const reserveOff = -1
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
-		Terms: engine.Terms{Allowance: n.config.allowance}, LimitsOff: !n.config.limits, KeyPrefix: engine.KeyPrefixTest,
+		Terms: account.Terms{Allowance: n.config.allowance}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
 		Random: n.random, Mailer: &n.letters, StrangersMax: strangersMax, AccountShards: accountShards,
 		Log: actors.LogConfig{ReserveBytes: reserveOff},
 	}

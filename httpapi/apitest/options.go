@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Option is a wish about the node that Start or Open makes.
@@ -22,7 +23,7 @@ type config struct {
 	catalogue    *engine.Catalogue
 	rules        engine.Rules
 	limits       bool
-	allowance    engine.Allowance
+	allowance    account.Allowance
 	keysRequired bool
 	chance       uint64
 	logger       *slog.Logger
@@ -82,7 +83,7 @@ func Limits() Option { return func(c *config) { c.limits = true } }
 
 // Quota is Limits with other quotas. 0 is that of a real node.
 func Quota(day, minute int) Option {
-	return func(c *config) { c.limits, c.allowance = true, engine.Allowance{Day: day, Minute: minute} }
+	return func(c *config) { c.limits, c.allowance = true, account.Allowance{Day: day, Minute: minute} }
 }
 
 // KeysRequired answers callers without a key 401, as from the end of an announcement on.

@@ -8,14 +8,15 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // knowledge is all that a node knows and its log must know as well.
 type knowledge struct {
 	books      []engine.BookState
-	accounts   []engine.AccountSummary
-	records    []engine.AccountRecord
-	transition engine.Transition
+	accounts   []account.Summary
+	records    []account.Record
+	transition account.Transition
 }
 
 func knowledgeOf(system *actors.System) (*knowledge, error) {
@@ -117,5 +118,5 @@ func (n *Node) agree() error {
 	if err != nil {
 		return err
 	}
-	return checkReplay(live, replayed, engine.LeaseDefault)
+	return checkReplay(live, replayed, account.LeaseDefault)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 )
 
@@ -38,7 +39,7 @@ type Of struct {
 type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
-	Transition() engine.Transition
+	Transition() account.Transition
 	Held(currency string) ([]engine.Held, error)
 }
 

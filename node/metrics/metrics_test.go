@@ -18,6 +18,7 @@ import (
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/wal"
 )
@@ -81,8 +82,8 @@ func (stillSystem) Held(string) ([]engine.Held, error) {
 	return []engine.Held{{ID: 17, Observation: engine.Observation{Currency: "USD"}}}, nil
 }
 
-func (stillSystem) Transition() engine.Transition {
-	return engine.Transition{AnnouncedAt: time.Unix(1, 0), RequiredAt: time.Unix(44, 0)}
+func (stillSystem) Transition() account.Transition {
+	return account.Transition{AnnouncedAt: time.Unix(1, 0), RequiredAt: time.Unix(44, 0)}
 }
 
 // stillCluster is a cluster of three nodes of which one is gone.

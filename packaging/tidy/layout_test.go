@@ -25,39 +25,41 @@ type row struct {
 func layout() map[string]row {
 	return map[string]row{
 		".": {may: "cmd"},
-		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine wal actors actors/mail actors/yield " +
+		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine engine/account wal actors actors/mail actors/yield " +
 			"collectors collectors/source collectors/simulated " + // what a command works on directly
 			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
 			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
-		"node": {may: "node/core node/metrics engine wal actors actors/cluster actors/mail httpapi httpapi/admin " +
+		"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
 			"collectors collectors/source collectors/fetch"},
 		"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
-		"node/metrics":  {may: "engine wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
-		"httpapi/admin": {may: "engine", exact: true},
-		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true, names: 428, doc: 72},
-		"wal":           {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
-		"actors": {may: "engine wal actors/internal/record actors/mailbox actors/yield klauspost/compress",
+		"node/metrics":  {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+		"httpapi/admin": {may: "engine engine/account", exact: true},
+		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
+		"engine/account": {may: "engine", // who asks, and how much
+			never: "log log/slog net net/http os os/exec unsafe", exact: true},
+		"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
+		"actors": {may: "engine engine/account wal actors/internal/record actors/mailbox actors/yield klauspost/compress",
 			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 				"orcaman/concurrent-map", // a node starts faster in tests
 			never: "net net/http", exact: true, names: 321},
 		"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
 		"actors/yield":               {never: "net net/http", exact: true},
-		"actors/internal/record":     {may: "engine", never: "net net/http os unsafe", exact: true},
+		"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
 		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 		"actors/cluster/clustertest": {}, // of tests, here and in the root
-		"actors/mail":                {may: "engine wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-		"httpapi": {may: "engine httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
+		"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
+		"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
 			tests: "santhosh-tekuri/jsonschema/v6", exact: true, doc: 163},
 		"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 		"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
 		"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
-		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
+		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
 		"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 		"httpapi/client":              {never: "os", exact: true},
 		"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 		"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
 		"httpapi/pages":               {may: "engine httpapi/internal/fields", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
-		"httpapi/pages/account":       {may: "engine httpapi/pages", never: "os net"},
+		"httpapi/pages/account":       {may: "engine engine/account httpapi/pages", never: "os net"},
 		"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
 		"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
 		"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http", doc: 136},

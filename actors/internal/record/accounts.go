@@ -4,15 +4,16 @@ import (
 	"fmt"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
-func (c *coder) accountCreated(e *engine.AccountCreated) {
+func (c *coder) accountCreated(e *account.Created) {
 	c.uint64(1, &e.Account)
 	c.email(2, &e.Email)
 	c.instant(3, &e.At)
 }
 
-func (c *coder) keyCreated(e *engine.KeyCreated) {
+func (c *coder) keyCreated(e *account.KeyCreated) {
 	c.uint64(1, &e.Account)
 	if !c.writing {
 		c.require(2)
@@ -20,7 +21,7 @@ func (c *coder) keyCreated(e *engine.KeyCreated) {
 	message(c, 2, &e.Key, (*coder).key)
 }
 
-func (c *coder) key(k *engine.KeyRecord) {
+func (c *coder) key(k *account.KeyRecord) {
 	c.own(1, &k.ID)
 	c.own(2, &k.Name)
 	c.own(3, &k.Hint)
@@ -30,14 +31,14 @@ func (c *coder) key(k *engine.KeyRecord) {
 	c.instant(9, &k.LastUsed)
 }
 
-func (c *coder) keyRevoked(e *engine.KeyRevoked) {
+func (c *coder) keyRevoked(e *account.KeyRevoked) {
 	c.uint64(1, &e.Account)
 	c.own(2, &e.KeyID)
 	c.instant(3, &e.At)
 	c.text(5, &e.By)
 }
 
-func (c *coder) leased(e *engine.Leased) {
+func (c *coder) leased(e *account.Leased) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Count)
@@ -50,7 +51,7 @@ func (c *coder) leased(e *engine.Leased) {
 	c.count(11, &e.Recent)
 }
 
-func (c *coder) returned(e *engine.Returned) {
+func (c *coder) returned(e *account.Returned) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Unspent)
@@ -60,25 +61,25 @@ func (c *coder) returned(e *engine.Returned) {
 	c.node(7, &e.Node)
 }
 
-func (c *coder) keyUse(u *engine.KeyUse) {
+func (c *coder) keyUse(u *account.KeyUse) {
 	c.own(1, &u.KeyID)
 	c.instant(2, &u.At)
 }
 
-func (c *coder) suspended(e *engine.Suspended) {
+func (c *coder) suspended(e *account.Suspended) {
 	c.uint64(1, &e.Account)
 	c.own(2, &e.Reason)
 	c.instant(3, &e.At)
 	c.text(5, &e.By)
 }
 
-func (c *coder) restored(e *engine.Restored) {
+func (c *coder) restored(e *account.Restored) {
 	c.uint64(1, &e.Account)
 	c.instant(2, &e.At)
 	c.text(4, &e.By)
 }
 
-func (c *coder) allowanceSet(e *engine.AllowanceSet) {
+func (c *coder) allowanceSet(e *account.AllowanceSet) {
 	c.uint64(1, &e.Account)
 	c.count(2, &e.Allowance.Day)
 	c.count(3, &e.Allowance.Minute)
@@ -87,31 +88,31 @@ func (c *coder) allowanceSet(e *engine.AllowanceSet) {
 }
 
 // AppendAccount appends an account as a snapshot holds it, behind its length as a varint.
-func AppendAccount(to []byte, state *engine.AccountState) []byte {
+func AppendAccount(to []byte, state *account.State) []byte {
 	c := &coder{writing: true, bytes: to}
 	measured(c, state, (*coder).account)
 	return c.bytes
 }
 
 // AppendAside appends what a process remembers of an account that it put aside. It is in no log and no snapshot.
-func AppendAside(to []byte, aside *engine.Aside) []byte {
+func AppendAside(to []byte, aside *account.Aside) []byte {
 	c := &coder{writing: true, bytes: to}
 	c.aside(aside)
 	return c.bytes
 }
 
 // Account reads an account as a snapshot holds it. Its lists are the decoder's own, until the next one is read.
-func (d *Decoder) Account(data []byte) (engine.AccountState, error) {
+func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
-	*s = engine.AccountState{Record: engine.AccountRecord{Keys: keys}, Days: days, Leases: leases}
+	*s = account.State{Record: account.Record{Keys: keys}, Days: days, Leases: leases}
 	if err := read(d, data, s, (*coder).account); err != nil {
-		return engine.AccountState{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
+		return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 	}
-	last := engine.LeaseState{}
+	last := account.LeaseState{}
 	for _, lease := range s.Leases {
 		if err := follows(lease, last.Node); err != nil {
-			return engine.AccountState{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
+			return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 		}
 		last = lease
 	}
@@ -119,14 +120,14 @@ func (d *Decoder) Account(data []byte) (engine.AccountState, error) {
 }
 
 // Skim is Account without texts, for who wants to know the numbers and that the account is whole.
-func (d *Decoder) Skim(data []byte) (engine.AccountState, error) {
+func (d *Decoder) Skim(data []byte) (account.State, error) {
 	d.coder.skim = true
 	defer func() { d.coder.skim = false }()
 	return d.Account(data)
 }
 
 // follows checks the order of leases: those of a node that is alone come first, then one of each node of a cluster, by number.
-func follows(lease engine.LeaseState, last engine.NodeID) error {
+func follows(lease account.LeaseState, last engine.NodeID) error {
 	switch {
 	case lease.Node < last || lease.Node == last && last != 0:
 		return fmt.Errorf("a lease of node %d behind one of node %d", lease.Node, last)
@@ -137,13 +138,13 @@ func follows(lease engine.LeaseState, last engine.NodeID) error {
 }
 
 // Aside reads what AppendAside has written.
-func (d *Decoder) Aside(data []byte) (engine.Aside, error) {
-	aside := &engine.Aside{}
+func (d *Decoder) Aside(data []byte) (account.Aside, error) {
+	aside := &account.Aside{}
 	err := read(d, data, aside, (*coder).aside)
 	return *aside, err
 }
 
-func (c *coder) account(s *engine.AccountState) {
+func (c *coder) account(s *account.State) {
 	r := &s.Record
 	c.uint64(1, &r.ID)
 	c.email(2, &r.Email)
@@ -158,12 +159,12 @@ func (c *coder) account(s *engine.AccountState) {
 	repeated(c, 13, &s.Leases, (*coder).lease)
 }
 
-func (c *coder) day(d *engine.DayState) {
+func (c *coder) day(d *account.DayState) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Leased)
 }
 
-func (c *coder) lease(l *engine.LeaseState) {
+func (c *coder) lease(l *account.LeaseState) {
 	c.steady(1, &l.Steady)
 	c.count(2, &l.Unspent)
 	c.count(3, &l.Count)
@@ -171,13 +172,13 @@ func (c *coder) lease(l *engine.LeaseState) {
 	c.count(5, &l.Recent)
 }
 
-func (c *coder) aside(a *engine.Aside) {
+func (c *coder) aside(a *account.Aside) {
 	repeated(c, 1, &a.Days, (*coder).asideDay)
 	c.int64(2, (*int64)(&a.Fence))
 	repeated(c, 3, &a.Uses, (*coder).keyUse)
 }
 
-func (c *coder) asideDay(d *engine.AsideDay) {
+func (c *coder) asideDay(d *account.AsideDay) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Spent)
 	c.count(3, &d.Refunded)

@@ -7,7 +7,7 @@
 // Each message is told by one function, which names its fields once and both writes and reads them (coder.go has the bytes, values.go the
 // kinds of fields):
 //
-//	func (c *coder) keyUse(u *engine.KeyUse) {
+//	func (c *coder) keyUse(u *account.KeyUse) {
 //		c.own(1, &u.KeyID)
 //		c.instant(2, &u.At)
 //	}

@@ -5,11 +5,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // codeIssued has the code only as the nodes of a cluster can check it, and none where there is one node.
-func (c *coder) codeIssued(e *engine.CodeIssued) {
+func (c *coder) codeIssued(e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.steady(4, &e.Steady)
@@ -17,7 +17,7 @@ func (c *coder) codeIssued(e *engine.CodeIssued) {
 	c.seal(6, &e.Sealed)
 }
 
-func (c *coder) codeFailed(e *engine.CodeFailed) {
+func (c *coder) codeFailed(e *account.CodeFailed) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.steady(4, &e.Steady)
@@ -28,7 +28,7 @@ func (c *coder) codeRefused(e *CodeRefused) {
 	c.instant(2, &e.At)
 }
 
-func (c *coder) sessionOpened(e *engine.SessionOpened) {
+func (c *coder) sessionOpened(e *account.SessionOpened) {
 	c.uint64(1, &e.Account)
 	c.bool(2, &e.New)
 	c.email(3, &e.Email)
@@ -38,22 +38,22 @@ func (c *coder) sessionOpened(e *engine.SessionOpened) {
 	c.steady(9, &e.Steady)
 }
 
-func (c *coder) sessionClosed(e *engine.SessionClosed) { c.digest(1, &e.Token) }
+func (c *coder) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
 
-func (c *coder) announced(e *engine.Announced) { c.transition(&e.Transition) }
+func (c *coder) announced(e *account.Announced) { c.transition(&e.Transition) }
 
-func (c *coder) transition(t *engine.Transition) {
+func (c *coder) transition(t *account.Transition) {
 	c.instant(1, &t.AnnouncedAt)
 	c.instant(3, &t.RequiredAt)
 	c.text(5, &t.By)
 }
 
-func (c *coder) announcementWithdrawn(e *engine.AnnouncementWithdrawn) {
+func (c *coder) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
 	c.instant(1, &e.At)
 	c.text(3, &e.By)
 }
 
-func (c *coder) address(a *engine.AddressState) {
+func (c *coder) address(a *account.AddressState) {
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
 	c.steady(3, &a.Again)
@@ -64,7 +64,7 @@ func (c *coder) address(a *engine.AddressState) {
 	c.count(8, &a.WrongOfTheDay)
 }
 
-func (c *coder) session(s *engine.SessionState) {
+func (c *coder) session(s *account.SessionState) {
 	c.digest(1, &s.Token)
 	c.uint64(2, &s.Account)
 	c.email(3, &s.Email)
@@ -73,9 +73,9 @@ func (c *coder) session(s *engine.SessionState) {
 }
 
 // code is of a cluster: only its nodes keep codes.
-func (c *coder) code(s *engine.CodeState) {
+func (c *coder) code(s *account.CodeState) {
 	c.email(1, &s.Email)
-	c.digest(2, (*engine.Digest)(&s.Seal))
+	c.digest(2, (*account.Digest)(&s.Seal))
 	c.instant(3, &s.Expires)
 	c.steady(5, &s.Until)
 	c.count(6, &s.Tries)
@@ -83,10 +83,10 @@ func (c *coder) code(s *engine.CodeState) {
 
 // registry is the registry of logins but for what comes in lists.
 type registry struct {
-	wrong, codes engine.RollingState
+	wrong, codes account.RollingState
 	swept        time.Duration
 	lastID       uint64
-	transition   engine.Transition
+	transition   account.Transition
 	steady       time.Duration // of the snapshot
 }
 
@@ -97,13 +97,13 @@ func (c *coder) registry(r *registry) {
 	message(c, 2, &r.codes, (*coder).rolling)
 	c.steady(3, &r.swept)
 	c.uint64(4, &r.lastID)
-	if !c.writing || r.transition != (engine.Transition{}) {
+	if !c.writing || r.transition != (account.Transition{}) {
 		message(c, 5, &r.transition, (*coder).transition)
 	}
 	c.steady(6, &r.steady)
 }
 
-func (c *coder) rolling(s *engine.RollingState) {
+func (c *coder) rolling(s *account.RollingState) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {

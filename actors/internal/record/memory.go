@@ -1,13 +1,16 @@
 package record
 
-import "github.com/tasard/tasard/engine"
+import (
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
 
 // Memory is memory for the events of one batch of a replay, of those kinds that a log has most of. Danger: when it is emptied its events
 // are given away again, so whoever applies an event keeps nothing of it but copies. The zero value is ready.
 type Memory struct {
 	refreshed []engine.Refreshed
 	quotes    []engine.Quoted
-	leased    []engine.Leased
+	leased    []account.Leased
 }
 
 // memoryMin is how many events of a kind a piece of memory is for.
@@ -24,9 +27,9 @@ func (m *Memory) newRefreshed() *engine.Refreshed {
 	return e
 }
 
-func (m *Memory) newLeased() *engine.Leased {
+func (m *Memory) newLeased() *account.Leased {
 	e := &take(&m.leased, 1)[0]
-	*e = engine.Leased{}
+	*e = account.Leased{}
 	return e
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // ErrUnknown says that a record or a snapshot holds something that only a newer program understands.
@@ -18,7 +19,7 @@ const newest = 1
 // CodeRefused says that a limit against guessing refused a try of a code. It changes nothing: it goes to the log so that the answer takes
 // as long as that to a wrong code, and so that an operator finds it.
 type CodeRefused struct {
-	Email engine.EmailID
+	Email account.EmailID
 	At    time.Time
 }
 
@@ -36,8 +37,8 @@ type one struct {
 	event    any
 }
 
-// Encode is the record of an event: an engine.Event, engine.AccountEvent or engine.RegistryEvent, *engine.Announced,
-// *engine.AnnouncementWithdrawn, *CodeRefused or *Bundle.
+// Encode is the record of an event: an engine.Event, account.Event or account.RegistryEvent, *account.Announced,
+// *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
 	c := &coder{writing: true, bytes: make([]byte, 0, recordBytes)}
 	c.one(&one{event: event})
@@ -57,7 +58,7 @@ type Decoder struct {
 	one   one
 
 	// Read into again and again.
-	state engine.AccountState
+	state account.State
 }
 
 // NewDecoder keeps one copy of texts that occur again and again.

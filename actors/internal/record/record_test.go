@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 var update = flag.Bool("update", false, "write golden records that do not exist yet; existing ones are never changed")
@@ -57,7 +58,7 @@ func parts(pieces ...any) []byte {
 func TestEvent_WhatIsRead(t *testing.T) {
 	rejected := &engine.Rejected{Currency: "USD", HeldID: 5}
 	shortSeal := &coder{writing: true}
-	message(shortSeal, 14, &engine.CodeIssued{Email: ana}, func(c *coder, e *engine.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
+	message(shortSeal, 14, &account.CodeIssued{Email: ana}, func(c *coder, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
 	for name, c := range map[string]struct {
 		record []byte
 		says   string // of the error; "": it reads as rejected
@@ -98,9 +99,9 @@ func TestEvent_WhatIsRead(t *testing.T) {
 		"short digest":          {parts("92 01 07 0a 05 73686f7274"), "a digest of 5 bytes"},
 		"no digest":             {parts("92 01 00"), "it is missing"},
 		"no key":                {parts("3a 02 08 01"), "it is missing"},
-		"negative count":        {encoded(&engine.Leased{Account: 1, Count: -1}), "field 3 at byte 15: a count of -1"},
-		"negative steady":       {encoded(&engine.Leased{Account: 1, Steady: -1}), "a steady time of -1"},
-		"large allowance":       {encoded(&engine.AllowanceSet{Account: 1, Allowance: engine.Allowance{Day: 1 << 40}}), "a count of"},
+		"negative count":        {encoded(&account.Leased{Account: 1, Count: -1}), "field 3 at byte 15: a count of -1"},
+		"negative steady":       {encoded(&account.Leased{Account: 1, Steady: -1}), "a steady time of -1"},
+		"large allowance":       {encoded(&account.AllowanceSet{Account: 1, Allowance: account.Allowance{Day: 1 << 40}}), "a count of"},
 		"no such node":          {parts("4a 06 08 01 50 80 80 04"), "a node 65536"},
 		"short seal":            {shortSeal.bytes, "a digest of 5 bytes"},
 	} {
@@ -121,13 +122,13 @@ func TestEvent_WhatIsRead(t *testing.T) {
 
 // Leases of a node that is alone come first, then one of each node of a cluster.
 func TestAccount_LeasesInOrder(t *testing.T) {
-	account := sampleAccount()
-	for _, leases := range [][]engine.LeaseState{
+	state := sampleAccount()
+	for _, leases := range [][]account.LeaseState{
 		{{Node: 2, Count: 1}, {Node: 1, Count: 1}}, {{Node: 2, Count: 1}, {Node: 2, Count: 1}}, {{Node: 2, Count: 1}, {Count: 1}},
 		{{Recent: 1}}, {{Node: 1, Unspent: 1}}, {{Node: 1, Recent: -1}},
 	} {
-		account.Leases = leases
-		if read, err := NewDecoder().Account(body(account)); err == nil {
+		state.Leases = leases
+		if read, err := NewDecoder().Account(body(state)); err == nil {
 			t.Errorf("%+v reads as %+v", leases, read)
 		}
 	}

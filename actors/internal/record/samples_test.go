@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 func must[T any](v T, err error) T {
@@ -19,16 +20,16 @@ func must[T any](v T, err error) T {
 
 func decimal(text string) engine.Decimal { return must(engine.ParseDecimal(text)) }
 
-func digestOf(id uint64) engine.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
+func digestOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
-func emailOf(text string) engine.EmailID { return must(engine.ParseEmail(text)).ID() }
+func emailOf(text string) account.EmailID { return must(account.ParseEmail(text)).ID() }
 
 var (
 	noon      = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 	noonDay   = engine.DateOf(noon)
 	ana       = emailOf("ana.perez@example.com")
-	noonKey   = engine.KeyRecord{ID: "key_0123456789abcdef", Name: "producción", Hint: "Zz09", Digest: digestOf(7), CreatedAt: noon.Add(1234567)}
-	announced = engine.Transition{AnnouncedAt: noon, RequiredAt: noon.AddDate(0, 1, 0), By: "luis"}
+	noonKey   = account.KeyRecord{ID: "key_0123456789abcdef", Name: "producción", Hint: "Zz09", Digest: digestOf(7), CreatedAt: noon.Add(1234567)}
+	announced = account.Transition{AnnouncedAt: noon, RequiredAt: noon.AddDate(0, 1, 0), By: "luis"}
 	held      = engine.Held{
 		ID: 7, SourceID: "infodolar", ObservedAt: noon, Reason: engine.Jump, Detail: "sell 6.09 moved too far",
 		Observation: engine.Observation{
@@ -69,40 +70,40 @@ func samples() map[string]any {
 			Currency: "USD", HeldID: 7, SourceID: "infodolar", ObservedAt: noon, Priority: 100, UpstreamSource: "x", Quote: quoted, At: noon, By: "ana",
 		},
 		"rejected":          &engine.Rejected{Currency: "USD", HeldID: 1 << 40, At: noon, By: "José"},
-		"accountCreated":    &engine.AccountCreated{Account: 7, Email: ana, At: at},
-		"keyCreated":        &engine.KeyCreated{Account: 7, Key: noonKey},
-		"keyCreated-old":    &engine.KeyCreated{Account: 7, Key: old},
-		"keyRevoked":        &engine.KeyRevoked{Account: 7, KeyID: noonKey.ID, At: at, By: "owner"},
-		"leased":            &engine.Leased{Account: 7, Day: noonDay, Count: 16, Refunded: 1, Unspent: 8, Steady: time.Hour, KeyID: noonKey.ID, At: at},
-		"leased-node":       &engine.Leased{Account: 7, Day: noonDay, Count: 4, Refunded: 1, Unspent: 2, Steady: time.Hour, KeyID: noonKey.ID, At: at, Node: 3, Recent: 21},
-		"returned":          &engine.Returned{Account: 7, Day: noonDay, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Uses: []engine.KeyUse{{KeyID: noonKey.ID, At: at}}},
-		"returned-empty":    &engine.Returned{Account: 7},
-		"returned-node":     &engine.Returned{Account: 7, Day: noonDay, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Node: 65535},
-		"suspended":         &engine.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
-		"restored":          &engine.Restored{Account: 7, At: at, By: "luis"},
-		"allowanceSet":      &engine.AllowanceSet{Account: 7, Allowance: engine.Allowance{Day: 50_000, Minute: 300}, At: at, By: "luis"},
-		"codeIssued":        &engine.CodeIssued{Email: ana, At: at, Steady: time.Minute, Mailed: true},
-		"codeIssued-sealed": &engine.CodeIssued{Email: ana, At: at, Steady: time.Minute, Mailed: true, Sealed: engine.CodeSeal(digestOf(8))},
-		"codeFailed":        &engine.CodeFailed{Email: ana, At: at, Steady: time.Minute},
+		"accountCreated":    &account.Created{Account: 7, Email: ana, At: at},
+		"keyCreated":        &account.KeyCreated{Account: 7, Key: noonKey},
+		"keyCreated-old":    &account.KeyCreated{Account: 7, Key: old},
+		"keyRevoked":        &account.KeyRevoked{Account: 7, KeyID: noonKey.ID, At: at, By: "owner"},
+		"leased":            &account.Leased{Account: 7, Day: noonDay, Count: 16, Refunded: 1, Unspent: 8, Steady: time.Hour, KeyID: noonKey.ID, At: at},
+		"leased-node":       &account.Leased{Account: 7, Day: noonDay, Count: 4, Refunded: 1, Unspent: 2, Steady: time.Hour, KeyID: noonKey.ID, At: at, Node: 3, Recent: 21},
+		"returned":          &account.Returned{Account: 7, Day: noonDay, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Uses: []account.KeyUse{{KeyID: noonKey.ID, At: at}}},
+		"returned-empty":    &account.Returned{Account: 7},
+		"returned-node":     &account.Returned{Account: 7, Day: noonDay, Unspent: 9, Recent: 3, Steady: time.Hour + 1, Node: 65535},
+		"suspended":         &account.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
+		"restored":          &account.Restored{Account: 7, At: at, By: "luis"},
+		"allowanceSet":      &account.AllowanceSet{Account: 7, Allowance: account.Allowance{Day: 50_000, Minute: 300}, At: at, By: "luis"},
+		"codeIssued":        &account.CodeIssued{Email: ana, At: at, Steady: time.Minute, Mailed: true},
+		"codeIssued-sealed": &account.CodeIssued{Email: ana, At: at, Steady: time.Minute, Mailed: true, Sealed: account.CodeSeal(digestOf(8))},
+		"codeFailed":        &account.CodeFailed{Email: ana, At: at, Steady: time.Minute},
 		"codeRefused":       &CodeRefused{Email: ana, At: at},
-		"sessionOpened":     &engine.SessionOpened{Account: 7, New: true, Email: ana, Token: digestOf(7), Expires: at.Add(time.Minute), At: at, Steady: time.Minute},
-		"sessionClosed":     &engine.SessionClosed{Token: digestOf(7)},
-		"announced":         &engine.Announced{Transition: announced},
+		"sessionOpened":     &account.SessionOpened{Account: 7, New: true, Email: ana, Token: digestOf(7), Expires: at.Add(time.Minute), At: at, Steady: time.Minute},
+		"sessionClosed":     &account.SessionClosed{Token: digestOf(7)},
+		"announced":         &account.Announced{Transition: announced},
 
-		"announcementWithdrawn": &engine.AnnouncementWithdrawn{At: at, By: "luis"},
+		"announcementWithdrawn": &account.AnnouncementWithdrawn{At: at, By: "luis"},
 	}
 }
 
 // sampleAccount has some of everything.
-func sampleAccount() engine.AccountState {
-	return engine.AccountState{
-		Record: engine.AccountRecord{
+func sampleAccount() account.State {
+	return account.State{
+		Record: account.Record{
 			ID: 7, Email: ana, CreatedAt: noon, SuspendedAt: noon.Add(time.Hour), Reason: "abuse",
-			Allowance: engine.Allowance{Day: 50_000, Minute: 300},
-			Keys:      []engine.KeyRecord{{ID: "key_1", Digest: digestOf(1), CreatedAt: noon, RevokedAt: noon.Add(2), LastUsed: noon.Add(1)}, noonKey},
+			Allowance: account.Allowance{Day: 50_000, Minute: 300},
+			Keys:      []account.KeyRecord{{ID: "key_1", Digest: digestOf(1), CreatedAt: noon, RevokedAt: noon.Add(2), LastUsed: noon.Add(1)}, noonKey},
 		},
-		Floor: noonDay - 2, Days: []engine.DayState{{Day: noonDay - 1, Leased: 1000}, {Day: noonDay, Leased: 16}},
-		Leases: []engine.LeaseState{{Steady: time.Hour, Unspent: 8, Count: 16}, {Steady: time.Hour, Count: 4, Node: 2, Recent: 9}, {Node: 65535, Count: 1}},
+		Floor: noonDay - 2, Days: []account.DayState{{Day: noonDay - 1, Leased: 1000}, {Day: noonDay, Leased: 16}},
+		Leases: []account.LeaseState{{Steady: time.Hour, Unspent: 8, Count: 16}, {Steady: time.Hour, Count: 4, Node: 2, Recent: 9}, {Node: 65535, Count: 1}},
 	}
 }
 
@@ -133,14 +134,14 @@ func repeat[T any](many int, one T) (list []T) {
 }
 
 // sampleRegistry has so many addresses, a session and a code that the nodes of a cluster share.
-func sampleRegistry(many int) *engine.Registry {
-	registry := engine.NewRegistry([32]byte{})
+func sampleRegistry(many int) *account.Registry {
+	registry := account.NewRegistry([32]byte{})
 	registry.Share()
 	for i := range many {
-		registry.Apply(&engine.CodeIssued{Email: emailOf(fmt.Sprintf("somebody.%d@example.com", i)), At: noon, Steady: time.Minute, Mailed: true})
+		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("somebody.%d@example.com", i)), At: noon, Steady: time.Minute, Mailed: true})
 	}
 	for _, name := range []string{"codeFailed", "sessionOpened", "codeIssued-sealed", "codeFailed"} {
-		registry.Apply(samples()[name].(engine.RegistryEvent))
+		registry.Apply(samples()[name].(account.RegistryEvent))
 	}
 	return registry
 }

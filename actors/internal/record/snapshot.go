@@ -1,6 +1,9 @@
 package record
 
-import "github.com/tasard/tasard/engine"
+import (
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
 
 // newestSnapshot is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
 // rest for the whole.
@@ -21,10 +24,10 @@ type part struct {
 	parts      uint64            // in the last part: how many came before it
 	last       bool
 	accounts   [][]byte // see AppendAccount
-	addresses  []engine.AddressState
-	sessions   []engine.SessionState // in the order of their opening
+	addresses  []account.AddressState
+	sessions   []account.SessionState // in the order of their opening
 	registry   *registry
-	codes      []engine.CodeState
+	codes      []account.CodeState
 
 	open func(currency string) *engine.BookState // finds the book of a part that is read
 }

@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Snapshot is what a snapshot holds besides accounts and addresses, of which there may be a million.
 type Snapshot struct {
-	Books      []engine.BookState   // in the order in which they were written
-	Registry   engine.RegistryState // without addresses
-	Transition engine.Transition
+	Books      []engine.BookState    // in the order in which they were written
+	Registry   account.RegistryState // without addresses
+	Transition account.Transition
 	Steady     time.Duration // no event up to the snapshot is of a later one
 }
 
 // SnapshotVisitor is shown what a snapshot holds most of, part by part.
 type SnapshotVisitor struct {
 	Accounts  func(all [][]byte) error // each for Account or Skim; they are borrowed. An error ends reading
-	Addresses func(some []engine.AddressState)
+	Addresses func(some []account.AddressState)
 }
 
 // Snapshot reads what a SnapshotWriter has written, to its end.

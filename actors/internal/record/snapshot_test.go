@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // everything is a snapshot as it is read, with what its visitor is shown.
 type everything struct {
 	*Snapshot
-	accounts  []engine.AccountState
+	accounts  []account.State
 	addresses int
 }
 
@@ -36,13 +37,13 @@ func readAll(from io.Reader) (everything, error) {
 			}
 			return nil
 		},
-		Addresses: func(some []engine.AddressState) { all.addresses += len(some) },
+		Addresses: func(some []account.AddressState) { all.addresses += len(some) },
 	})
 	return all, err
 }
 
 // body is an account as a snapshot holds it.
-func body(account engine.AccountState) []byte {
+func body(account account.State) []byte {
 	data := AppendAccount(nil, &account)
 	_, n := binary.Uvarint(data)
 	return data[n:]
@@ -54,7 +55,7 @@ func written(t testing.TB, many int) ([]byte, everything) {
 	cut := registry.Cut()
 	want := everything{Snapshot: &Snapshot{
 		Books: []engine.BookState{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.Rest(), Transition: announced, Steady: time.Hour,
-	}, accounts: slices.Repeat([]engine.AccountState{sampleAccount()}, many), addresses: len(registry.State().Addresses)}
+	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
 	for _, book := range want.Books {
@@ -94,7 +95,7 @@ func TestSnapshot_Refused(t *testing.T) {
 	end := one(part{last: true, parts: 1})
 	for says, data := range map[string][]byte{
 		"behind its lists":              parts(append([]byte{byte(len(late))}, late...), end),
-		"a part of a book and of":       parts(one(part{book: book, codes: []engine.CodeState{{}}}), end),
+		"a part of a book and of":       parts(one(part{book: book, codes: []account.CodeState{{}}}), end),
 		"its end says 1":                end,
 		"bytes behind its end":          parts(one(part{}), end, "00"),
 		"format version 3":              parts(one(part{requires: 3}), end),
@@ -103,7 +104,7 @@ func TestSnapshot_Refused(t *testing.T) {
 		"65536 events in a minute":      parts("09 6a 07 0a 05 0a 03 808004", end),
 		"more than 61 minutes":          parts("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
 		"there twice":                   parts("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
-		"up to minute -1":               parts(one(part{registry: &registry{wrong: engine.RollingState{Newest: -1}}}), end),
+		"up to minute -1":               parts(one(part{registry: &registry{wrong: account.RollingState{Newest: -1}}}), end),
 		"more than a number":            one(part{last: true, book: book}),
 		"unexpected EOF":                nil,
 	} {

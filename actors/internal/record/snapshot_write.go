@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // SnapshotWriter writes a snapshot in parts, so that neither writer nor reader has the whole of it in memory twice. It keeps the first
@@ -53,8 +54,8 @@ func (w *SnapshotWriter) Accounts(all iter.Seq[[]byte]) {
 }
 
 // Registry writes the registry of logins, the announced transition and the steady time of the snapshot.
-func (w *SnapshotWriter) Registry(cut *engine.RegistryCut, transition engine.Transition, steady time.Duration) {
-	gathered(cut.Addresses(), func(some []engine.AddressState) { w.write(&part{requires: newestSnapshot, addresses: some}) })
+func (w *SnapshotWriter) Registry(cut *account.RegistryCut, transition account.Transition, steady time.Duration) {
+	gathered(cut.Addresses(), func(some []account.AddressState) { w.write(&part{requires: newestSnapshot, addresses: some}) })
 	rest := cut.Rest()
 	for sessions := range slices.Chunk(rest.Sessions, partItemsMax) {
 		w.write(&part{requires: newestSnapshot, sessions: sessions})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Each kind of field is a method that writes a value or reads it; what it reads it checks.
@@ -147,7 +148,7 @@ func (c *coder) lists(n field, v *[][]byte) {
 }
 
 // digest is the 32 bytes of a SHA-256; they must be there.
-func (c *coder) digest(n field, v *engine.Digest) {
+func (c *coder) digest(n field, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
 		return
@@ -159,7 +160,7 @@ func (c *coder) digest(n field, v *engine.Digest) {
 	}
 }
 
-func (c *coder) takeDigest(data []byte, v *engine.Digest) {
+func (c *coder) takeDigest(data []byte, v *account.Digest) {
 	if len(data) != len(v) {
 		c.fail(fmt.Errorf("a digest of %d bytes, want %d", len(data), len(v)))
 		return
@@ -168,33 +169,33 @@ func (c *coder) takeDigest(data []byte, v *engine.Digest) {
 }
 
 // seal is a digest that may be absent.
-func (c *coder) seal(n field, v *engine.CodeSeal) {
+func (c *coder) seal(n field, v *account.CodeSeal) {
 	switch {
-	case c.writing && *v != engine.CodeSeal{}:
+	case c.writing && *v != account.CodeSeal{}:
 		c.putBytes(n, v[:])
 	case c.next == n:
-		*v = engine.CodeSeal{}
+		*v = account.CodeSeal{}
 		if data := c.value(); len(data) > 0 {
-			c.takeDigest(data, (*engine.Digest)(v))
+			c.takeDigest(data, (*account.Digest)(v))
 		}
 		c.advance()
 	}
 }
 
 // email is what is kept of an address: the digest that finds it again and a mask to show. It must be there.
-func (c *coder) email(n field, v *engine.EmailID) {
+func (c *coder) email(n field, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
 	}
 	message(c, n, v, (*coder).emailFields)
 }
 
-func (c *coder) emailFields(v *engine.EmailID) {
+func (c *coder) emailFields(v *account.EmailID) {
 	digest, mask := v.Digest(), v.String()
 	c.digest(1, &digest)
 	c.text(2, &mask)
 	if !c.writing {
-		*v = engine.NewEmailID(digest, mask)
+		*v = account.NewEmailID(digest, mask)
 	}
 }
 

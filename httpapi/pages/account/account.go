@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -30,16 +30,16 @@ const (
 	MailPrinted
 )
 
-// Gate is what is told of limits and of the end of anonymous access. engine.Gate is one.
+// Gate is what is told of limits and of the end of anonymous access. account.Gate is one.
 type Gate interface {
 	Enforced() bool
-	Transition() engine.Transition
+	Transition() account.Transition
 }
 
 // Config says what the pages are made of. Frame, Accounts, Gate, Clock and Random are required.
 type Config struct {
 	Frame    *pages.Frame
-	Accounts engine.Accounts
+	Accounts account.Service
 	Gate     Gate
 	Mail     Mail
 	Clock    func() time.Time

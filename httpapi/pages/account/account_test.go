@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -45,7 +46,7 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		b.submit("/codes", "email", "Ana@Example.do ")
 		b.follow()
 		golden("code")
-		b.w.pass(engine.CodeResendAfter)
+		b.w.pass(account.CodeResendAfter)
 		b.submit("/codes") // another code, asked for on the page of the code
 		b.follow()
 		golden("code")
@@ -125,7 +126,7 @@ func TestGolden_Faults(t *testing.T) {
 		})
 		check("name", func(b *browser) { b.signIn("ana@example.do").submit("/keys", "name", strings.Repeat("ñ", 81)) })
 		check("session-over", func(b *browser) {
-			b.signIn("ana@example.do").w.pass(engine.SessionLifetime)
+			b.signIn("ana@example.do").w.pass(account.SessionLifetime)
 			b.submit("/keys", "name", "x")
 		})
 		check("key-limit", func(b *browser) {

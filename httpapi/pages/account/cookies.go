@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -19,14 +19,14 @@ const (
 	loginNumberBytes = 16
 	// loginLifetime is how long a browser remembers on the way to a session, the e-mail address included: as long as a code lasts and
 	// one can be asked for again.
-	loginLifetime = engine.CodeLifetime + engine.CodeResendAfter
+	loginLifetime = account.CodeLifetime + account.CodeResendAfter
 )
 
 // login is what a browser holds on its way to a session: a number, to which its forms are bound, and the address that it has asked a
 // code for.
 type login struct {
 	number string // in hexadecimal digits
-	email  engine.Email
+	email  account.Email
 }
 
 // text is the value of the cookie: the number, a dot, the address as base64 for URLs.
@@ -48,7 +48,7 @@ func readLogin(value string) (login, bool) {
 	if len(address) == 0 {
 		return login{number: number}, true
 	}
-	email, err := engine.ParseEmail(string(address))
+	email, err := account.ParseEmail(string(address))
 	return login{number, email}, err == nil
 }
 
@@ -86,7 +86,7 @@ func (p *Pages) cookie(r *http.Request, name string) string {
 }
 
 // session is the token that a browser holds; whether it opens anything the accounts tell.
-func (p *Pages) session(r *http.Request) (engine.Secret, bool) {
+func (p *Pages) session(r *http.Request) (account.Secret, bool) {
 	value := p.cookie(r, sessionCookie)
-	return engine.SecretOf(value), strings.HasPrefix(value, engine.SessionPrefix)
+	return account.SecretOf(value), strings.HasPrefix(value, account.SessionPrefix)
 }

@@ -1,5 +1,5 @@
 // Package account is the way from an e-mail address to a key, as pages: an address, a code by letter, keys and what is used of the
-// quota. It asks engine.Accounts, as the operations under /v1/account do, and has no rule of its own. Everything works without
+// quota. It asks the Service of engine/account, as the operations under /v1/account do, and has no rule of its own. Everything works without
 // JavaScript, by forms.
 //
 // # Pages

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -35,17 +36,17 @@ type world struct {
 	fault     error // what every question gets
 	asked     []string
 	from      netip.Addr
-	issued    map[engine.Email]time.Time
-	sessions  map[engine.Digest]sessionOf
-	keys      map[engine.Email][]engine.KeyRecord
+	issued    map[account.Email]time.Time
+	sessions  map[account.Digest]sessionOf
+	keys      map[account.Email][]account.KeyRecord
 	suspended bool
 	enforced  bool
-	announced engine.Transition
+	announced account.Transition
 	chance    io.Reader
 }
 
 type sessionOf struct {
-	email engine.Email
+	email account.Email
 	until time.Time
 }
 
@@ -53,7 +54,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
-		issued: map[engine.Email]time.Time{}, sessions: map[engine.Digest]sessionOf{}, keys: map[engine.Email][]engine.KeyRecord{}, enforced: true,
+		issued: map[account.Email]time.Time{}, sessions: map[account.Digest]sessionOf{}, keys: map[account.Email][]account.KeyRecord{}, enforced: true,
 		chance: rand.NewChaCha8([32]byte{1}),
 	}
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -84,85 +85,85 @@ func (w *world) ask(what string) error {
 	return w.fault
 }
 
-func (w *world) Enforced() bool                { return w.enforced }
-func (w *world) Transition() engine.Transition { return w.announced }
+func (w *world) Enforced() bool                 { return w.enforced }
+func (w *world) Transition() account.Transition { return w.announced }
 
-func (w *world) RequestCode(to engine.Email, from netip.Addr) error {
+func (w *world) RequestCode(to account.Email, from netip.Addr) error {
 	defer w.lock()()
 	w.from = from
 	if err := w.ask("code for " + to.String()); err != nil {
 		return err
 	}
-	if last, ok := w.issued[to]; ok && w.now.Sub(last) < engine.CodeResendAfter {
-		return &engine.Error{Code: engine.CodeRequestedTooSoon, RetryAfter: engine.CodeResendAfter - w.now.Sub(last)}
+	if last, ok := w.issued[to]; ok && w.now.Sub(last) < account.CodeResendAfter {
+		return &engine.Error{Code: engine.CodeRequestedTooSoon, RetryAfter: account.CodeResendAfter - w.now.Sub(last)}
 	}
 	w.issued[to] = w.now
 	return nil
 }
 
-func (w *world) OpenSession(of engine.Email, code string, from netip.Addr) (engine.Secret, time.Time, error) {
+func (w *world) OpenSession(of account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	defer w.lock()()
 	w.from = from
 	if err := w.ask("session for " + of.String() + " with " + code); err != nil {
-		return engine.Secret{}, time.Time{}, err
+		return account.Secret{}, time.Time{}, err
 	}
-	if at, ok := w.issued[of]; !ok || code != goodCode || w.now.Sub(at) >= engine.CodeLifetime {
-		return engine.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode}
+	if at, ok := w.issued[of]; !ok || code != goodCode || w.now.Sub(at) >= account.CodeLifetime {
+		return account.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode}
 	}
 	delete(w.issued, of)
-	token, err := engine.NewSession(w.chance)
-	until := w.now.Add(engine.SessionLifetime)
+	token, err := account.NewSession(w.chance)
+	until := w.now.Add(account.SessionLifetime)
 	w.sessions[token.Digest()] = sessionOf{of, until}
 	return token, until, err
 }
 
 // owner is whose session it is.
-func (w *world) owner(token engine.Digest) (engine.Email, error) {
+func (w *world) owner(token account.Digest) (account.Email, error) {
 	s, ok := w.sessions[token]
 	if !ok || !w.now.Before(s.until) {
-		return engine.Email{}, &engine.Error{Code: engine.CodeInvalidSession}
+		return account.Email{}, &engine.Error{Code: engine.CodeInvalidSession}
 	}
 	return s.email, nil
 }
 
 // asks is ask and owner.
-func (w *world) asks(what string, token engine.Digest) (engine.Email, error) {
+func (w *world) asks(what string, token account.Digest) (account.Email, error) {
 	if err := w.ask(what); err != nil {
-		return engine.Email{}, err
+		return account.Email{}, err
 	}
 	return w.owner(token)
 }
 
-func (w *world) CloseSession(token engine.Digest) error {
+func (w *world) CloseSession(token account.Digest) error {
 	defer w.lock()()
 	_, err := w.asks("sign-out", token)
 	delete(w.sessions, token)
 	return err
 }
 
-func (w *world) CreateKey(token engine.Digest, name string) (engine.KeyRecord, engine.Secret, error) {
+func (w *world) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	defer w.lock()()
 	of, err := w.asks("key "+name, token)
 	if err != nil {
-		return engine.KeyRecord{}, engine.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, err
 	}
-	revoked := slices.DeleteFunc(slices.Clone(w.keys[of]), func(key engine.KeyRecord) bool { return key.Active() })
-	if len(w.keys[of])-len(revoked) >= engine.KeysActiveMax {
-		return engine.KeyRecord{}, engine.Secret{}, &engine.Error{Code: engine.CodeKeyLimitReached}
+	revoked := slices.DeleteFunc(slices.Clone(w.keys[of]), func(key account.KeyRecord) bool { return key.Active() })
+	if len(w.keys[of])-len(revoked) >= account.KeysActiveMax {
+		return account.KeyRecord{}, account.Secret{}, &engine.Error{Code: engine.CodeKeyLimitReached}
 	}
-	secret, err := engine.NewKey(w.chance, engine.KeyPrefixTest)
-	key := engine.KeyRecord{ID: fmt.Sprintf("key_%d", len(w.keys[of])+1), Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: w.now}
+	secret, err := account.NewKey(w.chance, account.KeyPrefixTest)
+	key := account.KeyRecord{ID: fmt.Sprintf("key_%d", len(w.keys[of])+1), Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: w.now}
 	w.keys[of] = append(w.keys[of], key)
 	return key, secret, err
 }
 
-func (w *world) RevokeKey(token engine.Digest, id string) error {
+func (w *world) RevokeKey(token account.Digest, id string) error {
 	defer w.lock()()
 	of, err := w.asks("revoke "+id, token)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(w.keys[of], func(key engine.KeyRecord) bool { return key.ID == id })
+	at := slices.IndexFunc(w.keys[of], func(key account.KeyRecord) bool { return key.ID == id })
 	if at < 0 {
 		return &engine.Error{Code: engine.CodeNotFound}
 	}
@@ -170,26 +171,26 @@ func (w *world) RevokeKey(token engine.Digest, id string) error {
 	return nil
 }
 
-func (w *world) Keys(token engine.Digest) ([]engine.KeyRecord, error) {
+func (w *world) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	defer w.lock()()
 	of, err := w.owner(token)
 	return slices.Clone(w.keys[of]), err
 }
 
-func (w *world) Usage(token engine.Digest) (engine.Verdict, error) {
+func (w *world) Usage(token account.Digest) (account.Verdict, error) {
 	defer w.lock()()
 	_, err := w.owner(token)
-	return engine.Verdict{
-		Day:    engine.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
-		Minute: engine.Window{Limit: 60, Remaining: 58, Reset: w.now.Add(31500 * time.Millisecond)},
+	return account.Verdict{
+		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
+		Minute: account.Window{Limit: 60, Remaining: 58, Reset: w.now.Add(31500 * time.Millisecond)},
 	}, err
 }
 
-func (w *world) KeyUsage(engine.Digest) (engine.Verdict, error) {
+func (w *world) KeyUsage(account.Digest) (account.Verdict, error) {
 	if w.suspended {
-		return engine.Verdict{}, &engine.Error{Code: engine.CodeAccountSuspended}
+		return account.Verdict{}, &engine.Error{Code: engine.CodeAccountSuspended}
 	}
-	return engine.Verdict{}, nil
+	return account.Verdict{}, nil
 }
 
 // browser keeps cookies as browsers do, and everything that it saw.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -25,7 +26,7 @@ type homeView struct {
 	Suspended                    bool
 	Counted                      bool // limits are on
 	Day, Minute                  windowView
-	Required                     engine.Transition
+	Required                     account.Transition
 	Announced                    bool
 	KeysMax                      int
 	SessionMinutes               int
@@ -34,7 +35,7 @@ type homeView struct {
 
 // keyView is a key in the list.
 type keyView struct {
-	engine.KeyRecord
+	account.KeyRecord
 	Label string // tells it from the others: its name, else its last characters
 }
 
@@ -49,14 +50,14 @@ type windowView struct {
 }
 
 // dayView tells when the day's quota is renewed.
-func dayView(w engine.Window) windowView {
+func dayView(w account.Window) windowView {
 	view := viewOf("usage.day", w)
 	view.Reset = w.Reset
 	return view
 }
 
 // minuteView tells in how many seconds there is more room, rounded up as in the headers (L4).
-func minuteView(w engine.Window, now time.Time) windowView {
+func minuteView(w account.Window, now time.Time) windowView {
 	view := viewOf("usage.minute", w)
 	if view.Used > 0 {
 		view.Seconds = max(1, int((w.Reset.Sub(now)+time.Second-1)/time.Second))
@@ -64,7 +65,7 @@ func minuteView(w engine.Window, now time.Time) windowView {
 	return view
 }
 
-func viewOf(key string, w engine.Window) windowView {
+func viewOf(key string, w account.Window) windowView {
 	used := max(0, w.Limit-w.Remaining)
 	return windowView{Key: key, Used: used, Limit: w.Limit, UsedText: grouped(used), LimitText: grouped(w.Limit)}
 }
@@ -95,7 +96,7 @@ func (v *visit) home(view homeView) {
 	}
 	view.KeyForm, view.RevokeForm, view.OutForm = v.token(purposeKey), v.token(purposeRevoke), v.token(purposeOut)
 	view.Required, view.Announced = v.transition()
-	view.KeysMax, view.SessionMinutes, view.Now = engine.KeysActiveMax, int(engine.SessionLifetime.Minutes()), v.r.Now
+	view.KeysMax, view.SessionMinutes, view.Now = account.KeysActiveMax, int(account.SessionLifetime.Minutes()), v.r.Now
 	v.write(v.p.bodies.home, status, titles{pages.Spanish: "Mi cuenta", pages.English: "My account"}, &view)
 }
 
@@ -136,7 +137,7 @@ func (v *visit) gather(view *homeView) error {
 		}
 		return b.CreatedAt.Compare(a.CreatedAt)
 	})
-	view.Room = active < engine.KeysActiveMax
+	view.Room = active < account.KeysActiveMax
 	if view.Counted = v.p.config.Gate.Enforced(); !view.Counted {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (v *visit) gather(view *homeView) error {
 	return err
 }
 
-func labelOf(key *engine.KeyRecord) string {
+func labelOf(key *account.KeyRecord) string {
 	if key.Name != "" {
 		return key.Name
 	}
@@ -195,7 +196,7 @@ func (p *Pages) createKey(v *visit) {
 
 // isName tells a name that stays on the line on which a list or a log shows it.
 func isName(text string) bool {
-	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= engine.KeyNameMax &&
+	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= account.KeyNameMax &&
 		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -26,7 +27,7 @@ type welcomeView struct {
 	Note       string // the key of a text, "" = none
 	Sent       bool   // letters leave the node
 	Printed    bool   // codes are printed where the node runs
-	Required   engine.Transition
+	Required   account.Transition
 	Announced  bool // keys will be mandatory, or are
 	Minutes    int  // a code's lifetime
 	KeysMax    int
@@ -34,7 +35,7 @@ type welcomeView struct {
 
 // welcome answers the page that asks for an address.
 func (v *visit) welcome(view welcomeView) {
-	if err := v.remember(engine.Email{}); err != nil {
+	if err := v.remember(account.Email{}); err != nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
@@ -45,12 +46,12 @@ func (v *visit) welcome(view welcomeView) {
 	mail := v.p.config.Mail
 	view.Form, view.Sent, view.Printed = v.token(purposeCode), mail != MailOff, mail == MailPrinted
 	view.Required, view.Announced = v.transition()
-	view.Minutes, view.KeysMax = int(engine.CodeLifetime.Minutes()), engine.KeysActiveMax
+	view.Minutes, view.KeysMax = int(account.CodeLifetime.Minutes()), account.KeysActiveMax
 	v.write(v.p.bodies.welcome, status, titles{pages.Spanish: "Mi cuenta", pages.English: "My account"}, &view)
 }
 
 // transition is the end of anonymous access, and whether there is one.
-func (v *visit) transition() (engine.Transition, bool) {
+func (v *visit) transition() (account.Transition, bool) {
 	t := v.p.config.Gate.Transition()
 	return t, !t.RequiredAt.IsZero()
 }
@@ -93,7 +94,7 @@ func (p *Pages) showCode(v *visit) {
 }
 
 func (v *visit) askCode(view codeView) {
-	if err := v.remember(engine.Email{}); err != nil {
+	if err := v.remember(account.Email{}); err != nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
@@ -103,7 +104,7 @@ func (v *visit) askCode(view codeView) {
 	}
 	view.Form, view.Again = v.token(purposeSession), v.token(purposeCode)
 	view.Printed = v.p.config.Mail == MailPrinted
-	view.Minutes, view.Tries = int(engine.CodeLifetime.Minutes()), engine.CodeTriesMax
+	view.Minutes, view.Tries = int(account.CodeLifetime.Minutes()), account.CodeTriesMax
 	v.write(v.p.bodies.code, status, titles{pages.Spanish: "Escriba el código", pages.English: "Enter the code"}, &view)
 }
 
@@ -115,7 +116,7 @@ func (p *Pages) requestCode(v *visit) {
 		v.welcome(welcomeView{Email: typed, Fault: staleForm()})
 		return
 	}
-	email, err := engine.ParseEmail(typed)
+	email, err := account.ParseEmail(typed)
 	if err != nil {
 		v.welcome(welcomeView{Email: typed, EmailFault: "fault.email"})
 		return
@@ -151,7 +152,7 @@ func (p *Pages) openSession(v *visit) {
 		return
 	}
 	code := v.digits("code")
-	email, err := engine.ParseEmail(view.Email)
+	email, err := account.ParseEmail(view.Email)
 	if err != nil {
 		view.EmailFault = "fault.email"
 	}
@@ -185,7 +186,7 @@ func (p *Pages) openSession(v *visit) {
 
 // isCode tells what may be a code: eight digits.
 func isCode(text string) bool {
-	return len(text) == engine.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
+	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // signOut closes the session. The browser forgets it in any case: what can't be closed now ends by itself within a quarter of an hour.

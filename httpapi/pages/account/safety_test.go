@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -70,7 +71,7 @@ func TestKeyForm_IsGoodOnce(t *testing.T) {
 	}
 	again := b.send(http.MethodPost, "/account/keys", form)
 	hold(t, "fault-used.es", again)
-	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[known(engine.ParseEmail("ana@example.do"))]) != 1 {
+	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[known(account.ParseEmail("ana@example.do"))]) != 1 {
 		t.Errorf("%d, keys %v", again.status, w.keys)
 	}
 	if fresh := b.submit("/keys"); fresh.status != http.StatusCreated {
@@ -138,7 +139,7 @@ func TestS11_Forms(t *testing.T) {
 	}
 	late := b.form("/signout")
 	w.pass(formLifetime)
-	w.sessions[engine.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{known(engine.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
+	w.sessions[account.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{known(account.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
 	if got := b.send(http.MethodPost, "/account/signout", late); got.status != http.StatusForbidden {
 		t.Errorf("an old form: %d", got.status)
 	}
@@ -230,7 +231,7 @@ func TestCookies_TwoOfOneName(t *testing.T) {
 // TestSession_Ends: after a quarter of an hour, or when somebody else closed it, the page asks for an address again.
 func TestSession_Ends(t *testing.T) {
 	for name, end := range map[string]func(b *browser){
-		"by time":   func(b *browser) { b.w.pass(engine.SessionLifetime) },
+		"by time":   func(b *browser) { b.w.pass(account.SessionLifetime) },
 		"elsewhere": func(b *browser) { clear(b.w.sessions) },
 	} {
 		b := newWorld(t, nil).browser(pages.Spanish).signIn("ana@example.do")
@@ -314,7 +315,7 @@ func TestForms_OlderOnesGoWithIt(t *testing.T) {
 // TestReadLogin takes what text gives, and nothing else.
 func TestReadLogin(t *testing.T) {
 	number := strings.Repeat("0f", loginNumberBytes)
-	for _, l := range []login{{number: number}, {number, known(engine.ParseEmail("ana@example.do"))}} {
+	for _, l := range []login{{number: number}, {number, known(account.ParseEmail("ana@example.do"))}} {
 		if got, ok := readLogin(l.text()); !ok || got != l {
 			t.Errorf("%q reads as %v, %v", l.text(), got, ok)
 		}

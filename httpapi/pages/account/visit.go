@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -30,7 +31,7 @@ type visit struct {
 
 	login   login
 	known   bool // login was sent
-	session engine.Secret
+	session account.Secret
 	inside  bool       // session was sent; whether it opens anything the accounts tell
 	sent    url.Values // what a form sent in its body
 }
@@ -94,7 +95,7 @@ func (v *visit) mayLogIn(purpose string) bool {
 }
 
 // remember gives the browser a number for its forms, if it has none, and the address that it asked a code for, if one is given.
-func (v *visit) remember(email engine.Email) error {
+func (v *visit) remember(email account.Email) error {
 	if v.known && email.IsZero() {
 		return nil
 	}
@@ -139,5 +140,5 @@ func (v *visit) log(operation string, status int, refused engine.Code) {
 	}
 	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
 		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
-		slog.String("code", string(refused)), slog.String("network", engine.LoggedNetwork(v.r.Address)))
+		slog.String("code", string(refused)), slog.String("network", account.LoggedNetwork(v.r.Address)))
 }

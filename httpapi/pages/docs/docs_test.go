@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/contract"
 	"github.com/tasard/tasard/httpapi/pages"
 )
@@ -31,7 +32,7 @@ func newDocs(change func(*Config)) *http.ServeMux {
 	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue()})
 	config := Config{
 		Frame: public.Frame(), PublicURL: "https://tasas.example.do/",
-		Limits: Limits{On: true, Day: engine.DayLimitDefault, Minute: engine.MinuteLimitDefault},
+		Limits: Limits{On: true, Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault},
 	}
 	if change != nil {
 		change(&config)

@@ -1,0 +1,301 @@
+package account
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func digestOf(text string) Digest { return SecretOf(text).Digest() }
+
+// create adds a key that is durable at once.
+func create(t *testing.T, account *Account, id string) {
+	t.Helper()
+	event, err := account.CreateKey(KeyRecord{ID: id, Digest: digestOf(id), CreatedAt: noon})
+	must(t, err)
+	account.Apply(event)
+}
+
+func revoke(t *testing.T, account *Account, id string) {
+	t.Helper()
+	event, err := account.RevokeKey(id, "owner", noon)
+	if err != nil || event == nil {
+		t.Fatalf("revoke %s: %v, %v", id, event, err)
+	}
+	account.Apply(event)
+}
+
+func TestK5_TwoActiveKeys(t *testing.T) {
+	account := New(1)
+	create(t, account, "a")
+	create(t, account, "b")
+	if _, err := account.CreateKey(KeyRecord{ID: "c"}); codeOf(err) != engine.CodeKeyLimitReached {
+		t.Errorf("a third key: %v", err)
+	}
+	revoke(t, account, "a")
+	create(t, account, "c")
+	if event, err := account.RevokeKey("a", "owner", noon.Add(time.Hour)); event != nil || err != nil {
+		t.Errorf("revoked again: %v, %v", event, err)
+	}
+	account.Apply(&KeyRevoked{1, "a", noon.Add(time.Hour), "owner"}) // two revocations side by side
+	if _, err := account.RevokeKey("x", "owner", noon); codeOf(err) != engine.CodeNotFound {
+		t.Errorf("an unknown key: %v", err)
+	}
+	record := account.Record()
+	if len(record.Keys) != 3 || record.Keys[0].Active() || !record.Keys[0].RevokedAt.Equal(noon) || !record.Keys[1].Active() || !record.Keys[2].Active() {
+		t.Errorf("%+v", record.Keys)
+	}
+}
+
+// Of fifty side by side two are created, as long as the others are on their way; one that is lost makes room.
+func TestK5_ParallelCreations(t *testing.T) {
+	account := New(1)
+	var events []Event
+	for i := range 50 {
+		if event, err := account.CreateKey(KeyRecord{ID: fmt.Sprint(i)}); err == nil {
+			events = append(events, event)
+		}
+	}
+	if len(events) != KeysActiveMax || account.Idle(Moment{}) {
+		t.Fatalf("%d created", len(events))
+	}
+	account.Apply(events[0])
+	account.KeyLost()
+	if _, err := account.CreateKey(KeyRecord{ID: "x"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := account.CreateKey(KeyRecord{ID: "y"}); codeOf(err) != engine.CodeKeyLimitReached {
+		t.Error(err)
+	}
+}
+
+func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
+	account := New(1)
+	create(t, account, "active")
+	for i := range 3 * keysKept {
+		create(t, account, fmt.Sprint(i))
+		revoke(t, account, fmt.Sprint(i))
+	}
+	record := account.Record()
+	if len(record.Keys) != keysKept || record.Keys[0].ID != "active" || record.Keys[keysKept-1].ID != fmt.Sprint(3*keysKept-1) {
+		t.Errorf("%d keys, from %s", len(record.Keys), record.Keys[0].ID)
+	}
+	for i := range 3 * keysKept {
+		verdict, need := account.Admit(digestOf(fmt.Sprint(i)), Moment{Wall: noon}, plainTerms)
+		if need != Nothing || verdict.Admitted || verdict.Violated != engine.CodeInvalidKey && verdict.Violated != engine.CodeRevokedKey {
+			t.Errorf("key %d: %+v", i, verdict)
+		}
+	}
+}
+
+// A log that holds more active keys than the rule allows is applied as it stands.
+func TestAccountForgetsNoActiveKey(t *testing.T) {
+	account := New(1)
+	for i := range 2 * keysKept {
+		account.Apply(&KeyCreated{1, KeyRecord{ID: fmt.Sprint(i)}})
+	}
+	if n := len(account.Record().Keys); n != 2*keysKept {
+		t.Errorf("%d keys", n)
+	}
+}
+
+func TestK6_WhyAKeyIsRefused(t *testing.T) {
+	o := newOwner(t, noon)
+	create(t, o.account, "other")
+	revoke(t, o.account, "other")
+	check := func(digest Digest, want engine.Code) {
+		t.Helper()
+		verdict, need := o.account.Admit(digest, o.now, o.terms)
+		if want == "" && (verdict.Violated != "" || need != LeaseNeeded) || want != "" && (verdict.Violated != want || verdict.Admitted) {
+			t.Errorf("%+v, want %q", verdict, want)
+		}
+	}
+	check(worldKey, "")
+	check(Digest{}, engine.CodeInvalidKey)
+	check(digestOf("other"), engine.CodeRevokedKey)
+	o.account.Apply(&Suspended{1, "resale", noon, "ana"})
+	check(worldKey, engine.CodeAccountSuspended)
+	check(digestOf("other"), engine.CodeRevokedKey)
+	if record := o.account.Record(); record.Reason != "resale" || !record.SuspendedAt.Equal(noon) {
+		t.Errorf("%+v", record)
+	}
+	o.account.Apply(&Restored{1, noon, "ana"})
+	check(worldKey, "")
+	if state := o.account.State(); len(state.Days) != 0 {
+		t.Errorf("refusals left %+v", state)
+	}
+}
+
+func TestKeysShareOneQuota(t *testing.T) {
+	o := newOwner(t, noon)
+	create(t, o.account, "other")
+	o.admit(30)
+	for range 30 {
+		if v, need := o.account.Admit(digestOf("other"), o.now, o.terms); need == LeaseNeeded {
+			o.lease(1)
+			_, _ = o.account.Admit(digestOf("other"), o.now, o.terms)
+		} else if !v.Admitted {
+			t.Fatalf("%+v", v)
+		}
+	}
+	o.refuse(engine.CodeRateLimited, time.Minute)
+}
+
+// LastUsed is exact while the process lives and after a clean stop; after a crash it is as old as the last lease.
+func TestK1_LastUsed(t *testing.T) {
+	o := newOwner(t, noon)
+	lastUsed := func(account *Account) time.Time { return account.Record().Keys[0].LastUsed }
+	if !lastUsed(o.account).IsZero() {
+		t.Error("used before the first request")
+	}
+	o.admit(1)
+	o.wait(time.Hour)
+	o.admit(3)
+	if !lastUsed(o.account).Equal(noon.Add(time.Hour)) {
+		t.Errorf("live %s", lastUsed(o.account))
+	}
+	if crashed := Restore(o.account.State()); !lastUsed(crashed).Equal(noon) {
+		t.Errorf("after a crash %s", lastUsed(crashed))
+	}
+	o.restart()
+	if !lastUsed(o.account).Equal(noon.Add(time.Hour)) {
+		t.Errorf("after a stop %s", lastUsed(o.account))
+	}
+	if record, known := o.account.Key(worldKey); !known || record.ID != "k1" {
+		t.Errorf("%+v, %t", record, known)
+	}
+	if _, known := o.account.Key(Digest{}); known {
+		t.Error("an unknown digest has a record")
+	}
+}
+
+func TestAccountRecordIsACopy(t *testing.T) {
+	o := newOwner(t, noon)
+	before := o.account.Record()
+	held := o.account.Record()
+	o.admit(5)
+	revoke(t, o.account, "k1")
+	if !reflect.DeepEqual(before, held) {
+		t.Errorf("a record changed: %+v", held)
+	}
+	held.Keys[0].ID = "changed"
+	if o.account.Record().Keys[0].ID != "k1" {
+		t.Error("a caller changed the account")
+	}
+}
+
+func TestReturnSaysNothingTwice(t *testing.T) {
+	o := newOwner(t, noon)
+	if event := o.account.Return(o.now); event != nil {
+		t.Errorf("nothing happened, and %+v", event)
+	}
+	o.admit(5)
+	event := o.account.Return(o.now)
+	if event.Unspent != LeaseDefault-5 || event.Recent != 5 || event.Day != engine.DateOf(noon) {
+		t.Errorf("%+v", event)
+	}
+	if _, need := o.account.Admit(worldKey, o.now, o.terms); need != LeaseNeeded {
+		t.Error("what was given back is spent")
+	}
+	o.account.Apply(event)
+	o.wait(time.Minute)
+	if event := o.account.Return(o.now); event == nil || event.Recent != 0 || event.Unspent != 0 {
+		t.Errorf("the last minute is still in the log: %+v", event)
+	} else {
+		o.account.Apply(event)
+	}
+	if event := o.account.Return(o.now); event != nil {
+		t.Errorf("again %+v", event)
+	}
+}
+
+// The marks of leases stay few, whatever the size of a lease.
+func TestL2_MarksAreBounded(t *testing.T) {
+	o := newOwner(t, noon)
+	o.terms = Terms{Allowance{1 << 30, 60}, 1}
+	most := 0
+	for range 1000 {
+		o.admit(1)
+		o.wait(time.Second)
+		most = max(most, len(o.account.leases))
+	}
+	if most > int(MinuteSpan/markSpan)+2 {
+		t.Errorf("%d marks", most)
+	}
+	if n := o.account.recent(o.now.Steady); n < 60 || n > 60+2*int(markSpan/time.Second) {
+		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
+	}
+}
+
+// F9: a million accounts that were active today, each with its e-mail, a key and today's count.
+func TestF9_MemoryOfAnAccount(t *testing.T) {
+	count := sweep(10_000, 1_000_000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	accounts, registry := make([]*Account, count), NewRegistry([32]byte{})
+	for i := range accounts {
+		id, email := uint64(i+1), idOf(fmt.Sprintf("somebody.%d@correo.example.do", i))
+		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
+		account := New(id)
+		account.Apply(&Created{id, email, noon})
+		account.Apply(&KeyCreated{id, KeyRecord{
+			ID: fmt.Sprintf("key-%08d", i), Name: fmt.Sprintf("server %d", i), Hint: fmt.Sprintf("%04d", i%10_000), Digest: worldKey, CreatedAt: noon,
+		}})
+		o := &owner{t: t, account: account, now: Moment{Wall: noon}, terms: plainTerms}
+		for range 1 + i%20 {
+			o.ask()
+		}
+		o.wait(time.Minute)
+		if !account.Idle(o.now) {
+			t.Fatal("an account is not idle after a minute")
+		}
+		accounts[i] = account
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / uint64(count)
+	t.Logf("%d accounts and their addresses: %d bytes each", count, each)
+	if each > 1024 {
+		t.Errorf("%d bytes each", each)
+	}
+	runtime.KeepAlive(accounts)
+	runtime.KeepAlive(registry)
+}
+
+func TestWarmAdmissionAllocatesNothing(t *testing.T) {
+	o := newOwner(t, noon)
+	o.terms.Allowance.Day = 1 << 40
+	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
+	step := func() {
+		o.now.Steady += time.Second
+		if v, need := o.account.Admit(worldKey, o.now, o.terms); need != Nothing || !v.Admitted {
+			t.Fatalf("%+v", v)
+		}
+	}
+	for range 200 {
+		step()
+	}
+	if n := testing.AllocsPerRun(1000, step); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestLimit_NegativeLimitsAreRefused(t *testing.T) {
+	account := New(7)
+	for _, bad := range []Allowance{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
+		if event, err := account.Limit(bad, "luis", noon); event != nil || codeOf(err) != engine.CodeInvalidParameters {
+			t.Errorf("%+v gives %+v, %v", bad, event, err)
+		}
+	}
+	for _, good := range []Allowance{{}, {Day: 1}, {Day: 50_000, Minute: 300}} {
+		event, err := account.Limit(good, "luis", noon)
+		if want := (&AllowanceSet{7, good, noon, "luis"}); err != nil || *event.(*AllowanceSet) != *want {
+			t.Errorf("%+v gives %+v, %v", good, event, err)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// Package account is every rule about callers: accounts, their keys, login codes and sessions, and how many requests each may still make.
+// Like package engine it starts nothing, stores nothing and reads no clock: instants come in as arguments, facts go out as events.
+//
+// # Where to begin
+//
+// Gate, Service and Operator are the contract between package actors, which holds the state, and its callers: a front end admits a
+// request, an owner makes and revokes keys, an operator suspends and limits.
+//
+// An Account has keys, a window of the day and a window of the minute. Registry holds e-mail addresses, pending codes and sessions.
+// Both change as an engine.Book does: a decision gives events, their owner makes them durable, Apply changes the state, and does the same at
+// recovery. Strangers counts requests without a key by client address, in memory only. Transition is the announced end of those.
+//
+//	service.go                          the contract
+//	account.go, states.go, aside.go     an account, and its state in a snapshot or while it is idle
+//	admission.go, quota.go              what is admitted: both windows
+//	lease.go                            how much of the day's quota may be spent without another record in the log
+//	shares.go, purse.go                 the same on several nodes at once
+//	registry.go, registry_*.go          who may log in; the same on several nodes
+//	clients.go, tally.go, strangers.go  limits of a client address
+//	email.go, secret.go                 addresses, keys, tokens and codes, and what is kept of them
+//	transition.go                       the announcement that keys are required
+//
+// In a cluster Learn takes what another node decided, with the moment at which it arrived. A decision of this node that is still on its
+// way into the log was then made too early: it is void, and made again.
+//
+// # Secrets
+//
+// Keys, tokens and codes are never kept: a Digest of them is, or a seal. A Secret prints as [redacted].
+//
+// # Decisions
+//
+//   - X19: the day that counts for a quota never goes back: after a clock that was set back it is the latest that was leased from, until the
+//     clock has passed it (L1).
+//   - X20: in a cluster a node spends only what it has leased itself, for 60 seconds from when it asked, and counts all that the others may
+//     have admitted in the last minute (shares.go). What another node said counts from when it arrived here: no node compares another
+//     one's steady time with its own. After a restart all of it counts as said now, and a minute's room may be missing for two.
+//   - X21: in a cluster login codes are in the log, sealed with a key that all nodes have, and outlive a restart; five tries and one use are
+//     counted in the log. After a restart codes and open sessions end by the wall clock. The brakes of an hour and the minute between
+//     two codes go by each node's own time, so that a restart may shorten them; the limits of a day do not.
+package account

@@ -1,0 +1,97 @@
+package account
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+)
+
+// Limits of an e-mail address (RFC 5321).
+const (
+	emailBytesMax      = 254
+	emailLocalBytesMax = 64
+	domainLabelMax     = 63
+)
+
+// ErrEmail is what every refused address wraps; its text never repeats the address.
+var ErrEmail = errors.New("not an e-mail address of the form name@example.com")
+
+// Email is an address in the conservative form that can be put into a mail header as it is: a dot-atom, an at sign and a host
+// name of letters, digits and hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused.
+// Its identity is its lower case.
+type Email struct{ lower string }
+
+// ParseEmail reads an address; the error is ErrEmail.
+func ParseEmail(text string) (Email, error) {
+	local, domain, found := strings.Cut(text, "@")
+	if !found || len(text) > emailBytesMax || len(local) > emailLocalBytesMax || !dotAtom(local) || !hostName(domain) {
+		return Email{}, ErrEmail
+	}
+	return Email{strings.ToLower(text)}, nil
+}
+
+// String is the address in lower case. Danger: personal data; logs and files get the ID.
+func (e Email) String() string { return e.lower }
+
+// IsZero reports that there is no address.
+func (e Email) IsZero() bool { return e.lower == "" }
+
+// ID is the address as it is kept and compared.
+func (e Email) ID() EmailID {
+	if e.lower == "" {
+		return EmailID{}
+	}
+	mask := e.lower[:1] + "…@…" + e.lower[strings.LastIndexByte(e.lower, '.'):]
+	return EmailID{sha256.Sum256([]byte(e.lower)), mask}
+}
+
+// EmailID is an address as it is kept: a digest, which finds it again when somebody gives it, and a mask, which lists and logs may
+// show. The address itself is kept nowhere: letters go to whoever asks for one. Danger: who reads the log can still try whether a
+// given address is in it.
+type EmailID struct {
+	digest Digest
+	mask   string
+}
+
+// NewEmailID is the id of a digest and a mask that were kept.
+func NewEmailID(digest Digest, mask string) EmailID { return EmailID{digest, mask} }
+
+// Digest is the SHA-256 of the address.
+func (e EmailID) Digest() Digest { return e.digest }
+
+// String is the mask: the first character and the domain's last label.
+func (e EmailID) String() string { return e.mask }
+
+// IsZero reports that there is no address.
+func (e EmailID) IsZero() bool { return e == EmailID{} }
+
+func dotAtom(text string) bool {
+	for atom := range strings.SplitSeq(text, ".") {
+		if atom == "" || strings.ContainsFunc(atom, func(r rune) bool { return !atomRune(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// atomRune leaves out four that RFC 5322 allows: '!' and '%' have routed mail through third parties, '|' and '`' have started programs.
+func atomRune(r rune) bool {
+	return letterOrDigit(r) || strings.ContainsRune("#$&'*+-/=?^_{}~", r)
+}
+
+func letterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+// hostName wants two labels or more, the last one with a letter: an IP address is none.
+func hostName(text string) bool {
+	labels := strings.Split(text, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > domainLabelMax || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.ContainsFunc(label, func(r rune) bool { return !letterOrDigit(r) && r != '-' }) {
+			return false
+		}
+	}
+	top := labels[len(labels)-1]
+	return len(labels) >= 2 && len(top) >= 2 && strings.ContainsFunc(top, func(r rune) bool { return r > '9' })
+}

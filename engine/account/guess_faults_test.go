@@ -1,0 +1,71 @@
+//go:build faults
+
+package account
+
+import (
+	"crypto/sha256"
+	"sync"
+	"testing"
+)
+
+// TestFaultsS1_Attackers has each strategy work for 30 days against 10,000 accounts.
+func TestFaultsS1_Attackers(t *testing.T) {
+	const days = 30
+	guesses, worst, worstAll := 0, 0, 0
+	var counting sync.Mutex
+	t.Run("strategies", func(t *testing.T) { // ends when all of them have
+		for name, what := range strategies() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				a := attack(t, days, what)
+				if fault := guessFault(a); fault != "" {
+					t.Error(fault)
+				}
+				t.Logf("PROGRESS %s: %d guesses, %d crashes: at most %d wrong codes of an address on a day, %d in an hour; %d guessed",
+					name, a.guesses, a.crashes, a.worst, a.worstAll, a.guessed)
+				if a.worst < wrongTriesDayMax && a.worstAll < wrongTriesHourMax {
+					t.Error("no bound was reached")
+				}
+				counting.Lock()
+				defer counting.Unlock()
+				guesses, worst, worstAll = guesses+a.guesses, max(worst, a.worst), max(worstAll, a.worstAll)
+			})
+		}
+	})
+	t.Logf("FIGURE %d attackers, %d days, %d accounts, %d guesses: at most %d wrong codes of an address on a day, %d of all in an hour",
+		len(strategies()), days, guessedAccounts, guesses, worst, worstAll)
+	for name, what := range guessPlants() {
+		if fault := guessFault(attack(t, 2, what)); fault == "" {
+			t.Errorf("control: %s is not caught", name)
+		} else {
+			t.Logf("FIGURE control: %s is caught: %s", name, fault)
+		}
+	}
+}
+
+// guessPlants are nodes that forget, or do not know one address under two spellings, under the strategy that finds it.
+func guessPlants() map[string]strategy {
+	besiege := strategies()["one address for days"]
+	return map[string]strategy{
+		"a restart that forgets wrong codes": func(a *attacker, minute int) {
+			besiege(a, minute)
+			if minute%60 == 59 {
+				a.land()
+				a.restart()
+				for _, at := range a.registry.addresses.index {
+					a.registry.addresses.own(at).wrong = tally{}
+				}
+			}
+		},
+		"spellings that are addresses of their own": func(a *attacker, minute int) {
+			a.besiege(0, func(text string) EmailID { return NewEmailID(sha256.Sum256([]byte(a.respelt(text))), "0") })
+		},
+		"an hour that nobody counts": func(a *attacker, minute int) {
+			for i := range guessesPerMinute {
+				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
+			}
+			a.land()
+			a.registry.wrong = rolling{}
+		},
+	}
+}

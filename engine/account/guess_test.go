@@ -1,0 +1,216 @@
+package account
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// attacker guesses codes of many addresses from as many clients as he likes, for days, over restarts of the node, with as many tries side
+// by side as he likes.
+type attacker struct {
+	*desk
+	flight   []RegistryEvent
+	victims  []int                // whose codes are in flight
+	perDay   map[dayOfAccount]int // wrong codes that were let through
+	lately   []time.Duration
+	guesses  int
+	guessed  int
+	worst    int // of an address and day
+	worstAll int // of any hour
+	crashes  int
+}
+
+type dayOfAccount struct {
+	account int
+	day     engine.Date
+}
+
+// guessedAccounts is how many accounts there are to be guessed.
+const guessedAccounts = 10_000
+
+func newAttacker(t *testing.T) *attacker {
+	a := &attacker{desk: newDesk(t), perDay: map[dayOfAccount]int{}}
+	for i := range guessedAccounts {
+		a.registry.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: idOf(guessedAddress(i)), Token: digestOf(fmt.Sprint(i))})
+	}
+	return a
+}
+
+// from is a client in a /64 of its own.
+func (a *attacker) from() netip.Addr {
+	a.opened++
+	var sixteen [16]byte
+	binary.BigEndian.PutUint64(sixteen[:8], 0x2001_0db8<<32|uint64(a.opened/50))
+	return netip.AddrFrom16(sixteen)
+}
+
+func (a *attacker) guess(account int) { a.guessAt(account, idOf(guessedAddress(account))) }
+
+// guessedAddress is the address of an account.
+func guessedAddress(account int) string { return fmt.Sprintf("%d.owner@b.do", account) }
+
+// guessAt tries a random code of an account, by whatever the node takes for its address.
+func (a *attacker) guessAt(account int, email EmailID) {
+	a.guesses++
+	event, _ := a.registry.TryCode(email, fmt.Sprintf("%08d", a.random.IntN(100_000_000)), Digest{byte(a.guesses)}, a.from(), a.now)
+	if event != nil {
+		a.flight, a.victims = append(a.flight, event), append(a.victims, account)
+	}
+}
+
+// land makes what is on its way durable: the attacker is answered, and has learnt something.
+func (a *attacker) land() { a.landSome(len(a.flight)) }
+
+func (a *attacker) landSome(count int) {
+	for i, event := range a.flight[:count] {
+		a.registry.Apply(event)
+		switch e := event.(type) {
+		case *SessionOpened:
+			a.guessed++
+		case *CodeFailed:
+			a.learnt(a.victims[i], e)
+		}
+	}
+	a.flight, a.victims = a.flight[count:], a.victims[count:]
+}
+
+// learnt counts a wrong code.
+func (a *attacker) learnt(account int, e *CodeFailed) {
+	key := dayOfAccount{account, engine.DateOf(e.At)}
+	a.perDay[key]++
+	a.worst = max(a.worst, a.perDay[key])
+	for len(a.lately) > 0 && e.Steady-a.lately[0] >= time.Hour {
+		a.lately = a.lately[1:]
+	}
+	a.lately = append(a.lately, e.Steady)
+	a.worstAll = max(a.worstAll, len(a.lately))
+}
+
+// crash loses the process, and of what is on its way all but the oldest part: nobody is answered.
+func (a *attacker) crash() {
+	a.landSome(a.random.IntN(len(a.flight) + 1))
+	a.flight, a.victims = nil, nil
+	a.restart()
+	a.crashes++
+}
+
+// strategy is what an attacker does in a minute.
+type strategy func(a *attacker, minute int)
+
+// guessesPerMinute is how often each of them tries.
+const guessesPerMinute = 40
+
+// strategies of an attacker who has as many clients as he likes.
+func strategies() map[string]strategy {
+	return map[string]strategy{
+		"one address for days": func(a *attacker, minute int) { a.besiege(minute/1440/10, idOf) },
+		"one address a day, new codes all the time": func(a *attacker, minute int) {
+			_, _ = a.request(guessedAddress(minute / 1440))
+			a.besiege(minute/1440, idOf)
+		},
+		"all addresses": func(a *attacker, minute int) {
+			for i := range guessesPerMinute {
+				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
+			}
+		},
+		"spellings of one address": func(a *attacker, minute int) { a.besiege(minute/1440, a.spelling) },
+		"bursts side by side": func(a *attacker, minute int) {
+			for i := range guessesPerMinute * 30 {
+				if minute%30 == 0 {
+					a.guess((minute/30*7 + i%50) % guessedAccounts)
+				}
+			}
+		},
+		"restarts": func(a *attacker, minute int) {
+			a.besiege(minute/1440, idOf)
+			if minute%20 == 19 {
+				a.land()
+				a.restart()
+			}
+		},
+		"crashes": func(a *attacker, minute int) {
+			a.besiege(minute/1440, idOf)
+			if minute%20 == 19 {
+				a.crash()
+			}
+		},
+		"clock steps of the node": func(a *attacker, minute int) {
+			a.besiege(0, idOf)
+			if minute%97 == 96 {
+				a.now.Wall = a.now.Wall.Add([]time.Duration{-25 * time.Hour, -time.Hour}[minute%2])
+			}
+		},
+	}
+}
+
+// besiege tries codes of one account.
+func (a *attacker) besiege(account int, id func(text string) EmailID) {
+	for range guessesPerMinute {
+		a.guessAt(account, id(guessedAddress(account)))
+	}
+}
+
+// spelling is the address as somebody else may write it, read as the node reads it.
+func (a *attacker) spelling(text string) EmailID {
+	email, err := ParseEmail(a.respelt(text))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return email.ID()
+}
+
+func (a *attacker) respelt(text string) string {
+	letters := []byte(text)
+	for i := range letters {
+		if a.random.IntN(2) == 0 {
+			letters[i] = strings.ToUpper(string(letters[i]))[0]
+		}
+	}
+	return string(letters)
+}
+
+// attack lets a strategy work for days.
+func attack(t *testing.T, days int, what strategy) *attacker {
+	a := newAttacker(t)
+	for minute := range days * 24 * 60 {
+		what(a, minute)
+		if minute%2 == 0 {
+			a.land()
+		}
+		a.wait(time.Minute)
+	}
+	a.land()
+	return a
+}
+
+// guessFault is how an attack passes the bound; "" when it does not.
+func guessFault(a *attacker) string {
+	if a.worst > wrongTriesDayMax || a.worstAll > wrongTriesHourMax {
+		return fmt.Sprintf("%d wrong codes of an address on a day, %d of all in an hour", a.worst, a.worstAll)
+	}
+	return ""
+}
+
+// A day or more of each strategy against ten thousand accounts: at most 25 wrong codes for an address and day, at most 1,000 in any hour.
+func TestS1_GuessBound(t *testing.T) {
+	sample := []string{"one address a day, new codes all the time", "all addresses", "restarts"}
+	for name, what := range strategies() {
+		if sweep(0, 1) == 0 && !slices.Contains(sample, name) {
+			continue
+		}
+		a := attack(t, sweep(1, 10), what)
+		if fault := guessFault(a); fault != "" {
+			t.Errorf("%s: %s", name, fault)
+		}
+		if a.worst < wrongTriesDayMax && a.worstAll < wrongTriesHourMax*9/10 {
+			t.Errorf("%s: no bound was reached: %d for an address and day, %d in an hour", name, a.worst, a.worstAll)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package account
+
+import "time"
+
+// leaseMark bounds, for whoever reads the log, how many requests were admitted after a moment: what was unspent then, and what was
+// leased from then on.
+type leaseMark struct {
+	at      time.Duration // steady
+	unspent int           // leased before and not spent
+	count   int           // leased
+}
+
+// markSpan is how close leases share one mark. It bounds the marks of an account that leases each request by itself.
+const markSpan = 5 * time.Second
+
+// mark remembers a lease. What was leased more than a minute ago may have been spent a moment ago; but the newest mark that is older
+// than a minute speaks for all before it, so that they are forgotten.
+func (a *Account) mark(next leaseMark) {
+	if n := len(a.leases); n > 0 && a.leases[n-1].at/markSpan == next.at/markSpan {
+		a.leases[n-1].at = next.at
+		a.leases[n-1].count += next.count
+	} else {
+		a.leases = append(a.leases, next)
+	}
+	spoken := 0
+	for spoken+1 < len(a.leases) && next.at-a.leases[spoken+1].at >= MinuteSpan {
+		spoken++
+	}
+	a.leases = a.leases[:copy(a.leases, a.leases[spoken:])]
+}
+
+// recent is the most that may have been admitted in the minute before a moment.
+func (a *Account) recent(now time.Duration) int {
+	from, sum := 0, 0
+	for i, mark := range a.leases {
+		if now-mark.at >= MinuteSpan {
+			from = i
+		}
+	}
+	for i, mark := range a.leases[from:] {
+		if i == 0 {
+			sum = mark.unspent
+		}
+		sum += mark.count
+	}
+	return sum
+}
+
+// lease applies Leased.
+func (a *Account) lease(e *Leased) {
+	a.asking = false
+	if count := a.days.open(e.Day); count != nil {
+		count.leased += e.Count
+		again := min(e.Refunded, count.refunded)
+		count.refunded -= again
+		count.spent -= again
+	}
+	if e.Node == 0 {
+		a.mark(leaseMark{e.Steady, e.Unspent, e.Count + e.Refunded})
+	} else {
+		a.leaseShare(e)
+	}
+	a.use(e.KeyID, e.At)
+}
+
+// giveBack applies Returned. Of what was leased nothing is left; the requests of the last minute count until they are a minute old,
+// which the mark behind them says.
+func (a *Account) giveBack(e *Returned) {
+	if count := a.days.find(e.Day); count != nil {
+		count.leased = max(0, count.leased-e.Unspent)
+		count.spent = min(count.spent, count.leased)
+	}
+	a.purse.returning = false
+	if e.Node != 0 {
+		a.say(share{e.Node, e.Steady, e.Recent, 0})
+	} else {
+		a.leases, a.shares = nil, nil
+		if e.Recent > 0 {
+			a.leases = []leaseMark{{at: e.Steady, count: e.Recent}, {at: e.Steady}}
+		}
+	}
+	a.useAll(e.Uses)
+}
+
+// Resume begins to count in a new process, after the last event of the log; now.Steady is the newest steady time in the log, from
+// where the new process goes on. What was leased counts as spent. Requests that may have been admitted in the last minute before the
+// crash count as admitted now: a crash never opens a window (L1, L2).
+func (a *Account) Resume(now Moment) {
+	for i := range a.days.counts {
+		count := &a.days.counts[i]
+		count.spent, count.refunded = count.leased, 0
+	}
+	a.asking, a.creating, a.fence, a.purse = false, 0, now.Steady, purse{}
+	a.minute = minute{}
+	for range a.recent(now.Steady) {
+		a.minute.add(now)
+	}
+	a.resumeShares(now)
+}
+
+// NextLease is the lease to ask the log for, nil while there is no need: as many as make one lease unspent, asked for before the last
+// one is used up, and never beyond the day's limit. waiting is how many requests wait for it. A lease of one takes all that wait at
+// once: then a crash costs the account no more than its requests in flight. In a cluster it is one that leaves room for other nodes.
+func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int) *Leased {
+	if a.node != 0 {
+		return a.nextShare(digest, now, terms, waiting)
+	}
+	day, size := a.today(now), max(1, terms.Lease)
+	count, limits := a.days.peek(day), a.allowance(terms)
+	if a.asking || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
+		return nil
+	}
+	if size == 1 {
+		a.minute.expire(now)
+		size = max(1, min(waiting, a.minute.window(limits.Minute, now).Remaining))
+	}
+	want := max(0, size-count.unspent())
+	again := min(want, count.refunded)
+	want = max(0, min(want-again, limits.Day-count.leased))
+	if want == 0 && (again == 0 || waiting == 0) {
+		return nil
+	}
+	lease := &Leased{
+		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: a.keyID(digest),
+		At: universal(now.Wall),
+	}
+	a.asking, a.fence = true, now.Steady
+	return lease
+}
+
+// LeaseLost says that the lease asked for did not become durable and never will: also one that is void, because it was decided before an
+// event of another node.
+func (a *Account) LeaseLost() {
+	p := &a.purse
+	p.before.spent += p.pace.spent
+	a.asking, p.pace, p.stated = false, p.before, 0
+}
+
+// unspent is what may be spent of all days.
+func (a *Account) unspent() int {
+	sum := 0
+	for _, count := range a.days.counts {
+		sum += count.unspent()
+	}
+	return sum
+}
+
+// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission, Dated then. What was admitted before the newest lease
+// was asked for is spent again only after the next one, which says so in the log: else more could be admitted within a minute than
+// the log accounts for.
+func (a *Account) Refund(at Moment) {
+	a.minute.refund(at)
+	switch count := a.days.find(at.today()); {
+	case count == nil || count.charged() <= 0:
+	case at.Steady > a.fence:
+		count.spent--
+		if a.node != 0 {
+			a.purse.tokens++
+		}
+	default:
+		count.refunded++
+	}
+}
+
+// Return is what a clean stop gives back, nil when there is nothing to say. Its outcome is Apply or ReturnLost. Nothing is admitted afterwards without another lease. Danger:
+// a lease that is still on its way into the log is not given back; wait for it first.
+func (a *Account) Return(now Moment) *Returned {
+	a.minute.expire(now)
+	event := &Returned{
+		Account: a.record.ID, Day: a.today(now), Recent: len(a.minute.inside()), Steady: now.Steady, Uses: a.uses(), Node: a.node,
+	}
+	if count := a.days.find(event.Day); count != nil {
+		event.Unspent = count.leased - count.charged()
+	}
+	for i := range a.days.counts {
+		count := &a.days.counts[i]
+		count.spent, count.refunded = count.leased, 0
+	}
+	a.purse.tokens = 0
+	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.said().tokens == 0 {
+		return nil
+	}
+	if a.node != 0 {
+		a.fence, a.purse.returning = now.Steady, true
+	}
+	return event
+}

@@ -1,0 +1,92 @@
+package account
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// plainMinute is the window as one would say it.
+type plainMinute []time.Duration
+
+func (p *plainMinute) expire(now Moment) {
+	*p = slices.DeleteFunc(*p, func(at time.Duration) bool { return now.Steady-at >= MinuteSpan })
+}
+
+func (p *plainMinute) refund(at Moment) {
+	if i := slices.Index(*p, at.Steady); i >= 0 {
+		*p = slices.Delete(*p, i, i+1)
+	}
+}
+
+// The minute is the plain one, whatever is admitted, taken back and let go of, and its memory is bounded by what is in it.
+func TestL2_MinuteIsThePlainOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m minute
+		var plain plainMinute
+		now := Moment{Wall: noon, Steady: time.Hour}
+		most := 0
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now.Steady += time.Duration(rapid.SampledFrom([]int{0, 0, 1, 300, 5000, 61_000}).Draw(t, "ms")) * time.Millisecond
+			m.expire(now)
+			plain.expire(now)
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				at := now
+				at.Steady -= time.Duration(rapid.IntRange(0, 400).Draw(t, "ago")) * time.Millisecond
+				m.refund(at)
+				plain.refund(at)
+			case 1:
+				for range rapid.IntRange(1, 40).Draw(t, "burst") {
+					m.add(now)
+					plain = append(plain, now.Steady)
+				}
+			default:
+				m.add(now)
+				plain = append(plain, now.Steady)
+			}
+			most = max(most, len(plain))
+			if !slices.Equal(m.inside(), plain) {
+				t.Fatalf("%v, want %v", m.inside(), plain)
+			}
+			if cap(m.admitted) > minuteWaste*most+minuteWaste {
+				t.Fatalf("%d places for at most %d admissions", cap(m.admitted), most)
+			}
+		}
+	})
+}
+
+// minuteWaste is how many times what was in a window its memory may have: twice that is kept, and a list grows by doubling.
+const minuteWaste = 4
+
+// movedMax is how many admissions one request may move on average.
+const movedMax = 2
+
+// A request costs the same however many are in the window: those that leave are passed one by one, and what stays is moved only
+// after as many have left.
+func TestF11_MinuteCostsTheSame(t *testing.T) {
+	for _, limit := range []int{60, 600, 60_000} {
+		if moved := movedBy(&minute{}, limit); moved > movedMax {
+			t.Errorf("with %d in the window a request moves %d others", limit, moved)
+		}
+	}
+}
+
+// movedBy is how many admissions a request moves on average in a window that is full all the time. A move begins at the front: it
+// is seen by the first of those that had left being overwritten.
+func movedBy(m *minute, limit int) int {
+	now := Moment{Wall: noon, Steady: time.Hour}
+	moved, requests := 0, 10*limit
+	for range requests {
+		now.Steady += MinuteSpan / time.Duration(limit)
+		m.expire(now)
+		gone, places, stay := m.gone, cap(m.admitted), len(m.inside())
+		m.add(now)
+		if gone > m.gone || cap(m.admitted) != places {
+			moved += stay
+		}
+	}
+	return moved / requests
+}

@@ -1,0 +1,551 @@
+package account
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// quotaModel is one account on a node alone or on the nodes of a cluster, with true time, clocks that differ, one log in which an event that
+// was decided without the one before it has no place, slow delivery, nodes that are cut off, crash and restart, and chance. It holds what
+// callers saw on all nodes together against the limits; the first fault stands in fault.
+type quotaModel struct {
+	pick  func(n int) int // below n
+	bug   quotaBug
+	alone bool
+	terms Terms
+	start time.Time
+	real  time.Duration // true time since start
+	log   []quotaRecord
+	nodes []*quotaNode
+	runs  int
+	fault string
+
+	granted   []quotaGrant
+	charged   map[engine.Date]int
+	forfeited map[engine.Date]int  // by crashes of a node alone
+	leased    map[engine.Date]bool // days leased from
+	admitted  int
+	refused   int
+	void      int // offers that lost their place
+	crashes   int
+	returned  int
+	aside     int
+}
+
+// quotaBug is planted; nil functions plant nothing.
+type quotaBug struct {
+	only      string // the faults that a control looks for; "" = all
+	before    func(*Account)
+	admit     func(*Account, Moment, Terms) (Verdict, Need)
+	offered   func(Event)
+	arrives   func(Event, Moment) Moment
+	resumed   func(*Account)
+	forgetful bool // leases are granted and not logged
+	stale     bool // what was decided without the last event has its place all the same
+}
+
+// quotaRecord is an event of the log and the process that decided it.
+type quotaRecord struct {
+	event Event
+	run   int
+	lost  bool // planted: no replay sees it
+}
+
+// quotaGrant is an admission as its caller saw it.
+type quotaGrant struct {
+	real     time.Duration
+	at       Moment
+	day      engine.Date
+	run      int
+	refunded bool
+}
+
+// quotaNode is one node of the model.
+type quotaNode struct {
+	model   *quotaModel
+	id      engine.NodeID // 0 = alone
+	run     int
+	wall    time.Duration // how far its clock is ahead
+	began   time.Duration // of this process, true time
+	origin  time.Duration // of its steady time
+	account *Account
+	place   int         // events of the log that it has
+	latest  engine.Date // latest day leased from that it knows
+	cut     bool
+
+	flight  []Event // decided and not heard of: a return, then a lease
+	landed  int     // of them in the log
+	waiting int
+	widest  int // largest lease of this process
+}
+
+var worldKey = SecretOf("the key of the world").Digest()
+
+// newQuotaModel is a node alone, or a cluster of three or four.
+func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
+	starts := []string{"2026-06-17T16:00:00Z", "2026-06-17T03:58:50Z", "2000-10-29T05:59:00Z", "2000-12-03T05:30:00Z"}
+	m := &quotaModel{pick: pick, bug: bug, alone: alone, charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{}}
+	count := 1
+	if alone {
+		m.start = at(starts[pick(len(starts))])
+		m.terms = Terms{Allowance{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
+	} else {
+		m.start = at([]string{starts[0], "2026-06-18T03:58:30Z"}[pick(2)])
+		m.terms = Terms{Allowance{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
+		count = 3 + pick(2)
+	}
+	m.log = []quotaRecord{
+		{event: &Created{1, idOf("a@b.do"), m.start}}, {event: &KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: m.start}}},
+	}
+	for i := range count {
+		n := &quotaNode{model: m, place: len(m.log)}
+		m.nodes = append(m.nodes, n)
+		origin := time.Duration(0)
+		if !alone {
+			n.id, n.wall = engine.NodeID(i+1), time.Duration(pick(3)-1)*time.Second
+			origin = time.Duration(pick(4)*pick(3)) * 17 * time.Minute
+		}
+		n.begin(m.replay(nil, 0, n.place), origin)
+	}
+	return m
+}
+
+func (m *quotaModel) fail(format string, args ...any) {
+	if m.fault == "" && strings.Contains(format, m.bug.only) {
+		m.fault = fmt.Sprintf("at %s, terms %v, %d nodes: ", m.real, m.terms, len(m.nodes)) + fmt.Sprintf(format, args...)
+	}
+}
+
+// replay is the account after the events up to a place, from a state after some of them.
+func (m *quotaModel) replay(state *State, from, to int) *Account {
+	account := New(1)
+	if state != nil {
+		account = Restore(*state)
+	}
+	for _, record := range m.log[from:to] {
+		if !record.lost {
+			account.Apply(record.event)
+		}
+	}
+	return account
+}
+
+func (n *quotaNode) now() Moment {
+	m := n.model
+	return Moment{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
+}
+
+// begin starts a process with an account that a replay made.
+func (n *quotaNode) begin(account *Account, origin time.Duration) {
+	m := n.model
+	m.runs++
+	n.run, n.began, n.origin = m.runs, m.real, origin
+	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account = nil, 0, 0, 0, 0, account
+	for i := range m.log[:n.place] {
+		n.learnDay(&m.log[i])
+	}
+	account.SetNode(n.id)
+	account.Resume(n.now())
+	if m.bug.resumed != nil {
+		m.bug.resumed(account)
+	}
+}
+
+// learnDay notes the day of a lease: the day that counts is never before it.
+func (n *quotaNode) learnDay(record *quotaRecord) {
+	if lease, is := record.event.(*Leased); is {
+		n.latest = max(n.latest, lease.Day)
+	}
+}
+
+// lately is what was charged in the last 60 seconds of true time, and when the first of it was admitted.
+func (m *quotaModel) lately() (sum int, first time.Duration) {
+	for i := len(m.granted) - 1; i >= 0 && m.real-m.granted[i].real < time.Minute; i-- {
+		if g := &m.granted[i]; !g.refunded {
+			sum, first = sum+1, g.real
+		}
+	}
+	return sum, first
+}
+
+// act is the node's own account; a planted bug comes first.
+func (n *quotaNode) act() *Account {
+	if n.model.bug.before != nil {
+		n.model.bug.before(n.account)
+	}
+	return n.account
+}
+
+func (n *quotaNode) admit(now Moment) (Verdict, Need) {
+	if n.model.bug.admit != nil {
+		return n.model.bug.admit(n.act(), now, n.model.terms)
+	}
+	return n.act().Admit(worldKey, now, n.model.terms)
+}
+
+// ask is one request; false when it has to wait for a lease.
+func (n *quotaNode) ask() bool {
+	m, now := n.model, n.now()
+	verdict, need := n.admit(now)
+	if need == LeaseNeeded {
+		return false
+	}
+	day := max(engine.DateOf(now.Wall), n.latest)
+	if verdict.Admitted {
+		m.admitted++
+		m.charged[day]++
+		now.Day = day
+		m.granted = append(m.granted, quotaGrant{m.real, now, day, n.run, false})
+	} else {
+		m.refused++
+	}
+	m.judge(n, &verdict, day)
+	if verdict.Admitted {
+		n.lease()
+	}
+	return true
+}
+
+// judge holds an answer against what callers were charged for, this request included.
+func (m *quotaModel) judge(n *quotaNode, verdict *Verdict, day engine.Date) {
+	recent, first := m.lately()
+	if recent > m.terms.Allowance.Minute {
+		m.fail("%d admitted in a minute", recent)
+	}
+	if m.charged[day] > m.terms.Allowance.Day {
+		m.fail("%d admitted on %s", m.charged[day], day)
+	}
+	if m.bug.only != "" {
+		return
+	}
+	if verdict.Admitted != (verdict.Violated == "") || verdict.Admitted != (verdict.RetryAfter == 0) || verdict.RetryAfter < 0 {
+		m.fail("%+v contradicts itself", verdict)
+	}
+	left := Allowance{m.terms.Allowance.Day - m.charged[day] - m.forfeited[day], m.terms.Allowance.Minute - recent}
+	if m.alone {
+		m.judgeExactly(n, verdict, day, left, first)
+		return
+	}
+	if n.place == len(m.log) && (verdict.Day.Remaining > max(0, left.Day) || verdict.Minute.Remaining > max(0, left.Minute)) {
+		m.fail("%+v remain, really %+v", verdict, left)
+	}
+}
+
+// judgeExactly wants of a node alone both windows to the nanosecond, but the minute of a process that is younger than one, and days after
+// more days than an account remembers.
+func (m *quotaModel) judgeExactly(n *quotaNode, verdict *Verdict, day engine.Date, left Allowance, first time.Duration) {
+	year, month, date := day.Start().In(engine.Location()).Date()
+	if midnight := time.Date(year, month, date+1, 0, 0, 0, 0, engine.Location()); !verdict.Day.Reset.Equal(midnight) {
+		m.fail("the day ends at %s, really at %s", verdict.Day.Reset, midnight)
+	}
+	known := len(m.leased) <= daysKept
+	if known && verdict.Day.Remaining != left.Day {
+		m.fail("%d remain of the day, really %d", verdict.Day.Remaining, left.Day)
+	}
+	if known && left.Day > 0 && verdict.Violated == engine.CodeQuotaExceeded {
+		m.fail("quota exceeded with %d left", left.Day)
+	}
+	if n.run > 1 && m.real-n.began < time.Minute {
+		return
+	}
+	reset := n.now().Wall.Add(time.Minute)
+	if left.Minute < m.terms.Allowance.Minute {
+		reset = reset.Add(first - m.real)
+	}
+	if verdict.Minute.Remaining != left.Minute || !verdict.Minute.Reset.Equal(reset) {
+		m.fail("%d remain of the minute until %s, really %d until %s", verdict.Minute.Remaining, verdict.Minute.Reset, left.Minute, reset)
+	}
+	if left.Minute > 0 && verdict.Violated == engine.CodeRateLimited {
+		m.fail("rate limited with %d left", left.Minute)
+	}
+}
+
+// lease offers the lease that is needed.
+func (n *quotaNode) lease() {
+	if slices.ContainsFunc(n.flight, isLease) {
+		return
+	}
+	lease := n.act().NextLease(worldKey, n.now(), n.model.terms, n.waiting)
+	switch {
+	case lease != nil:
+		n.widest = max(n.widest, lease.Count)
+		n.offer(lease)
+	case n.waiting > 0:
+		if n.serve(); n.waiting > 0 && !slices.ContainsFunc(n.flight, isLease) {
+			n.model.fail("%d wait for a lease that nothing asks for", n.waiting)
+			n.waiting = 0
+		}
+	}
+}
+
+func isLease(event Event) bool {
+	_, is := event.(*Leased)
+	return is
+}
+
+func (n *quotaNode) offer(event Event) {
+	if n.model.bug.offered != nil {
+		n.model.bug.offered(event)
+	}
+	n.flight = append(n.flight, event)
+}
+
+func (n *quotaNode) request() {
+	if !n.ask() {
+		n.waiting++
+		n.lease()
+	}
+}
+
+// serve asks again for those that wait.
+func (n *quotaNode) serve() {
+	for n.waiting > 0 {
+		if n.waiting--; !n.ask() {
+			n.waiting++
+			return
+		}
+	}
+}
+
+// land gives what a node offers its place, unless another event has it.
+func (n *quotaNode) land() {
+	m := n.model
+	if n.cut || n.place+n.landed < len(m.log) && !m.bug.stale {
+		return
+	}
+	for _, event := range n.flight[n.landed:] {
+		m.log = append(m.log, quotaRecord{event, n.run, m.bug.forgetful && isLease(event)})
+		if lease, is := event.(*Leased); is {
+			m.leased[lease.Day] = true
+		}
+	}
+	n.landed = len(n.flight)
+}
+
+// deliver brings a node so many events that it has not heard yet.
+func (n *quotaNode) deliver(count int) {
+	for m := n.model; count > 0 && n.place < len(m.log) && !n.cut && m.fault == ""; count-- {
+		record := &m.log[n.place]
+		n.place++
+		n.learnDay(record)
+		if record.run == n.run {
+			n.account.Apply(record.event)
+			n.flight, n.landed = n.flight[1:], n.landed-1
+		} else {
+			arrival := n.now()
+			if m.bug.arrives != nil {
+				arrival = m.bug.arrives(record.event, arrival)
+			}
+			n.account.Learn(record.event, arrival)
+			if !m.bug.stale {
+				n.lost()
+			}
+		}
+		n.serve()
+		if n.waiting > 0 {
+			n.lease()
+		}
+	}
+}
+
+// lost ends a lease that has no place any more, and a return or not: what it says stands whatever others say. The log knows no trace of it.
+func (n *quotaNode) lost() {
+	before := n.account.State()
+	n.flight = slices.DeleteFunc(n.flight, func(event Event) bool {
+		switch e := event.(type) {
+		case *Leased:
+			n.account.LeaseLost()
+		case *Returned:
+			if n.model.pick(2) == 0 {
+				return false
+			}
+			n.account.ReturnLost(e)
+		}
+		n.model.void++
+		return true
+	})
+	if !reflect.DeepEqual(before, n.account.State()) {
+		n.model.fail("a void offer left a trace")
+	}
+}
+
+// crash ends a process; what it offered may have its place. Of a node alone it costs a lease at most.
+func (n *quotaNode) crash() {
+	m := n.model
+	m.crashes++
+	if m.pick(2) == 0 {
+		n.land()
+	}
+	allowed := m.terms.Lease
+	if allowed == 1 {
+		allowed = max(1, n.widest) // an exact lease is as large as what waits for it
+	}
+	refunded := map[engine.Date]int{}
+	for _, c := range n.account.days.counts {
+		refunded[c.day] = c.refunded
+	}
+	m.pass()
+	n.restart(nil, 0)
+	m.forfeit(n, func(day engine.Date) int { return allowed + refunded[day] })
+}
+
+// forfeit notes what the last process of a node alone has not spent of each day, and holds it against what is allowed.
+func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
+	if !m.alone {
+		return
+	}
+	for _, c := range n.account.days.counts {
+		lost := max(0, c.leased-m.charged[c.day]-m.forfeited[c.day])
+		if lost > allowed(c.day) {
+			m.fail("the end of a process cost %d of %s", lost, c.day)
+		}
+		m.forfeited[c.day] += lost
+	}
+}
+
+// restart begins a process from a state after so many events, and those that the node had. By way of a snapshot it is the same.
+func (n *quotaNode) restart(state *State, from int) {
+	m := n.model
+	newest := time.Duration(m.pick(2)) * n.now().Steady // of another account
+	if state != nil {
+		for _, lease := range state.Leases {
+			newest = max(newest, lease.Steady)
+		}
+	}
+	n.place = max(n.place, from)
+	if m.alone {
+		n.place = len(m.log)
+	}
+	for _, record := range m.log[:n.place] {
+		newest = max(newest, steadyOf(record.event))
+	}
+	if whole := m.replay(nil, 0, n.place); state == nil && m.bug.only == "" {
+		cut := m.pick(n.place)
+		part := m.replay(nil, 0, cut).State()
+		if got := m.replay(&part, cut, n.place).State(); !reflect.DeepEqual(got, whole.State()) {
+			m.fail("a snapshot and the events behind it give %+v, all events %+v", got, whole.State())
+		}
+	}
+	n.begin(m.replay(state, from, n.place), newest)
+}
+
+// steadyOf is the steady time of an event, 0 when it has none.
+func steadyOf(event Event) time.Duration {
+	switch e := event.(type) {
+	case *Leased:
+		return e.Steady
+	case *Returned:
+		return e.Steady
+	}
+	return 0
+}
+
+// join ends a process and begins it from what another node keeps.
+func (n *quotaNode) join() {
+	other := n.model.nodes[n.model.pick(len(n.model.nodes))]
+	state := other.account.State()
+	n.model.pass()
+	n.restart(&state, other.place)
+}
+
+// stop ends a process in order, when nothing is on its way. It costs a node alone nothing of the day.
+func (n *quotaNode) stop() {
+	m := n.model
+	for m.alone && len(n.flight) > 0 && m.fault == "" {
+		n.land()
+		n.deliver(len(m.log))
+	}
+	if n.deliver(len(m.log)); len(n.flight) > 0 || n.cut || n.place < len(m.log) {
+		return
+	}
+	m.sameAsLog(n)
+	today := max(engine.DateOf(n.now().Wall), n.latest)
+	if event := n.act().Return(n.now()); event != nil {
+		n.offer(event)
+		n.land()
+		n.deliver(1)
+	}
+	m.pass()
+	n.restart(nil, 0)
+	m.forfeit(n, func(day engine.Date) int {
+		if day == today {
+			return 0
+		}
+		return m.terms.Allowance.Day
+	})
+}
+
+// rest returns what a node of a cluster does not need.
+func (n *quotaNode) rest() {
+	if event := n.act().NextReturn(n.now()); event != nil {
+		n.model.returned++
+		n.offer(event)
+	}
+}
+
+// putAside takes an idle account out of memory and back in; meanwhile it may learn what others decided.
+func (n *quotaNode) putAside() {
+	m := n.model
+	if len(n.flight) > 0 || !n.account.Idle(n.now()) {
+		return
+	}
+	m.aside++
+	record, state, aside := n.account.Record(), n.account.State(), n.account.PutAside()
+	for range m.pick(2) {
+		if n.place < len(m.log) && !n.cut {
+			asleep := Restore(state)
+			asleep.TakeUp(aside)
+			asleep.Learn(m.log[n.place].event, n.now())
+			n.learnDay(&m.log[n.place])
+			n.place++
+			record, state, aside = asleep.Record(), asleep.State(), asleep.PutAside()
+		}
+	}
+	n.account = Restore(state)
+	n.account.SetNode(n.id)
+	n.account.TakeUp(aside)
+	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.PutAside(), aside) {
+		m.fail("put aside as %+v, taken up as %+v", aside, n.account.PutAside())
+	}
+}
+
+// refund takes back some young admissions of this process.
+func (n *quotaNode) refund() {
+	m := n.model
+	left := 1 + m.pick(6)
+	for i := len(m.granted) - 1 - m.pick(4); i >= 0 && left > 0 && m.real-m.granted[i].real < 90*time.Second; i-- {
+		if g := &m.granted[i]; g.run == n.run && !g.refunded {
+			g.refunded = true
+			m.charged[g.day]--
+			n.act().Refund(g.at)
+			left--
+		}
+	}
+}
+
+// pass lets true time go by.
+func (m *quotaModel) pass() {
+	spans := []time.Duration{
+		0, time.Millisecond, 300 * time.Millisecond, time.Second, time.Second, time.Second, 3 * time.Second, 7 * time.Second, 7 * time.Second,
+		16 * time.Second, 16 * time.Second, 29 * time.Second, 31 * time.Second, time.Minute - time.Millisecond, time.Minute, 61 * time.Second,
+		62 * time.Second, 121 * time.Second, 122 * time.Second, 10 * time.Minute, 13 * time.Hour,
+	}
+	m.real += spans[m.pick(len(spans))]
+}
+
+// sleep lets time go by that the steady clock of a node does not count: its machine stands still.
+func (n *quotaNode) sleep() {
+	before := n.model.real
+	n.model.pass()
+	n.began += n.model.real - before
+}
+
+func (n *quotaNode) stepClock() {
+	steps := []time.Duration{time.Second, 61 * time.Second, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour}
+	n.wall += steps[n.model.pick(len(steps))] * time.Duration(1-2*n.model.pick(2))
+}

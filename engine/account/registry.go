@@ -1,0 +1,305 @@
+package account
+
+import (
+	"crypto/hmac"
+	"net/netip"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Limits of the way from an address to a session (interface §5.5, K2, K3).
+const (
+	CodeLifetime        = 10 * time.Minute
+	CodeTriesMax        = 5
+	CodeResendAfter     = time.Minute
+	SessionLifetime     = 15 * time.Minute
+	wrongTriesDayMax    = 25   // over all codes of an address
+	wrongTriesHourMax   = 1000 // over all addresses
+	mailsDayMax         = 10   // letters to one address; more requests are answered alike and send none
+	codesHourMax        = 5000 // codes asked for, over all addresses
+	sessionsPerEmailMax = 8
+
+	// An address that never became an account is forgotten when its day's counters have certainly run out.
+	sweepEvery  = 24 * time.Hour
+	forgetAfter = 48 * time.Hour
+)
+
+// Registry is who may log in: addresses and their accounts, pending codes, sessions, and the counters against guessing. It has one
+// owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. In a cluster
+// (Share) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
+type Registry struct {
+	addresses addressBook
+	sessions  map[Digest]session
+	opened    []Digest      // tokens in the order of their opening; may name some that are closed
+	wrong     rolling       // wrong tries over all addresses
+	codes     rolling       // codes asked for over all addresses
+	swept     time.Duration // when addresses without an account were last forgotten, steady
+	newest    time.Duration // of all facts, steady
+	lastID    uint64
+
+	// Of this process alone.
+	key      [32]byte // seals codes
+	shared   bool     // key is that of all nodes
+	clients  clients
+	visitors map[Digest]*visitor // of addresses
+	trying   int                 // wrong tries on their way into the log
+	asking   int                 // codes on their way into the log
+	handed   uint64              // the newest account id given away
+}
+
+// visitor is what this process knows beyond the log of an address that somebody logs in with.
+type visitor struct {
+	account  uint64        // given away with a session that is not in the log yet, 0 = none
+	asked    time.Duration // as addressRow.again, for a code on its way into the log
+	trying   int           // wrong tries on their way into the log
+	code     *pendingCode
+	sessions []Digest // in the order of their opening
+}
+
+// quiet reports that there is nothing to remember.
+func (v *visitor) quiet(now time.Duration) bool {
+	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.until <= now)
+}
+
+type pendingCode struct {
+	email   EmailID
+	seal    CodeSeal
+	expires time.Time
+	until   time.Duration // steady
+	tries   int           // wrong ones: of a shared code in the log, else decided
+	shared  bool          // it is in the log, and all nodes know it
+	taken   bool          // shared: the session that it opens is on its way into the log
+}
+
+func (c *pendingCode) valid(now Moment) bool {
+	return now.Wall.Before(c.expires) && now.Steady < c.until
+}
+
+// free reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
+// it may not.
+func (c *pendingCode) free(trying int) bool {
+	return !c.shared || !c.taken && c.tries+trying < CodeTriesMax
+}
+
+type session struct {
+	account uint64
+	email   EmailID
+	expires time.Time
+	until   time.Duration // steady
+}
+
+// RegistryEvent is a fact about logins.
+type RegistryEvent interface{ registryEvent() }
+
+// The facts of logins. Steady is Moment.Steady.
+type (
+	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it, and sealed only in a
+	// cluster, for the other nodes.
+	CodeIssued struct {
+		Email  EmailID
+		At     time.Time
+		Steady time.Duration
+		Mailed bool
+		Sealed CodeSeal
+	}
+	// CodeFailed counts a wrong try.
+	CodeFailed struct {
+		Email  EmailID
+		At     time.Time
+		Steady time.Duration
+	}
+	// SessionOpened begins a session; the code that opened it is used up. New begins the account as well.
+	SessionOpened struct {
+		Account uint64
+		New     bool
+		Email   EmailID
+		Token   Digest
+		Expires time.Time
+		At      time.Time
+		Steady  time.Duration
+	}
+	// SessionClosed signs out.
+	SessionClosed struct{ Token Digest }
+)
+
+func (*CodeIssued) registryEvent()    {}
+func (*CodeFailed) registryEvent()    {}
+func (*SessionOpened) registryEvent() {}
+func (*SessionClosed) registryEvent() {}
+
+// NewRegistry is a registry without facts; key is fresh random bytes of this process.
+func NewRegistry(key [32]byte) *Registry {
+	return &Registry{
+		key: key, addresses: newAddressBook(0), sessions: map[Digest]session{}, clients: clients{}, visitors: map[Digest]*visitor{},
+	}
+}
+
+// visitor is the visitor with an address, made when he is new.
+func (r *Registry) visitor(email EmailID) *visitor {
+	v := r.visitors[email.digest]
+	if v == nil {
+		v = &visitor{}
+		r.visitors[email.digest] = v
+	}
+	return v
+}
+
+// seen is a copy of what is known of the visitor with an address.
+func (r *Registry) seen(email EmailID) visitor {
+	if v := r.visitors[email.digest]; v != nil {
+		return *v
+	}
+	return visitor{}
+}
+
+// RequestCode decides that a code goes to an address (K1–K3). The answer is the same whether the address is known or not. The code
+// becomes valid with Issue, once the event is durable. Without Mailed nothing is sent and no code becomes valid; everything else,
+// Issue included, is done alike, so that neither the answer nor its time tells.
+func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*CodeIssued, error) {
+	c := r.clients.at(from)
+	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	c.codes.add(now.Steady)
+	return r.RequestCodeAgain(email, now)
+}
+
+// RequestCodeAgain decides a code again that a client asked for and that was void (Void): the client is not counted twice.
+func (r *Registry) RequestCodeAgain(email EmailID, now Moment) (*CodeIssued, error) {
+	row := r.addresses.row(email)
+	if wait := max(row.again, r.seen(email).asked) - now.Steady; wait > 0 {
+		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
+	}
+	if wait := r.codes.wait(now.Steady, codesHourMax-r.asking); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	day := engine.DateOf(now.Wall)
+	r.visitor(email).asked = now.Steady + CodeResendAfter
+	r.asking++
+	mailed := row.mails.on(day) < mailsDayMax && row.wrong.on(day) < wrongTriesDayMax
+	return &CodeIssued{Email: email, At: universal(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
+}
+
+// Issue makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
+func (r *Registry) Issue(e *CodeIssued, code Secret) {
+	pending := &pendingCode{
+		email: e.Email, seal: sealCode(r.key, e.Email, code.Reveal()), expires: e.At.Add(CodeLifetime), until: e.Steady + CodeLifetime,
+	}
+	if e.Mailed && e.Sealed == (CodeSeal{}) {
+		r.visitor(e.Email).code = pending
+	}
+}
+
+// errCode is the one answer to every code that does not open a session (K2).
+func errCode() error {
+	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
+}
+
+// TryCode decides a code. A wrong try gives a CodeFailed event and the error: the event must be durable before the error is
+// answered. A right one uses the code up at once and gives the session. Beyond the limits against guessing every code is refused
+// without an event.
+func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now Moment) (RegistryEvent, error) {
+	c := r.clients.at(from)
+	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
+		return nil, tooMany(wait)
+	}
+	c.tries.add(now.Steady)
+	return r.TryCodeAgain(email, code, token, now)
+}
+
+// TryCodeAgain decides a try again that was void (Void): its client is not counted twice.
+func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Moment) (RegistryEvent, error) {
+	row, pending := r.addresses.row(email), &pendingCode{}
+	if code := r.seen(email).code; code != nil {
+		pending = code
+	}
+	seal := sealCode(r.key, email, code) // also for an unknown address: the same work (S3)
+	right := hmac.Equal(seal[:], pending.seal[:])
+	if r.blocked(email, now) {
+		return nil, errCode()
+	}
+	visitor := r.visitor(email)
+	if !right || !pending.valid(now) || !pending.free(visitor.trying) {
+		r.failing(visitor)
+		return &CodeFailed{email, universal(now.Wall), now.Steady}, errCode()
+	}
+	visitor.take()
+	account := row.account
+	if account == 0 {
+		if visitor.account == 0 {
+			r.handed = max(r.handed, r.lastID) + 1
+			visitor.account = r.handed
+		}
+		account = visitor.account
+	}
+	return &SessionOpened{
+		Account: account, New: row.account == 0, Email: email, Token: token,
+		Expires: universal(now.Wall).Add(SessionLifetime), At: universal(now.Wall), Steady: now.Steady,
+	}, nil
+}
+
+// blocked reports that a limit against guessing is reached (S1).
+func (r *Registry) blocked(email EmailID, now Moment) bool {
+	if r.wrong.total(now.Steady)+r.trying >= wrongTriesHourMax {
+		return true
+	}
+	row := r.addresses.row(email)
+	return row.wrong.on(engine.DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
+}
+
+// take uses the code up. A shared one is gone when the log says so.
+func (v *visitor) take() {
+	if v.code.shared {
+		v.code.taken = true
+	} else {
+		v.code = nil
+	}
+}
+
+// failing counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
+func (r *Registry) failing(v *visitor) {
+	v.trying++
+	r.trying++
+	if v.code == nil || v.code.shared {
+		return
+	}
+	if v.code.tries++; v.code.tries >= CodeTriesMax {
+		v.code = nil
+	}
+}
+
+// Lost says that an event decided did not become durable and never will. Whoever asked must not learn what it was.
+func (r *Registry) Lost(event RegistryEvent) {
+	switch e := event.(type) {
+	case *CodeIssued:
+		r.asking = max(0, r.asking-1)
+	case *CodeFailed:
+		r.tried(e.Email)
+	}
+}
+
+// tried ends what failing began.
+func (r *Registry) tried(email EmailID) {
+	r.trying = max(0, r.trying-1)
+	if v := r.visitors[email.digest]; v != nil {
+		v.trying = max(0, v.trying-1)
+	}
+}
+
+// CloseSession decides a sign-out.
+func (r *Registry) CloseSession(token Digest, now Moment) (*SessionClosed, error) {
+	if _, err := r.Session(token, now); err != nil {
+		return nil, err
+	}
+	return &SessionClosed{token}, nil
+}
+
+// Session is the account of a session.
+func (r *Registry) Session(token Digest, now Moment) (uint64, error) {
+	s, open := r.sessions[token]
+	if !open || !now.Wall.Before(s.expires) || now.Steady >= s.until {
+		return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}
+	}
+	return s.account, nil
+}

@@ -1,0 +1,393 @@
+package account
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// enter is the account of a session by chance, nil when the session has ended.
+func (n *loginNode) enter() *Account {
+	m := n.model
+	tokens := sortedKeys(m.sessions, func(a, b Digest) int { return slices.Compare(a[:], b[:]) })
+	token, truth := Digest{}, &openedSession{closed: true}
+	if len(tokens) > 0 {
+		token = tokens[m.pick(len(tokens))]
+		truth = m.sessions[token]
+	}
+	id, err := n.registry.Session(token, n.now())
+	switch {
+	case err == nil && (truth.closed || id != truth.account):
+		m.fail("session of account %d: %+v", id, truth)
+	case err == nil && m.real-truth.real >= SessionLifetime && n.now().Steady-n.origin >= SessionLifetime:
+		m.fail("a session of %s lives", m.real-truth.real)
+	case err != nil && !truth.closed && m.real-truth.real < SessionLifetime && !m.stepped && !m.mayHaveEnded(token, truth):
+		m.fail("%+v has ended", truth)
+	}
+	if m.pick(4) == 0 { // signs out
+		if event, err := n.registry.CloseSession(token, n.now()); err == nil {
+			n.propose(event, func() { truth.closed = true })
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return n.accounts[id]
+}
+
+func sortedKeys[K comparable, V any](all map[K]V, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(all))
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
+}
+
+// mayHaveEnded reports that eight later sessions took a session's place, or that a sign-out became durable in a crash, before its caller
+// was told.
+func (m *loginModel) mayHaveEnded(token Digest, truth *openedSession) bool {
+	later := 0
+	for _, record := range m.log {
+		switch e := record.event.(type) {
+		case *SessionClosed:
+			if e.Token == token {
+				return true
+			}
+		case *SessionOpened:
+			if e.Token == token {
+				later = 0
+			} else if e.Email == idOf(truth.email) {
+				later++
+			}
+		}
+	}
+	return later >= sessionsPerEmailMax
+}
+
+func (n *loginNode) createKey() {
+	m, account := n.model, n.enter()
+	if account == nil {
+		return
+	}
+	secret, _ := NewKey(m.random, KeyPrefixTest)
+	id := fmt.Sprint("key", m.next())
+	event, err := account.CreateKey(KeyRecord{ID: id, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: n.now().Wall})
+	if err != nil {
+		return
+	}
+	n.propose(event, func() {
+		m.created++
+		m.keys[secret.Reveal()] = &keyTruth{event.AccountID(), id, false}
+		active := 0
+		for _, key := range m.keys {
+			if key.account == event.AccountID() && !key.revoked && !m.revoking(key) {
+				active++
+			}
+		}
+		if active > KeysActiveMax {
+			m.fail("%d active keys", active)
+		}
+	})
+}
+
+func (n *loginNode) revokeKey() {
+	m := n.model
+	for _, text := range sortedKeys(m.keys, strings.Compare) {
+		truth := m.keys[text]
+		if truth.revoked || m.pick(2) == 0 {
+			continue
+		}
+		event, err := n.accounts[truth.account].RevokeKey(truth.id, "owner", n.now().Wall)
+		if err != nil {
+			m.fail("revoke: %v", err)
+		} else if event != nil {
+			n.propose(event, func() { truth.revoked = true })
+		}
+		return
+	}
+}
+
+// useKeys asks with every key: what was acknowledged works, what was revoked does not.
+func (n *loginNode) useKeys() {
+	m := n.model
+	for _, text := range sortedKeys(m.keys, strings.Compare) {
+		truth := m.keys[text]
+		digest, ok := ReadKey([]byte(text))
+		account := n.accounts[truth.account]
+		if !ok || account == nil {
+			m.fail("key of account %d is lost", truth.account)
+			return
+		}
+		verdict, need := account.Admit(digest, n.now(), plainTerms)
+		refused := verdict.Violated == engine.CodeRevokedKey || verdict.Violated == engine.CodeInvalidKey
+		if refused != truth.revoked && (!refused || !m.revoking(truth)) {
+			m.fail("key of %+v is used: %s", truth, verdict.Violated)
+		}
+		if lease := account.NextLease(digest, n.now(), plainTerms, int(need)); lease != nil {
+			n.propose(lease, nil)
+		}
+	}
+}
+
+// revoking reports that a revocation may have become durable in a crash, before its caller was told.
+func (m *loginModel) revoking(truth *keyTruth) bool {
+	return slices.ContainsFunc(m.log, func(record loginRecord) bool {
+		e, is := record.event.(*KeyRevoked)
+		return is && e.KeyID == truth.id
+	})
+}
+
+// crash loses the process, and of what is on its way all but the oldest part. The next one begins from what it, or another node, keeps.
+func (n *loginNode) crash() {
+	m := n.model
+	if m.alone {
+		n.dying = true
+		n.settle(m.pick(len(n.flight) + 1))
+		m.pass()
+		cut := m.pick(len(m.log) + 1)
+		part := m.replay(cut)
+		n.begin(part, cut, 0)
+		m.sameState("a snapshot and the events behind it are not all events", &n.loginState)
+		return
+	}
+	if m.pick(2) == 0 {
+		n.settle(len(n.flight))
+	}
+	other := m.nodes[m.pick(len(m.nodes))]
+	kept, from, origin := other.restored(m.key(), nil), other.heard, other.now().Steady
+	if m.pass(); m.pick(2) == 0 {
+		n.begin(nil, 0, n.origin)
+	} else {
+		n.begin(&kept, from, origin)
+	}
+}
+
+// replay is what so many events tell.
+func (m *loginModel) replay(to int) *loginState {
+	s := &loginState{NewRegistry(m.key()), map[uint64]*Account{}}
+	for _, record := range m.log[:to] {
+		s.apply(record.event)
+	}
+	return s
+}
+
+// sameState compares a state with what the log tells.
+func (m *loginModel) sameState(what string, got *loginState) {
+	registry, accounts := got.snapshot()
+	wantedRegistry, wantedAccounts := m.replay(len(m.log)).snapshot()
+	if !reflect.DeepEqual(registry, wantedRegistry) || !reflect.DeepEqual(accounts, wantedAccounts) {
+		m.fail("%s:\n%+v\n%+v\n%+v\n%+v", what, registry, accounts, wantedRegistry, wantedAccounts)
+	}
+}
+
+func (m *loginModel) pass() {
+	spans := []time.Duration{
+		0, time.Millisecond, time.Second, time.Second, 10 * time.Second, 30 * time.Second, time.Minute, time.Minute, 61 * time.Second, 4 * time.Minute,
+		10*time.Minute - 1, 10 * time.Minute, 11 * time.Minute, 16 * time.Minute, 3 * time.Hour, 49 * time.Hour,
+	}
+	if !m.alone {
+		spans = spans[:13]
+	}
+	m.real += spans[m.pick(len(spans))]
+}
+
+func (m *loginModel) step() {
+	n, email := m.nodes[m.pick(len(m.nodes))], fmt.Sprintf("%d@b.do", m.pick(3))
+	switch kind := m.pick(60); {
+	case m.alone:
+		m.stepAlone(n, email, kind/2)
+	case kind < 8:
+		n.requestCode(email)
+	case kind < 20:
+		n.tryCode(email)
+	case kind < 34:
+		n.settle(len(n.flight))
+	case kind < 48:
+		n.deliver(1 + m.pick(4))
+	case kind < 57:
+		m.pass()
+	case kind == 57:
+		n.cut = !n.cut
+	default:
+		n.crash()
+	}
+}
+
+// stepAlone is something that happens to a node alone.
+func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
+	switch {
+	case kind < 5:
+		n.requestCode(email)
+	case kind < 12:
+		for range 1 + m.pick(6) {
+			n.tryCode(email)
+		}
+	case kind < 19:
+		n.settle(1 + m.pick(10))
+	case kind < 22:
+		m.pass()
+	case kind < 24:
+		n.createKey()
+	case kind == 24:
+		n.revokeKey()
+	case kind < 27:
+		n.enter()
+	case kind == 27:
+		n.useKeys()
+	case kind == 28 && m.pick(3) == 0:
+		steps := []time.Duration{time.Second, 61 * time.Second, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour}
+		n.wall += steps[m.pick(len(steps))] * time.Duration(1-2*m.pick(2))
+		m.stepped = true
+	case kind == 29:
+		n.crash()
+	}
+}
+
+// live runs so many steps or to the first fault. At the end all nodes know the same of addresses and accounts; one alone what its log tells.
+func (m *loginModel) live(steps int) string {
+	for range steps {
+		if m.bug.sabotage != nil {
+			m.bug.sabotage(m)
+		}
+		if m.step(); m.fault != "" {
+			return m.fault
+		}
+	}
+	if n := m.nodes[0]; m.alone {
+		for len(n.flight) > 0 {
+			n.settle(len(n.flight))
+		}
+		m.sameState("live is not replayed", &n.loginState)
+		n.useKeys()
+		return m.fault
+	}
+	var first RegistryState
+	for i, n := range m.nodes {
+		n.cut = false
+		n.deliver(len(m.log))
+		state := n.registry.State()
+		for j := range state.Addresses {
+			state.Addresses[j].Again, state.Addresses[j].Touched = 0, 0
+		}
+		if i == 0 {
+			first = state
+		}
+		if !reflect.DeepEqual(state.Addresses, first.Addresses) || state.LastID != first.LastID {
+			m.fail("nodes know %+v and %+v", state, first)
+		}
+		if n.registry.trying < 0 || n.registry.asking < 0 || len(n.flight) == 0 && n.registry.trying+n.registry.asking > 0 {
+			m.fail("%d tries and %d codes are on their way of %d", n.registry.trying, n.registry.asking, len(n.flight))
+		}
+	}
+	return m.fault
+}
+
+// loginSequences lets models live from seeds; the first fault fails the test.
+func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel) {
+	t.Helper()
+	for seed := range count {
+		m := newLoginModel(rand.New(rand.NewPCG(3, uint64(seed))).IntN, alone, loginBug{})
+		if fault := m.live(steps); fault != "" {
+			t.Fatalf("seed %d: %s", seed, fault)
+		}
+		sum.opened, sum.failed, sum.created, sum.void = sum.opened+m.opened, sum.failed+m.failed, sum.created+m.created, sum.void+m.void
+	}
+	t.Logf("%d sequences, %d sessions, %d wrong tries, %d keys, %d decisions void", count, sum.opened, sum.failed, sum.created, sum.void)
+	if sum.opened == 0 || sum.failed == 0 {
+		t.Error("nothing was tried")
+	}
+	return sum
+}
+
+// Under logins, crashes and steps of the clock: a code opens one session, of its address, in its time and its five tries; wrong tries stay
+// within a day's limit; at most two keys are active; what was acknowledged outlives every crash, what was revoked is refused; and a replay
+// is the live state.
+func TestK2_K5_S1_LoginsAndKeys(t *testing.T) {
+	if sum := loginSequences(t, sweep(50, 3_000), 300, true); sum.created == 0 {
+		t.Error("no key was created")
+	}
+}
+
+// On several nodes side by side: a code opens one session, by its own text, after at most four wrong tries on all nodes together; each node
+// knows each code, also one that came back; an address has one account and an account one address.
+func TestK2_LoginsInACluster(t *testing.T) {
+	if sum := loginSequences(t, sweep(50, 3_000), 400, false); sum.void == 0 {
+		t.Error("nothing was decided again")
+	}
+}
+
+// aloneLoginBugs are plants in a node alone, before each step.
+func aloneLoginBugs() map[string]loginBug {
+	seen := map[Digest]*pendingCode{}
+	return map[string]loginBug{
+		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
+			for email, v := range m.nodes[0].registry.visitors {
+				if v.code == nil {
+					v.code = seen[email]
+				}
+				seen[email] = v.code
+			}
+		}},
+		"tries on their way don't count": {only: "wrong tries for", sabotage: func(m *loginModel) {
+			for _, v := range m.nodes[0].registry.visitors {
+				v.trying = 0
+			}
+		}},
+		"keys on their way don't count": {only: "active keys", sabotage: func(m *loginModel) {
+			for _, account := range m.nodes[0].accounts {
+				account.creating = 0
+			}
+		}},
+		"a revocation is not in the log": {only: "key of %+v is used", sabotage: func(m *loginModel) {
+			n, before := m.nodes[0], len(m.log)
+			m.log = slices.DeleteFunc(m.log, func(record loginRecord) bool { _, is := record.event.(*KeyRevoked); return is })
+			n.heard -= before - len(m.log)
+		}},
+	}
+}
+
+// clusterLoginBugs are plants in a cluster.
+func clusterLoginBugs() map[string]loginBug {
+	return map[string]loginBug{
+		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {
+			if e, failed := event.(*CodeFailed); failed {
+				if v := r.visitors[e.Email.digest]; v != nil && v.code != nil {
+					v.code.tries--
+				}
+			}
+		}},
+		"nothing is decided again": {only: "a session", stale: true},
+		"a snapshot forgets codes": {only: "is refused", joined: func(state *RegistryState) { state.Shared = nil }},
+		"a snapshot forgets tries": {only: "a session after %d tries", joined: func(state *RegistryState) {
+			for i := range state.Shared {
+				state.Shared[i].Tries = 0
+			}
+		}},
+		"each node has a key of its own": {only: "is refused", keyless: true},
+	}
+}
+
+func TestK2_K5_S1_ControlPlantedBugsAreCaught(t *testing.T) {
+	first := map[string]uint64{"a snapshot forgets tries": 3_670} // where to begin to look for what few sequences show
+	for _, kind := range []struct {
+		alone bool
+		bugs  func() map[string]loginBug
+	}{{true, aloneLoginBugs}, {false, clusterLoginBugs}} {
+		for name := range kind.bugs() {
+			catch(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.alone, kind.bugs()[name]).live(400) })
+		}
+	}
+}
+
+func FuzzLogins(f *testing.F) {
+	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
+		return newLoginModel(pick, alone, loginBug{}).live(steps)
+	})
+}

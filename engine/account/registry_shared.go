@@ -1,0 +1,104 @@
+package account
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// CodeState is a code that all nodes of a cluster can check.
+type CodeState struct {
+	Email   EmailID
+	Seal    CodeSeal
+	Expires time.Time
+	Until   time.Duration // steady
+	Tries   int           // wrong ones
+}
+
+// Share says that the key that seals codes is the same on all nodes of a cluster. From then on codes go into the log, sealed: a code that
+// one node has sent opens a session on any, once, and its five tries are five on all of them together. Set it before the first decision.
+func (r *Registry) Share() { r.shared = true }
+
+// Seal puts the code into an event that RequestCode gave, before it goes into the log, so that each node can check it. Without a shared key
+// it does nothing; nothing is seen of whether a letter goes out.
+func (r *Registry) Seal(e *CodeIssued, code Secret) {
+	if !r.shared {
+		return
+	}
+	if seal := sealCode(r.key, e.Email, code.Reveal()); e.Mailed {
+		e.Sealed = seal
+	}
+}
+
+// Learn makes a durable event true that another process decided; now is when it arrived here, because its own steady time means nothing here.
+// Decisions that are on their way into the log from here were made without it: have them decided again (Void), then answer.
+func (r *Registry) Learn(event RegistryEvent, now Moment) { r.keep(event, now.Steady) }
+
+// Resume begins to count in a new process of a cluster, after the last event of the log. The steady times in the log are of several nodes:
+// how old a code or a session is nobody can tell by them, so each counts as begun now, and ends when the wall clock says so.
+func (r *Registry) Resume(now Moment) {
+	r.newest = max(r.newest, now.Steady)
+	for token, s := range r.sessions {
+		s.until = r.newest + SessionLifetime
+		r.sessions[token] = s
+	}
+	for _, v := range r.visitors {
+		if v.code != nil {
+			v.code.until = r.newest + CodeLifetime
+		}
+	}
+}
+
+// over reports that a code or a session is to be forgotten. While the log of a cluster is replayed steady time alone does not tell.
+func over(until time.Duration, expires time.Time, now Moment, shared bool) bool {
+	return now.Steady >= until && !(shared && now.Wall.Before(expires))
+}
+
+// Void takes a decision back that the log will not hold because it was made before an event of another node, as if it had not been made; it
+// is made again with RequestCodeAgain, TryCodeAgain or CloseSession. Lost is for a decision that is given up. Only a registry that shares
+// its key can take back a session that was to be opened.
+func (r *Registry) Void(event RegistryEvent) {
+	r.Lost(event)
+	switch e := event.(type) {
+	case *CodeIssued:
+		if v := r.visitors[e.Email.digest]; v != nil {
+			v.asked = 0
+		}
+	case *SessionOpened:
+		if v := r.visitors[e.Email.digest]; v != nil {
+			v.account = 0 // another node may have given it away
+			if v.code != nil {
+				v.code.taken = false
+			}
+		}
+	}
+}
+
+// tryFailed counts a wrong try of a code that all nodes know; the last one voids it.
+func (r *Registry) tryFailed(email EmailID) {
+	v := r.visitors[email.digest]
+	if v == nil || v.code == nil || !v.code.shared {
+		return
+	}
+	if v.code.tries++; v.code.tries >= CodeTriesMax {
+		v.code = nil
+	}
+}
+
+// sharedCodes are the codes that a snapshot keeps, by address.
+func (r *Registry) sharedCodes() []CodeState {
+	var codes []CodeState
+	for _, v := range r.visitors {
+		if c := v.code; c != nil && c.shared && r.newest < c.until {
+			codes = append(codes, CodeState{c.email, c.seal, c.expires, c.until, c.tries})
+		}
+	}
+	slices.SortFunc(codes, func(a, b CodeState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
+	return codes
+}
+
+func (r *Registry) restoreCodes(codes []CodeState) {
+	for _, c := range codes {
+		r.visitor(c.Email).code = &pendingCode{email: c.Email, seal: c.Seal, expires: c.Expires, until: c.Until, tries: c.Tries, shared: true}
+	}
+}

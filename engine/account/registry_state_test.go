@@ -1,0 +1,114 @@
+package account
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// maskedID is an id of which no other one of another number has the mask.
+func maskedID(number int) EmailID {
+	return NewEmailID(digestOf(fmt.Sprint("address", number)), fmt.Sprintf("a…@….x%d", number))
+}
+
+// randomLogins are events of a few thousand addresses over some days.
+func randomLogins(seed uint64, count int) []RegistryEvent {
+	random := rand.New(rand.NewPCG(5, seed))
+	var events []RegistryEvent
+	for i := range count {
+		email, steady := maskedID(random.IntN(3000)), time.Duration(i)*2*time.Minute
+		at := noon.Add(steady)
+		switch random.IntN(5) {
+		case 0:
+			events = append(events, &CodeFailed{email, at, steady})
+		case 1:
+			account := uint64(1 + random.IntN(3000))
+			events = append(events, &SessionOpened{account, true, email, digestOf(fmt.Sprint(i)), at.Add(SessionLifetime), at, steady})
+		case 2:
+			events = append(events, &SessionClosed{digestOf(fmt.Sprint(i - random.IntN(4)))})
+		default:
+			events = append(events, &CodeIssued{email, at, steady, random.IntN(2) == 0, CodeSeal{}})
+		}
+	}
+	return events
+}
+
+// A cut stays what it was, whatever happens to the registry afterwards, and making it changes nothing.
+func TestCutOfTheRegistryStays(t *testing.T) {
+	cutting, plain := NewRegistry([32]byte{1}), NewRegistry([32]byte{1})
+	type taken struct {
+		cut  RegistryCut
+		want RegistryState
+	}
+	var all []taken
+	forgotten := 0
+	for i, event := range randomLogins(1, 20_000) {
+		before := len(cutting.addresses.index)
+		cutting.Apply(event)
+		plain.Apply(event)
+		forgotten += max(0, before-len(cutting.addresses.index))
+		if i%1777 == 0 {
+			all = append(all, taken{cutting.Cut(), plain.State()})
+		}
+	}
+	for i, one := range all {
+		if !reflect.DeepEqual(one.cut.State(), one.want) {
+			t.Errorf("cut %d is not what the registry was", i)
+		}
+	}
+	if !reflect.DeepEqual(cutting.State(), plain.State()) {
+		t.Error("cuts have changed the registry")
+	}
+	if forgotten == 0 {
+		t.Error("no address was forgotten")
+	}
+}
+
+// Addresses that come in parts are those that come at once.
+func TestRegistryIsRestoredFromParts(t *testing.T) {
+	r := NewRegistry([32]byte{1})
+	for _, event := range randomLogins(2, 5000) {
+		r.Apply(event)
+	}
+	want := r.State()
+	rest := want
+	rest.Addresses = nil
+	parts := [][]AddressState{want.Addresses[100:], nil, want.Addresses[:100]}
+	if got := RestoreRegistry(rest, [32]byte{2}, parts...).State(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d addresses, want %d", len(got.Addresses), len(want.Addresses))
+	}
+}
+
+// Masks of addresses that were forgotten are forgotten, too.
+func TestMasksAreForgotten(t *testing.T) {
+	r := NewRegistry([32]byte{1})
+	r.Apply(&SessionOpened{1, true, maskedID(0), digestOf("session"), noon, noon, 0})
+	for i := range 2 * masksMax {
+		r.Apply(&CodeIssued{maskedID(1 + i), noon, time.Second, false, CodeSeal{}})
+	}
+	cut := r.Cut()
+	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
+	if got := len(r.addresses.masks.texts); got != 2 {
+		t.Errorf("%d masks of %d addresses", got, len(r.addresses.index))
+	}
+	state, before := r.State(), cut.State()
+	if len(state.Addresses) != 2 || len(before.Addresses) != 2*masksMax+1 {
+		t.Fatalf("%d addresses, %d before", len(state.Addresses), len(before.Addresses))
+	}
+	for _, list := range [][]AddressState{state.Addresses, before.Addresses} {
+		for _, address := range list {
+			if again := maskedNumber(t, address.Email.String()); maskedID(again) != address.Email {
+				t.Fatalf("an address has the mask %s", address.Email)
+			}
+		}
+	}
+}
+
+func maskedNumber(t *testing.T, mask string) (number int) {
+	if _, err := fmt.Sscanf(mask, "a…@….x%d", &number); err != nil {
+		t.Fatal(err)
+	}
+	return number
+}

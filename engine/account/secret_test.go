@@ -1,0 +1,256 @@
+package account
+
+import (
+	"bytes"
+	crand "crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// dice is a source of chance with a seed.
+type dice struct{ *rand.Rand }
+
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} }
+
+func (d dice) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(d.Uint32())
+	}
+	return len(p), nil
+}
+
+func TestK4_KeyShape(t *testing.T) {
+	shape := regexp.MustCompile(`^tasard_(live|test)_[0-9A-Za-z]{36}$`)
+	seen := map[string]bool{}
+	for _, prefix := range []string{KeyPrefixLive, KeyPrefixTest} {
+		for range 500 {
+			key, err := NewKey(crand.Reader, prefix)
+			text := key.Reveal()
+			if err != nil || !shape.MatchString(text) || len(text) != KeyLength || !strings.HasPrefix(text, prefix) || seen[text] {
+				t.Fatalf("NewKey = %q, %v", text, err)
+			}
+			seen[text] = true
+			if digest, ok := ReadKey([]byte(text)); !ok || digest != key.Digest() {
+				t.Fatalf("ReadKey refuses %q", text)
+			}
+			if key.Hint() != text[len(text)-4:] {
+				t.Errorf("hint %q", key.Hint())
+			}
+		}
+	}
+}
+
+// Every single wrong character, every swap of neighbours and every loss of a character is refused without a look-up.
+func TestK4_TyposAreRefused(t *testing.T) {
+	key, _ := NewKey(newDice(1), KeyPrefixLive)
+	text := []byte(key.Reveal())
+	typos := 0
+	refuse := func(typo []byte) {
+		typos++
+		if _, ok := ReadKey(typo); ok {
+			t.Errorf("ReadKey accepts %q", typo)
+		}
+	}
+	for i := range text {
+		for c := range 256 {
+			if typo := bytes.Clone(text); byte(c) != text[i] {
+				typo[i] = byte(c)
+				refuse(typo)
+			}
+		}
+		refuse(append(bytes.Clone(text[:i]), text[i+1:]...))
+		if i > 0 && text[i] != text[i-1] {
+			typo := bytes.Clone(text)
+			typo[i], typo[i-1] = typo[i-1], typo[i]
+			refuse(typo)
+		}
+	}
+	refuse(append(bytes.Clone(text), '0'))
+	refuse(nil)
+	// A right checksum does not help characters that no key has.
+	odd := KeyPrefixLive + strings.Repeat("é", keyRandomLength/2)
+	refuse([]byte(odd + keyChecksum(odd)))
+	odd = "tasard_prod_" + strings.Repeat("a", keyRandomLength)
+	refuse([]byte(odd + keyChecksum(odd)))
+	t.Logf("%d typos", typos)
+}
+
+// Each character is as likely as any other: chi-squared over 62 and over 10 classes, far beyond what chance gives (p < 1e-6).
+func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
+	const draws = 20_000
+	random := newDice(2)
+	tests := []struct {
+		name     string
+		alphabet string
+		limit    int // of chi-squared
+		draw     func() (Secret, error)
+		from, to int
+	}{
+		{"keys", base62, 128, func() (Secret, error) { return NewKey(random, KeyPrefixLive) }, len(KeyPrefixLive), len(KeyPrefixLive) + keyRandomLength},
+		{"sessions", base62, 128, func() (Secret, error) { return NewSession(random) }, len(SessionPrefix), len(SessionPrefix) + keyRandomLength},
+		{"codes", base62[:10], 45, func() (Secret, error) { return NewCode(random) }, 0, CodeDigits},
+	}
+	for _, tt := range tests {
+		counts, total := map[byte]int{}, 0
+		for range draws {
+			secret, err := tt.draw()
+			must(t, err)
+			for _, c := range []byte(secret.Reveal()[tt.from:tt.to]) {
+				counts[c]++
+				total++
+			}
+		}
+		expected, sum := total/len(tt.alphabet), 0
+		for _, c := range []byte(tt.alphabet) {
+			sum += (counts[c] - expected) * (counts[c] - expected)
+		}
+		if chi := sum / expected; len(counts) != len(tt.alphabet) || chi > tt.limit {
+			t.Errorf("%s: %d characters, chi-squared %d over %d", tt.name, len(counts), chi, tt.limit)
+		}
+	}
+}
+
+type brokenSource struct{}
+
+func (brokenSource) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 255
+	}
+	return len(p), nil
+}
+
+func TestSecretsOfABrokenSource(t *testing.T) {
+	for name, draw := range map[string]func(io.Reader) (Secret, error){
+		"key":     func(r io.Reader) (Secret, error) { return NewKey(r, KeyPrefixLive) },
+		"session": NewSession,
+		"code":    NewCode,
+	} {
+		if secret, err := draw(brokenSource{}); !errors.Is(err, ErrRandom) || secret != (Secret{}) {
+			t.Errorf("%s: %v, %v", name, secret, err)
+		}
+		if _, err := draw(strings.NewReader("ab")); !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Nothing but Reveal gives a secret away: no verb, no encoder, no logger, on its own or inside something else.
+func TestS5_SecretsAreRedacted(t *testing.T) {
+	const canary = "canary-4711"
+	secret := SecretOf(canary)
+	type outer struct {
+		Public  Secret
+		Pointer *Secret
+		private Secret
+		list    []Secret
+		any     any
+	}
+	values := []any{
+		secret, &secret, outer{secret, &secret, secret, []Secret{secret}, secret}, []Secret{secret}, map[string]Secret{"a": secret},
+		Letter{Code: secret}, fmt.Errorf("wrapped: %v", secret), struct{ s Secret }{secret},
+	}
+	var out strings.Builder
+	for _, value := range values {
+		for _, verb := range "vsqxXdtbcoOUeEfFgGpT" {
+			for _, flags := range []string{"", "+", "#", "-30", "030", " ", ".2"} {
+				fmt.Fprintf(&out, "%"+flags+string(verb)+"\n", value)
+			}
+		}
+		fmt.Fprintln(&out, value)
+		_ = json.NewEncoder(&out).Encode(value)
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+			slog.New(handler).Info("about", "value", value, slog.Group("group", "value", value))
+		}
+	}
+	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), fmt.Sprintf("% x", canary)[:11], "[99 97 110", "ca\n"} {
+		if strings.Contains(out.String(), form) {
+			t.Errorf("found %q in %d bytes of output", form, out.Len())
+		}
+	}
+	if !strings.Contains(out.String(), redacted) || secret.Reveal() != canary || secret.String() != redacted || secret.GoString() != redacted {
+		t.Error("the canary is not there at all")
+	}
+	if (Secret{}).Reveal() != "" || (Secret{}).Hint() != "" {
+		t.Error("no secret is a text")
+	}
+}
+
+// few gives so many bytes that are passed over before good ones.
+type few struct{ bad int }
+
+func (f *few) Read(p []byte) (int, error) {
+	if p[0] = 7; f.bad > 0 {
+		f.bad--
+		p[0] = 255
+	}
+	return 1, nil
+}
+
+func TestSecretsOfASourceThatIsNearlyBroken(t *testing.T) {
+	if _, err := NewCode(&few{randomTriesMax - CodeDigits}); err != nil {
+		t.Errorf("the last tries give a code: %v", err)
+	}
+	if _, err := NewCode(&few{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
+		t.Errorf("one try too few: %v", err)
+	}
+	if randomTriesMax != 4096 {
+		t.Errorf("%d tries", randomTriesMax)
+	}
+}
+
+func TestK2_SealsAreBoundToAddressAndProcess(t *testing.T) {
+	one, two := [32]byte{1}, [32]byte{2}
+	seals := map[CodeSeal]string{}
+	for _, key := range [][32]byte{one, two} {
+		for _, email := range []string{"a@b.do", "a@b.do1", "aa@b.do"} {
+			for _, code := range []string{"00000000", "10000000", "0000000", ""} {
+				seal := sealCode(key, idOf(email), code)
+				if before, found := seals[seal]; found {
+					t.Errorf("%s %s seals as %s", email, code, before)
+				}
+				seals[seal] = email + " " + code
+			}
+		}
+	}
+}
+
+// rebuilt says in other words what a key is.
+func rebuilt(text string) bool {
+	match := regexp.MustCompile(`^(tasard_(?:live|test)_[0-9A-Za-z]{30})([0-9A-Za-z]{6})$`).FindStringSubmatch(text)
+	if match == nil || strings.HasSuffix(text, "\n") {
+		return false
+	}
+	sum := 0
+	for _, c := range match[2] {
+		sum = sum*62 + strings.IndexRune(base62, c)
+	}
+	return sum == int(crc32.ChecksumIEEE([]byte(match[1])))
+}
+
+func FuzzReadKey(f *testing.F) {
+	for seed := range uint64(20) {
+		live, _ := NewKey(newDice(seed), KeyPrefixLive)
+		test, _ := NewKey(newDice(seed), KeyPrefixTest)
+		f.Add([]byte(live.Reveal()))
+		f.Add([]byte(test.Reveal()[:KeyLength-1] + "0"))
+	}
+	f.Add([]byte(""))
+	f.Add([]byte(KeyPrefixLive + strings.Repeat("\xff", 36)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		digest, ok := ReadKey(text)
+		if ok != rebuilt(string(text)) {
+			t.Errorf("ReadKey(%q) = %t", text, ok)
+		}
+		if ok != (digest == SecretOf(string(text)).Digest()) {
+			t.Errorf("ReadKey(%q) gives another digest", text)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package account
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Leases in a cluster. Each node spends only what it has leased itself, for LeaseSpan from when it asked by either of its clocks, and only
+// while all that it and the others may have admitted in the last 60 seconds stays below the limit. What the others may have admitted it
+// knows from the log: the newest word of each node, a lease or a return, says how much that node had admitted in the minute before and how
+// much it might spend from then on.
+//
+// Why no 60 seconds ever hold more than the limit (L2): of the leases of which something was spent in them take the one that comes last in
+// the log. Whoever spends of it has heard all that come before it. So at its last request in that minute it counted, beside its own,
+// everything that the others can have spent in it. A lease that was decided without the event before it is void all the same (LeaseLost):
+// so that no more of a day is leased than its limit, and nobody holds what he may not spend.
+const (
+	// LeaseSpan is how long a node of a cluster may spend what it has leased, from when it asked for it.
+	LeaseSpan = time.Minute
+	// shareMargin is how much longer others count it, because no two clocks run at quite the same rate.
+	shareMargin = time.Second
+)
+
+// share is the newest word of a node of the cluster about what it admits.
+type share struct {
+	node   engine.NodeID
+	at     time.Duration // when it arrived, in the steady time of this process: never before it was said
+	recent int           // admitted in the minute before
+	tokens int           // that it could spend from then on
+}
+
+// aged and dead are from when on a share's recent and its tokens count no more.
+func (s *share) aged() time.Duration { return s.at + MinuteSpan + shareMargin }
+func (s *share) dead() time.Duration { return s.at + LeaseSpan + MinuteSpan + shareMargin }
+
+// bound is the most that the node can have admitted in the minute before a moment, or may admit still.
+func (s *share) bound(now time.Duration) int {
+	sum := 0
+	if now < s.aged() {
+		sum += s.recent
+	}
+	if now < s.dead() {
+		sum += s.tokens
+	}
+	return sum
+}
+
+// freed is how much of what counts now counts no more at a later moment.
+func (s *share) freed(now, later time.Duration) int { return s.bound(now) - s.bound(later) }
+
+// SetNode says on which node of a cluster the account is counted, from Resume or TakeUp on; without it the node is alone.
+func (a *Account) SetNode(node engine.NodeID) { a.node = node }
+
+// say keeps the newest word of a node. One that says nothing is none, so that the log's word alone decides what a state holds. In a
+// cluster nobody lives who spends what a node leased when it was alone: who spoke first had counted it.
+func (a *Account) say(word share) {
+	a.leases = nil
+	i, known := slices.BinarySearchFunc(a.shares, word.node, func(s share, node engine.NodeID) int { return int(s.node) - int(node) })
+	switch empty := word.recent == 0 && word.tokens == 0; {
+	case known && empty:
+		a.shares = slices.Delete(a.shares, i, i+1)
+	case known:
+		a.shares[i] = word
+	case !empty:
+		a.shares = slices.Insert(a.shares, i, word)
+	}
+}
+
+// said is the newest word of this node.
+func (a *Account) said() share {
+	for i := range a.shares {
+		if a.shares[i].node == a.node {
+			return a.shares[i]
+		}
+	}
+	return share{node: a.node}
+}
+
+// others is the most that the other nodes can have admitted in the minute before a moment, or may admit still.
+func (a *Account) others(now time.Duration) int {
+	sum := 0
+	for i := range a.shares {
+		if a.shares[i].node != a.node {
+			sum += a.shares[i].bound(now)
+		}
+	}
+	return sum
+}
+
+// resumeShares begins to count in a new process. When the words of the log were said nobody knows any more: those of others count as
+// having come now, and all that this node may have admitted before as admitted now.
+func (a *Account) resumeShares(now Moment) {
+	for i := range a.shares {
+		s := &a.shares[i]
+		s.at = max(s.at, now.Steady) // later only when Learn brought it to an account that sleeps since the start
+		if s.node != a.node {
+			continue
+		}
+		for range s.recent + s.tokens {
+			a.minute.add(Moment{Steady: s.at})
+		}
+	}
+}
+
+// sharedMinute is the window of the minute as far as this node can know it.
+func (a *Account) sharedMinute(limit int, now Moment) Window {
+	w := a.minute.window(limit, now)
+	others := a.others(now.Steady)
+	if others == 0 {
+		return w
+	}
+	used := len(a.minute.inside()) + others
+	w.Remaining = max(0, limit-used)
+	w.Reset = now.Wall.Add(a.leaving(max(1, used-limit+1), now.Steady) - now.Steady)
+	return w
+}
+
+// leaving is when so many of those that count in the minute will have left it.
+func (a *Account) leaving(count int, now time.Duration) time.Duration {
+	earliest := now + LeaseSpan + MinuteSpan + shareMargin // by then all have
+	inside := a.minute.inside()
+	own, _ := slices.BinarySearchFunc(inside, count, func(at time.Duration, count int) int {
+		return a.left(now, at+MinuteSpan) - count
+	})
+	if own < len(inside) {
+		earliest = min(earliest, inside[own]+MinuteSpan)
+	}
+	for i := range a.shares {
+		for _, end := range [...]time.Duration{a.shares[i].aged(), a.shares[i].dead()} {
+			if end > now && end < earliest && a.left(now, end) >= count {
+				earliest = end
+			}
+		}
+	}
+	return earliest
+}
+
+// left is how many of those that count in the minute now have left it at a later moment.
+func (a *Account) left(now, later time.Duration) int {
+	inside := a.minute.inside()
+	sum, found := slices.BinarySearch(inside, later-MinuteSpan)
+	for found && sum < len(inside) && inside[sum] == later-MinuteSpan {
+		sum++
+	}
+	for i := range a.shares {
+		if a.shares[i].node != a.node {
+			sum += a.shares[i].freed(now, later)
+		}
+	}
+	return sum
+}
+
+// Learn makes a durable event true that another process decided: another node of the cluster, or this one before it was started again. now
+// is when it arrived here. What is on its way into the log from here stays on its way: whoever owns the account has it decided again
+// (LeaseLost, KeyLost, ReturnLost), because it was decided without this. A replay applies all alike (Apply), and Resume comes behind it.
+func (a *Account) Learn(event Event, now Moment) {
+	switch e := event.(type) {
+	case *KeyCreated:
+		a.addKey(e.Key)
+	case *Leased:
+		if count := a.days.open(e.Day); count != nil {
+			count.leased += e.Count
+			count.spent += e.Count
+		}
+		a.say(share{e.Node, now.Steady, e.Recent, e.Unspent + e.Count + e.Refunded})
+		a.use(e.KeyID, e.At)
+	case *Returned:
+		if count := a.days.find(e.Day); count != nil {
+			back := min(e.Unspent, count.leased)
+			count.leased -= back
+			count.spent = max(0, count.spent-back)
+		}
+		a.say(share{e.Node, now.Steady, e.Recent, 0})
+		a.useAll(e.Uses)
+	default:
+		a.Apply(event)
+	}
+}
