@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +51,7 @@ func (p *process) newAccountsShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.print(o, account, func() { printAccount(p.stdout, &account) })
+		return present(p.stdout, o.json, account, func() { printAccount(p.stdout, &account) })
 	})
 }
 
@@ -129,19 +128,8 @@ func (p *process) changed(o *adminOptions, account *admin.Account, err error, ou
 	if err != nil {
 		return err
 	}
-	return p.print(o, account, func() {
+	return present(p.stdout, o.json, account, func() {
 		say(p.stdout, "Account %d %s.\n\n", account.ID, outcome)
 		printAccount(p.stdout, account)
 	})
-}
-
-// optionalCount is a number that may be left out: then it stays negative.
-func optionalCount(into *int, high int) *value[int] {
-	counted := countValue(into, 0, high)
-	return &value[int]{into, "N", counted.parse, func(n int) string {
-		if n < 0 {
-			return ""
-		}
-		return fmt.Sprint(n)
-	}}
 }

@@ -42,7 +42,7 @@ nodes at once. Ask another node as well when two of them do not see each other: 
 		if err != nil {
 			return err
 		}
-		return p.print(o, found, func() { printCluster(p.stdout, &found) })
+		return present(p.stdout, o.json, found, func() { printCluster(p.stdout, &found) })
 	})
 }
 

@@ -3,10 +3,8 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -87,34 +85,4 @@ func printTransition(out io.Writer, t admin.Transition, now time.Time) {
 	if t.State != admin.KeysOptional && t.Mail == admin.MailOff {
 		say(out, "Note: nobody can get a key, because the node sends no letters; start it with --smtp-addr.\n")
 	}
-}
-
-// inDays is a span as people count it.
-func inDays(span time.Duration) string {
-	const day = 24 * time.Hour
-	if span < 2*day {
-		return span.Round(time.Minute).String()
-	}
-	return fmt.Sprintf("%d days", span/day)
-}
-
-// instant is a time for people who sit beside logs: UTC, to the second.
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format("2006-01-02T15:04:05Z")
-}
-
-// printable keeps text of others from steering the terminal.
-func printable(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }

@@ -113,7 +113,7 @@ func (p *process) judgeHeld(ctx context.Context, o *adminOptions, node *remote, 
 		if err != nil {
 			return err
 		}
-		if err := p.print(o, verdict, func() { printVerdict(p.stdout, &verdict, outcome) }); err != nil {
+		if err := present(p.stdout, o.json, verdict, func() { printVerdict(p.stdout, &verdict, outcome) }); err != nil {
 			return err
 		}
 	}

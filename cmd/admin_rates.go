@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -68,7 +67,7 @@ func (p *process) setRate(ctx context.Context, o *adminOptions, node *remote, bo
 	if err != nil {
 		return err
 	}
-	err = p.print(o, answer, func() {
+	err = present(p.stdout, o.json, answer, func() {
 		if answer.Held == nil {
 			say(p.stdout, "%s is set by %s.\n", answer.ID, printable(answer.By))
 		}
@@ -97,7 +96,7 @@ with no other one the rate is gone. A source that is collected says it again wit
 		if err != nil {
 			return err
 		}
-		return p.print(o, answer, func() {
+		return present(p.stdout, o.json, answer, func() {
 			say(p.stdout, "%s of %s is withdrawn by %s.\n", answer.ID, printable(answer.SourceID), printable(answer.By))
 			printOffering(p.stdout, answer.Published)
 		})
@@ -141,12 +140,4 @@ func printOffering(out io.Writer, o *admin.Offer) {
 		until = "stale since " + instant(o.ExpiresAt)
 	}
 	say(out, "Published now: %s / %s of %s, %s.\n", printable(o.Buy), printable(o.Sell), printable(o.SourceID), until)
-}
-
-// place is the flag that names the same node again.
-func (o *adminOptions) place() string {
-	if o.socket != "" {
-		return fmt.Sprintf(" --admin-socket %s", o.socket)
-	}
-	return fmt.Sprintf(" --data %s", o.data)
 }

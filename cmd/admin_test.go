@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -201,33 +200,5 @@ func TestAdmin_BadSockets(t *testing.T) {
 	}
 	if readFile(t, file) != "" {
 		t.Error("the file was changed")
-	}
-}
-
-// TestAdmin_Tables wants names that others chose to steer no terminal, and nothing to be cut off.
-func TestAdmin_Tables(t *testing.T) {
-	at := clockFrom(realNow)()
-	var out bytes.Buffer
-	printAccount(&out, &admin.Account{
-		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: admin.Limits{Day: 20000, Minute: 60, Own: true},
-		Day: admin.Window{Limit: 20000, Remaining: 19990, ResetAt: at}, Minute: admin.Window{Limit: 60, Remaining: 50, ResetAt: at},
-		Keys: []admin.Key{
-			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsedAt: at},
-		},
-	})
-	want := `account    7
-e-mail     ana@example.com
-since      2026-06-30T15:00:00Z
-state      suspended since 2026-06-30T15:00:00Z: a?[2Jb
-limits     20,000 a day, 60 in 60 seconds (its own)
-day        19,990 left, until 2026-06-30T15:00:00Z
-minute     50 left
-
-KEY    NAME      ENDS IN  CREATED               LAST USED             STATE
-key_1  ?gnp.exe  abcd     2026-06-30T15:00:00Z  -                     active
-key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 2026-06-30T15:00:00Z
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

@@ -183,14 +183,6 @@ func TestBackup_FullDisk(t *testing.T) {
 func TestRestore_OldBackup(t *testing.T) {
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/b"
 	mustRun(t, "backup", "--data", data, "--to", to)
-	for age, want := range map[time.Duration]string{
-		30 * time.Second: "30s ago\n", 3 * time.Hour: "3h0m0s ago\n", 20 * 24 * time.Hour: "20 days ago\n",
-		-time.Hour: "which is 1h0m0s ahead of this machine's clock\n",
-	} {
-		if got := ageOf(age) + "\n"; got != want {
-			t.Errorf("%s is told as %q, want %q", age, got, want)
-		}
-	}
 	told := mustRun(t, "restore", "--from", to, "--data", t.TempDir())
 	if !strings.Contains(told, "taken     2026-06-30T") || !strings.Contains(told, " ago\n") || !strings.Contains(told, "revoked since are valid again") {
 		t.Errorf("it says %q", told)
@@ -207,7 +199,7 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
-	time.AfterFunc(4*lockLook, func() { closed <- log.Close() })
+	time.AfterFunc(200*time.Millisecond, func() { closed <- log.Close() })
 	got := run(t, nil, nil, "backup", "--data", data, "--to", to)
 	if err := <-closed; err != nil {
 		t.Fatal(err)
@@ -239,7 +231,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 	stopped := make(chan error, 1)
-	time.AfterFunc(4*lockLook, func() { stopped <- leaving.Stop(t.Context()) })
+	time.AfterFunc(200*time.Millisecond, func() { stopped <- leaving.Stop(t.Context()) })
 	got = run(t, nil, nil, "backup", "--data", data, "--to", to)
 	if err := <-stopped; err != nil {
 		t.Fatal(err)

@@ -2,49 +2,12 @@ package cmd
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"strings"
-	"sync"
-	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// process is what a command has of the world.
-type process struct {
-	name    string   // how the program was called, "" = tasard
-	args    []string // without the program's name
-	environ []string // NAME=value
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	clock   func() time.Time
-	seed    func() uint64 // chance that nobody can foresee
-	random  io.Reader     // the same for secrets; safe for concurrent use
-
-	// Where institutions are found. nil = the network, and the authorities of the system; the demo and tests have their own.
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	roots *x509.CertPool
-
-	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
-}
-
-// called is how to call the program again in a shell that does as this one does.
-func (p *process) called() string {
-	if p.name == "" || strings.ContainsFunc(p.name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_-+", r)
-	}) {
-		return "tasard"
-	}
-	return p.name
-}
 
 // run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
 func (p *process) run(ctx context.Context) int {
@@ -63,68 +26,6 @@ func (p *process) run(ctx context.Context) int {
 	}
 	p.report(err)
 	return exitCode(err)
-}
-
-// report is the last word on an error: one line for each problem.
-func (p *process) report(err error) {
-	if err == nil {
-		return
-	}
-	if p.errors != nil {
-		p.errors.Error(err.Error(), "exitCode", exitCode(err))
-		return
-	}
-	for line := range strings.SplitSeq(strings.TrimSuffix(err.Error(), "\n"), "\n") {
-		say(p.stderr, "tasard: %s\n", line)
-	}
-}
-
-// variable is the value of a variable of the environment, "" when there is none.
-func (p *process) variable(name string) string {
-	for _, entry := range p.environ {
-		if text, found := strings.CutPrefix(entry, name+"="); found {
-			return text
-		}
-	}
-	return ""
-}
-
-// output remembers the first error, so that a command can write line by line and be judged at the end.
-type output struct {
-	to     io.Writer
-	mu     sync.Mutex // one text at a time
-	failed error
-}
-
-// Write writes until something fails.
-func (o *output) Write(bytes []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.failed != nil {
-		return 0, o.failed
-	}
-	n, err := o.to.Write(bytes)
-	o.failed = err
-	return n, err
-}
-
-// failure is the first error.
-func (o *output) failure() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
-}
-
-// say writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
-func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
-
-// logger is the command's log, on stderr. When it is JSON, the last word is a line of it.
-func (p *process) logger(o logOptions) *slog.Logger {
-	logger := newLogger(p.stderr, o)
-	if _, text := logger.Handler().(*lineHandler); !text {
-		p.errors = logger
-	}
-	return logger
 }
 
 func (p *process) newRoot() *cobra.Command {
@@ -200,14 +101,6 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// noArguments refuses what is neither a command nor a flag.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fail(exitUsage, "%s takes no argument, found %q; %s --help shows its flags", cmd.CommandPath(), args[0], cmd.CommandPath())
-}
-
 // flagError puts the library's errors about flags into our words.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
@@ -233,17 +126,4 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
 	return fail(exitUsage, "%s: unknown flag of %s%s; %s --help shows the flags",
 		name, cmd.CommandPath(), didYouMean(name, known), cmd.CommandPath())
-}
-
-// settled wraps the work of a command that has settings: they are complete when it begins.
-func (p *process) settled(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := settle(cmd, p.environ); err != nil {
-			return err
-		}
-		if err := needData(cmd); err != nil {
-			return err
-		}
-		return work(cmd.Context(), args)
-	}
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,5 +83,25 @@ func TestExit_Codes(t *testing.T) {
 		if got := exitCode(test.err); got != test.want {
 			t.Errorf("%v: exit code %d, want %d", test.err, got, test.want)
 		}
+	}
+}
+
+// TestLogging_LastWord wants an error in the form of the logs around it.
+func TestLogging_LastWord(t *testing.T) {
+	args := []string{"serve", "--data", t.TempDir() + "/data", "--import", "none.csv", "--log-format"}
+	text := run(t, nil, nil, append(args, "text")...)
+	oneLine(t, text.stderr, "tasard: none.csv: there is no such file")
+	got := run(t, nil, nil, append(args, "json")...)
+	oneLine(t, got.stderr)
+	var line struct {
+		Level    string `json:"level"`
+		Message  string `json:"msg"`
+		ExitCode int    `json:"exitCode"`
+	}
+	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Level != "ERROR" || !strings.Contains(line.Message, "none.csv") || line.ExitCode != exitNoInput || got.code != exitNoInput {
+		t.Errorf("%+v, exit code %d", line, got.code)
 	}
 }

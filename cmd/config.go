@@ -78,23 +78,6 @@ there is none.`,
 	return cmd
 }
 
-// checkServe finds what would keep a node from starting, but for the data directory.
-func (p *process) checkServe(o *serveOptions) error {
-	return errors.Join(inFlags(p.settledNode(&o.nodeOptions, silence()).Check()), p.checkImport(o.imported))
-}
-
-// checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
-func (p *process) checkImport(name string) error {
-	if name == "" {
-		return nil
-	}
-	file, err := openInput(name, p.stdin)
-	if err != nil || file.waits {
-		return err
-	}
-	return file.Close()
-}
-
 // A shown setting is one of serve as it is in force.
 type shownSetting struct {
 	Name  string `json:"name"`

@@ -78,7 +78,12 @@ func TestImport_Outcomes(t *testing.T) {
 	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exitBadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
-		var u untaken
+		var u struct {
+			Line    int    `json:"line"`
+			Outcome string `json:"outcome"`
+			Reason  string `json:"reason"`
+			Held    uint64 `json:"heldId"`
+		}
 		if err := json.Unmarshal([]byte(line), &u); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +147,11 @@ func TestLog_Whole(t *testing.T) {
 	}
 	last := uint64(0)
 	for line := range strings.Lines(mustRun(t, "log", "dump", "--data", data)) {
-		var record dumpedRecord
+		var record struct {
+			Sequence uint64          `json:"sequence"`
+			Segment  string          `json:"segment"`
+			Event    json.RawMessage `json:"event"`
+		}
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}

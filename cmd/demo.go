@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/simulated"
@@ -285,7 +286,7 @@ func demoSources(set *source.Set) string {
 }
 
 // faultsValue is a source with its fault. Each call adds one.
-func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
+func faultsValue(into *[]wishedFault) pflag.Value {
 	parse := func(text string) ([]wishedFault, error) {
 		name, word, _ := strings.Cut(text, "=")
 		fault, err := simulated.ReadFault(word)
@@ -294,13 +295,13 @@ func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
 		}
 		return append(slices.Clone(*into), wishedFault{name, fault}), nil
 	}
-	return &value[[]wishedFault]{into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
+	return newValue(into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
 		var texts []string
 		for _, f := range faults {
 			texts = append(texts, f.source+"="+string(f.fault))
 		}
 		return strings.Join(texts, ",")
-	}}
+	})
 }
 
 // printBest shows the best rates of the moment.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -174,7 +173,7 @@ func (d *doctor) settings(context.Context) {
 
 // running asks whether a node runs: some checks mean something else then.
 func (d *doctor) running(ctx context.Context) {
-	answer, err := ask(ctx, &remote{admin.NewClient(d.o.socket()), "tasard serve"}, admin.ShowTransition, admin.None{})
+	answer, err := ask(ctx, &remote{admin.NewClient(socketOf(d.o.config.Admin.Socket, d.o.config.Dir)), "tasard serve"}, admin.ShowTransition, admin.None{})
 	var refused *failure
 	switch {
 	case err == nil:
@@ -203,6 +202,3 @@ func (d *doctor) zone(context.Context) {
 	}
 	d.note(findingOK, "zone", "", "in Santo Domingo it is %s, the day is %s", local.Format("15:04"), engine.DateOf(d.clock()))
 }
-
-// silence is the log of what the doctor starts for a moment.
-func silence() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -14,7 +14,7 @@ import (
 )
 
 // about are the findings of a check, a line each.
-func (r doctorReport) about(check string) string {
+func (r diagnosed) about(check string) string {
 	var lines []string
 	for _, f := range r.Findings {
 		if f.Check == check {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/url"
 	"slices"
@@ -26,7 +27,9 @@ const (
 )
 
 // config is what serve would open.
-func (d *doctor) config() node.Config { return d.settledNode(&d.o.nodeOptions, silence()) }
+func (d *doctor) config() node.Config {
+	return d.settledNode(&d.o.nodeOptions, slog.New(slog.DiscardHandler))
+}
 
 // descriptors holds the limit of open files against the connections that are wanted.
 func (d *doctor) descriptors(context.Context) {

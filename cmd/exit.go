@@ -102,3 +102,12 @@ func cannotWrite(err error) bool {
 	}
 	return false
 }
+
+// coded gives an error an exit code, unless it has one.
+func coded(code int, err error) error {
+	var known *failure
+	if errors.As(err, &known) {
+		return err
+	}
+	return &failure{code, err}
+}

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/collectors"
 )
 
 // fifo is a named pipe of the test's own.
@@ -73,37 +71,6 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeO
 	from := began()
 	code := p.run(ctx)
 	return outcomeOf{args, code, stdout.String(), stderr.String()}, began().Sub(from)
-}
-
-// leaving is a stream that gives one text a read; when all are read, and handed over but for the last, it cancels and waits.
-type leaving struct {
-	texts  []string
-	cancel context.CancelFunc
-	wait   chan struct{}
-}
-
-func (l *leaving) Read(into []byte) (int, error) {
-	if len(l.texts) == 0 {
-		l.cancel()
-		<-l.wait
-		return 0, io.EOF
-	}
-	n := copy(into, l.texts[0])
-	l.texts = l.texts[1:]
-	return n, nil
-}
-
-// TestInput_InterruptedStreamKeepsWhatCame wants what came before the interrupt to be in.
-func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	texts := []string{header + observation(1, "59", "60") + observation(2, "59", "60"), observation(3, "59", "60")}
-	stdin := &leaving{texts, cancel, make(chan struct{})}
-	defer close(stdin.wait)
-	in := &intake{to: &doubtful{}, clock: ticking(), report: &heard{}}
-	err := in.take(ctx, &input{ReadCloser: io.NopCloser(stdin), name: "stdin", waits: true}, collectors.CSV)
-	if exitCode(err) != exitInterrupted || in.tally.taken == 0 {
-		t.Errorf("%v, exit code %d, %d taken", err, exitCode(err), in.tally.taken)
-	}
 }
 
 // TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to stop in

@@ -183,15 +183,6 @@ func interrupted(name string, lines int) error {
 	return fail(exitInterrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest", name, lines)
 }
 
-// coded gives an error an exit code, unless it has one.
-func coded(code int, err error) error {
-	var known *failure
-	if errors.As(err, &known) {
-		return err
-	}
-	return &failure{code, err}
-}
-
 // openFailure gives the error of a file that is no file of observations its exit code.
 func openFailure(err error) error {
 	var header *collectors.HeaderError

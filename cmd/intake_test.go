@@ -1,10 +1,8 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -155,38 +153,6 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("the cable is cut") }
 
-func TestReport_Progress(t *testing.T) {
-	p := progress{tally: tally{lines: 1234, elapsed: 2 * time.Second}, file: "o.csv", bytes: 50, size: 200}
-	var lines bytes.Buffer
-	r := &report{out: &lines, clock: ticking()}
-	r.progress(p) // the first one is overdue
-	for range 4 {
-		r.progress(p) // a second each: not yet
-	}
-	r.progress(p)
-	if want := strings.Repeat("o.csv: 25 %, 1,234 lines, 617 a second\n", 2); lines.String() != want {
-		t.Errorf("got %q, want %q", lines.String(), want)
-	}
-	var terminal bytes.Buffer
-	r = &report{out: &terminal, terminal: true, clock: ticking()}
-	r.progress(p)
-	if err := r.untaken(untaken{File: "o.csv", Line: 3, Outcome: malformed, Detail: "why"}); err != nil {
-		t.Fatal(err)
-	}
-	text := "o.csv: 25 %, 1,234 lines, 617 a second"
-	if want := fmt.Sprintf("%s\r%s\ro.csv:3: malformed: why\n", text, strings.Repeat(" ", len(text))); terminal.String() != want {
-		t.Errorf("got %q, want %q", terminal.String(), want)
-	}
-}
-
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 20575: "20,575", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 // TestIntake_UnknownSource wants each source that the catalogue lacks to be asked about once, and taken in all the same.
 func TestIntake_UnknownSource(t *testing.T) {
 	told := &heard{}
@@ -198,4 +164,35 @@ func TestIntake_UnknownSource(t *testing.T) {
 	if len(told.lines) != 1 || !strings.Contains(told.lines[0], "the catalogue has no source") {
 		t.Errorf("asked %q", told.lines)
 	}
+}
+
+// TestInput_InterruptedStreamKeepsWhatCame wants what came before the interrupt to be in.
+func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	texts := []string{header + observation(1, "59", "60") + observation(2, "59", "60"), observation(3, "59", "60")}
+	stdin := &leaving{texts, cancel, make(chan struct{})}
+	defer close(stdin.wait)
+	in := &intake{to: &doubtful{}, clock: ticking(), report: &heard{}}
+	err := in.take(ctx, &input{ReadCloser: io.NopCloser(stdin), name: "stdin", waits: true}, collectors.CSV)
+	if exitCode(err) != exitInterrupted || in.tally.taken == 0 {
+		t.Errorf("%v, exit code %d, %d taken", err, exitCode(err), in.tally.taken)
+	}
+}
+
+// leaving is a stream that gives one text a read; when all are read, and handed over but for the last, it cancels and waits.
+type leaving struct {
+	texts  []string
+	cancel context.CancelFunc
+	wait   chan struct{}
+}
+
+func (l *leaving) Read(into []byte) (int, error) {
+	if len(l.texts) == 0 {
+		l.cancel()
+		<-l.wait
+		return 0, io.EOF
+	}
+	n := copy(into, l.texts[0])
+	l.texts = l.texts[1:]
+	return n, nil
 }

@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -201,49 +198,5 @@ func repairLog(out io.Writer, data string, o wal.Options) error {
 		say(out, "lost      records %d to %d\n", report.LostFrom, report.LostTo)
 	}
 	say(out, "The log has records up to %d now. Import the lost observations again if you have their file.\n", report.Last)
-	return nil
-}
-
-// logError puts what an operator can do beside the errors of the log.
-func logError(data string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, wal.ErrLocked):
-		return fail(exitBusy, "%s: a running node holds the directory; stop it, or look at a copy", data)
-	}
-	var damage *wal.DamageError
-	if errors.As(err, &damage) {
-		return damage // one line with file, offset and hint
-	}
-	return err
-}
-
-// needLog is the error of a place that holds no data directory to look at. It changes nothing.
-func needLog(data string) error {
-	if err := needDirectory(data); err != nil {
-		return err
-	}
-	found, err := wal.Exists(data)
-	switch {
-	case err != nil:
-		return fail(exitNoInput, "look at the data directory: %w", err)
-	case !found:
-		return fail(exitNoInput, "no data directory: there is no log in %s", data)
-	}
-	return nil
-}
-
-// needDirectory is the error of a place that is no directory.
-func needDirectory(data string) error {
-	info, err := os.Stat(data)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return fail(exitNoInput, "no data directory: %s does not exist", data)
-	case err != nil:
-		return fail(exitNoInput, "look at the data directory: %w", err)
-	case !info.IsDir():
-		return fail(exitNoInput, "no data directory: %s is a file", data)
-	}
 	return nil
 }

@@ -82,7 +82,7 @@ func namesValue(into *[]string) pflag.Value {
 		}
 		return all, nil
 	}
-	return &value[[]string]{into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") }}
+	return newValue(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
 }
 
 // mcp runs until the other side hangs up, or ctx ends.

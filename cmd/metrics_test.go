@@ -70,7 +70,7 @@ func TestMetrics_ListenAddresses(t *testing.T) {
 
 // TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of what was asked.
 func TestAccessLog(t *testing.T) {
-	for which, wanted := range map[string][]string{accessAll: {"200", "404", "400"}, accessErrors: {"404", "400"}, accessOff: nil} {
+	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {
 			p := start(t, realNow, append(serveArgs(t.TempDir()), "--access-log", which)...).listening()
 			p.await("recovered 0 rates")

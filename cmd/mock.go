@@ -75,13 +75,13 @@ func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 		}
 		return append(slices.Clone(*into), fault), nil
 	}
-	return &value[[]apitest.Fault]{into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
+	return newValue(into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())
 		}
 		return strings.Join(texts, ",")
-	}}
+	})
 }
 
 // mock runs until ctx ends.

@@ -41,7 +41,7 @@ func (p *process) ping(ctx context.Context, node *remote, o *adminOptions, live 
 	if err != nil {
 		return node.told(err)
 	}
-	if err := p.print(o, shown, func() { say(p.stdout, "%s\n", summary(&shown)) }); err != nil {
+	if err := present(p.stdout, o.json, shown, func() { say(p.stdout, "%s\n", summary(&shown)) }); err != nil {
 		return err
 	}
 	if shown.Status == engine.Unavailable && !live {

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"slices"
@@ -157,20 +156,5 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	operate(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
-	}
-}
-
-// TestAdmin_HeldTable wants what sources say to steer no terminal.
-func TestAdmin_HeldTable(t *testing.T) {
-	var out bytes.Buffer
-	err := printHeld(&out, []admin.Held{{
-		Number: "USD/17", ObservedAt: clockFrom(realNow)(), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
-		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
-	}})
-	want := `NUMBER  WHEN                  SOURCE  INSTITUTION  CHANNEL  KIND        BUY  SELL   DATE  REASON      DOCUMENT      DETAIL
-USD/17  2026-06-30T15:00:00Z  x-site  popular      branch   commercial  -    5?[2J  -     unparsable  0123456789ab  a?b
-`
-	if err != nil || out.String() != want {
-		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -146,21 +145,4 @@ func (r *logReport) progress(p progress) {
 		r.last = now
 		r.log.Info(fmt.Sprintf("importing %s: %s%s", p.file, percentRead(p), counted(p.lines, "line")))
 	}
-}
-
-// counted is a number with what it counts: 1 line, 2 lines.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(n) + " " + what + "s"
-}
-
-// grouped writes a whole number with commas between thousands.
-func grouped[N int | int64 | uint64](n N) string {
-	text := strconv.FormatInt(int64(n), 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

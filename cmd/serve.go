@@ -14,20 +14,10 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
-	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/collectors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
-
-// serveOptions are the settings of the serve command.
-type serveOptions struct {
-	nodeOptions
-	log      logOptions
-	imported string // file to take in at start, "" = none
-}
 
 func (p *process) newServe() *cobra.Command {
 	o := defaultServe()
@@ -65,19 +55,6 @@ WatchdogSec).`,
 	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
 	addServe(cmd, o)
 	return cmd
-}
-
-// defaultServe is what serve does where nobody says otherwise.
-func defaultServe() *serveOptions {
-	return &serveOptions{nodeOptions: defaultNode(), log: logOptions{format: "auto", level: "info"}}
-}
-
-// addServe declares the settings of serve, for itself and for the commands that look at them.
-func addServe(cmd *cobra.Command, o *serveOptions) {
-	addNode(cmd, &o.nodeOptions)
-	addLog(cmd, &o.log)
-	cmd.Flags().Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
-	markSettings(cmd.Flags())
 }
 
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
@@ -213,37 +190,18 @@ func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, l
 	return failed
 }
 
-// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
-// nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
-func (p *process) takeIn(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
-	var breath actors.Breath
-	defer breath.End()
-	intake := &intake{
-		to: n.System(), clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.Catalogue(),
-		pause: breath.Take,
+// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
+// error tells.
+func await[T any](ctx context.Context, n *node.Node, wanted <-chan T) (bool, error) {
+	if ctx.Err() != nil {
+		return false, nil
 	}
-	err := intake.take(ctx, file, collectors.AnyFormat)
-	if err == nil || intake.tally.lines > 0 {
-		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
+	select {
+	case <-wanted:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	case <-n.Done():
+		return false, n.Err()
 	}
-	if stopped := node.Stopped(n.System()); stopped != nil {
-		return stopped
-	}
-	switch code := exitCode(err); {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil || readOnly(err):
-		log.Warn(err.Error())
-		return nil
-	case (code == exitNoInput || code == exitBroken) && (n.System().Recovery().Last > 0 || intake.tally.lines > 0):
-		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
-		return nil
-	}
-	return err
-}
-
-// readOnly tells an error that passes: the disk is full, and reads go on.
-func readOnly(err error) bool {
-	var answer *engine.Error
-	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly
 }

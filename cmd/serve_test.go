@@ -172,7 +172,7 @@ func TestW6_FailStop(t *testing.T) {
 	data := t.TempDir()
 	var file strings.Builder
 	file.WriteString(header)
-	for i := range 4 * intakeBatchMin {
+	for i := range 32_768 {
 		file.WriteString(observation(i%60, fmt.Sprintf("59.%04d", i%997), "60.50"))
 	}
 	p := startWith(t, realNow, []string{fileBytesMax + "=20000"}, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)

@@ -137,38 +137,6 @@ func TestVersion_Flag(t *testing.T) {
 	}
 }
 
-func TestDidYouMean(t *testing.T) {
-	known := []string{"serve", "demo", "import", "export"}
-	for word, want := range map[string]string{"srve": "serve", "exprot": "export", "demos": "demo", "zzz": "", "": ""} {
-		got := didYouMean(word, known)
-		if want != "" {
-			want = " (did you mean " + want + "?)"
-		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
-		}
-	}
-}
-
-// FuzzConfig wants every text to be read or refused with a place, never a panic.
-func FuzzConfig(f *testing.F) {
-	f.Add("listen = ':8080'\n[a]\nb = 1\n")
-	f.Add("a.b = [1, 2]\n\"listen\" = true\n")
-	f.Add("listen = '''\nlisten = 1\n'''")
-	known := allSettings((&process{}).newRoot())
-	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := parseConfig("tasard.toml", text, known)
-		if err != nil && !strings.HasPrefix(err.Error(), "tasard.toml:") {
-			t.Errorf("%q does not begin with the file's name", err)
-		}
-		for name, line := range lines {
-			if line.number < 1 || line.number > strings.Count(text, "\n")+1 {
-				t.Errorf("%s is said to stand in line %d", name, line.number)
-			}
-		}
-	})
-}
-
 // commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
 const commentedForm = `(?m)^#([a-z][a-z-]* = )`
 

@@ -2,14 +2,10 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -60,16 +56,6 @@ func (o *sourcesOptions) add(cmd *cobra.Command) {
 	plainSwitch(cmd.Flags(), &o.json, "json", "answer as JSON")
 }
 
-// settledAlone is settled for a command that needs no data directory.
-func (p *process) settledAlone(cmd *cobra.Command, work func(ctx context.Context, args []string) error) {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := settle(cmd, p.environ); err != nil {
-			return err
-		}
-		return work(cmd.Context(), args)
-	}
-}
-
 func (p *process) newSourcesList() *cobra.Command {
 	o, at := &sourcesOptions{}, &adminOptions{}
 	cmd := &cobra.Command{
@@ -98,7 +84,7 @@ func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminO
 		if err != nil {
 			return err
 		}
-		return p.print(at, shown, func() { printSources(p.stdout, &shown, "") })
+		return present(p.stdout, at.json, shown, func() { printSources(p.stdout, &shown, "") })
 	}
 	reference, err := o.open()
 	if err != nil {
@@ -109,28 +95,9 @@ func (p *process) listSources(ctx context.Context, o *sourcesOptions, at *adminO
 	if at.data != "" && needDirectory(at.data) != nil {
 		place = " (" + at.data + " is no data directory)"
 	}
-	return p.print(at, shown, func() {
+	return present(p.stdout, at.json, shown, func() {
 		printSources(p.stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
 	})
-}
-
-// running is the node that the options name, nil when they name none, or a data directory on which none runs.
-func (o *adminOptions) running(ctx context.Context) *remote {
-	socket := o.socket
-	if socket == "" && o.data != "" {
-		socket = socketOf("", o.data)
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil
-		}
-		if err == nil {
-			_ = conn.Close() // nothing was said
-		}
-	}
-	if socket == "" {
-		return nil
-	}
-	return &remote{admin.NewClient(socket), "tasard serve" + o.place()}
 }
 
 func printSources(out io.Writer, shown *admin.Sources, before string) {

@@ -88,7 +88,7 @@ func (p *process) parseDocument(ctx context.Context, o *sourcesOptions, id, file
 	} else {
 		shown.Failure = describeFailure(parseErr)
 	}
-	if err := p.print(&adminOptions{json: o.json}, shown, func() {
+	if err := present(p.stdout, o.json, shown, func() {
 		if parseErr == nil { // else the last line says it
 			printReading(p.stdout, &shown)
 		}

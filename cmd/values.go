@@ -26,6 +26,11 @@ type value[T any] struct {
 	show  func(T) string
 }
 
+// newValue is a value of a kind of its own: parse reads a text, show writes what it reads.
+func newValue[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
+	return &value[T]{into, kind, parse, show}
+}
+
 // Set reads a text; the error quotes it and says what belongs there.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
@@ -328,4 +333,15 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return prefix, fmt.Errorf("%q has bits behind its length (did you mean %s?)", text, prefix.Masked())
 	}
 	return prefix, nil
+}
+
+// optionalCount is a number that may be left out: then it stays negative.
+func optionalCount(into *int, high int) pflag.Value {
+	counted := countValue(into, 0, high)
+	return &value[int]{into, "N", counted.parse, func(n int) string {
+		if n < 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}}
 }

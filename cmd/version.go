@@ -26,14 +26,6 @@ func (p *process) newVersion() *cobra.Command {
 	return cmd
 }
 
-// buildVersion is the version that this build says of itself, "" when it says none.
-func buildVersion() string {
-	if build, known := debug.ReadBuildInfo(); known {
-		return build.Main.Version
-	}
-	return ""
-}
-
 func (p *process) version(context.Context, []string) error {
 	build, _ := debug.ReadBuildInfo()
 	printVersion(p.stdout, build)

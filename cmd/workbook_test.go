@@ -63,8 +63,11 @@ func TestImport_Workbooks(t *testing.T) {
 			t.Errorf("%s: %s", source, got)
 		}
 		for line := range strings.Lines(readFile(t, reported)) {
-			u := asJSON[untaken](t, line)
-			if u.Outcome != held || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
+			u := asJSON[struct {
+				Of, Outcome, Reason string
+				Held                uint64 `json:"heldId"`
+			}](t, line)
+			if u.Outcome != "held" || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
 				t.Fatalf("reported as %+v", u)
 			}
 		}

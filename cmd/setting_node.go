@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,12 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
-	"github.com/tasard/tasard/wal"
 )
 
 const (
@@ -35,9 +31,6 @@ const (
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
 	noMailNote             = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
-	// credentialsVariable names the directory in which a service manager hands secrets over. It guards them itself, by
-	// access lists that look like a readable group.
-	credentialsVariable = "CREDENTIALS_DIRECTORY"
 )
 
 // What --access-log may say.
@@ -87,15 +80,6 @@ func (p *process) settledNode(o *nodeOptions, log *slog.Logger) node.Config {
 	}
 	return p.within(c, log)
 }
-
-// within gives a configuration what it needs of the process.
-func (p *process) within(c node.Config, log *slog.Logger) node.Config {
-	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.clock, p.random, buildVersion(), p.variable(credentialsVariable)
-	return c
-}
-
-// socket is where the operator reaches the node.
-func (o *nodeOptions) socket() string { return socketOf(o.config.Admin.Socket, o.config.Dir) }
 
 // addNode declares all settings of a node.
 func addNode(cmd *cobra.Command, o *nodeOptions) {
@@ -250,107 +234,4 @@ func contactValue(into *string) *value[string] {
 		return text, nil
 	}
 	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
-}
-
-// directory is a data directory that a command has opened.
-type directory struct {
-	system    *actors.System
-	catalogue *engine.Catalogue
-}
-
-// openDirectory opens the data directory and waits until its log is replayed.
-func (p *process) openDirectory(ctx context.Context, c node.Config, log *slog.Logger) (*directory, error) {
-	system, reference, err := node.OpenSystem(ctx, p.within(c, log))
-	if errors.Is(err, wal.ErrLocked) {
-		return nil, fail(exitBusy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &directory{system, reference.Catalogue}, nil
-}
-
-// failure is why the system stopped by itself, or err when it did not.
-func (d *directory) failure(err error) error {
-	if stopped := node.Stopped(d.system); stopped != nil {
-		return stopped
-	}
-	return err
-}
-
-// close stops the system in order: what was accepted is on disk when it returns.
-func (d *directory) close() error {
-	if err := d.system.Close(); err != nil {
-		return fmt.Errorf("close the data directory: %w", err)
-	}
-	return nil
-}
-
-// statesOf are the books of all currencies at one moment.
-func statesOf(ctx context.Context, system *actors.System) ([]engine.BookState, error) {
-	var states []engine.BookState
-	err := system.Export(ctx, func(state engine.BookState) error {
-		states = append(states, state)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the state: %w", err)
-	}
-	return states, nil
-}
-
-// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
-// error tells.
-func await[T any](ctx context.Context, n *node.Node, wanted <-chan T) (bool, error) {
-	if ctx.Err() != nil {
-		return false, nil
-	}
-	select {
-	case <-wanted:
-		return true, nil
-	case <-ctx.Done():
-		return false, nil
-	case <-n.Done():
-		return false, n.Err()
-	}
-}
-
-// flagOf is the flag that sets a field of node.Config.
-func flagOf(field string) string {
-	return map[string]string{
-		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
-		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
-		"Mail.Way": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
-		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
-		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
-		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
-		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key",
-	}[field]
-}
-
-// inFlags tells an error of a node in the names of the flags, with its exit code. An error of several is told one a line.
-func inFlags(err error) error {
-	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
-		var told []error
-		for _, one := range all.Unwrap() {
-			told = append(told, inFlags(one))
-		}
-		return errors.Join(told...)
-	}
-	var of *node.Error
-	if !errors.As(err, &of) {
-		return err
-	}
-	code := map[node.Kind]int{
-		node.Invalid: exitUsage, node.BadFile: exitBadData, node.Busy: exitBusy, node.Unwritable: exitCannotWrite,
-		node.Failed: exitFailStop, node.Interrupted: exitInterrupted,
-	}[of.Kind]
-	if known := (*failure)(nil); errors.As(err, &known) {
-		return &failure{known.code, inFlags(known.err)}
-	}
-	told := of.Err
-	if flag := flagOf(of.Field); flag != "" {
-		told = fmt.Errorf("%s: %w", flag, of.Err)
-	}
-	return &failure{code, told}
 }
