@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -149,17 +150,17 @@ func TestAdmin_Refusals(t *testing.T) {
 		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
 		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
 	} {
-		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exitUsage, "the node says: ", want)
+		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exit.Usage, "the node says: ", want)
 	}
 }
 
 // TestAdmin_NoNode wants one line that says what to do when nobody answers.
 func TestAdmin_NoNode(t *testing.T) {
 	data := t.TempDir()
-	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
+	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
 	p := startNode(t, data)
 	p.signal(os.Kill)
-	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock")
+	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock")
 }
 
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of a live
@@ -173,7 +174,7 @@ func TestAdmin_Socket(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
-	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exitBusy, socket+": another node answers there")
+	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exit.Busy, socket+": another node answers there")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	first.signal(os.Kill)
 	if _, err := os.Stat(socket); err != nil {
@@ -191,9 +192,9 @@ func TestAdmin_Socket(t *testing.T) {
 func TestAdmin_BadSockets(t *testing.T) {
 	file := writeFile(t, "file", "")
 	for path, code := range map[string]int{
-		file:                               exitCannotWrite,
-		t.TempDir() + "/none/admin.sock":   exitCannotWrite,
-		"/tmp/" + strings.Repeat("x", 110): exitBadData,
+		file:                               exit.CannotWrite,
+		t.TempDir() + "/none/admin.sock":   exit.CannotWrite,
+		"/tmp/" + strings.Repeat("x", 110): exit.BadData,
 	} {
 		data := t.TempDir() + "/data"
 		run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-socket", path, "--log-format", "text").fails(t, code, "--admin-socket")

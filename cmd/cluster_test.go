@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -35,8 +36,8 @@ func TestCluster_Options(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t, nil, nil, append(serveArgs(t.TempDir()), one.args...)...)
-			if got.code != exitUsage || !strings.Contains(got.stderr, one.want) {
-				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exitUsage, one.want, got.stderr)
+			if got.code != exit.Usage || !strings.Contains(got.stderr, one.want) {
+				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, one.want, got.stderr)
 			}
 		})
 	}
@@ -134,7 +135,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 
 	nodes[1].node.signal(syscall.SIGKILL)
 	eventually(t, "the two that are left write", func() bool {
-		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exitDone
+		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.Done
 	})
 	again := start(t, realNow, nodes[1].node.cmd.Args[1:]...).listening()
 	again.await("recovered")
@@ -175,7 +176,7 @@ func TestCluster_Alone(t *testing.T) {
 	data := t.TempDir()
 	start(t, realNow, serveArgs(data)...).listening().await("recovered")
 	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
-	if got.code == exitDone || !strings.Contains(got.stderr, "started without --cluster") {
+	if got.code == exit.Done || !strings.Contains(got.stderr, "started without --cluster") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 }

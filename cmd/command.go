@@ -7,28 +7,42 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/backup"
+	"github.com/tasard/tasard/cmd/doctor"
+	"github.com/tasard/tasard/cmd/intake"
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/cmd/operator"
+	"github.com/tasard/tasard/cmd/sources"
 )
 
 // run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
-func (p *process) run(ctx context.Context) int {
-	stdout := &output{to: p.stdout}
-	p.stdout = stdout
+// commands are the command tree of a process.
+type commands struct{ *process.Process }
+
+func (p *commands) run(ctx context.Context) int {
+	stdout := &terminal.Output{To: p.Stdout}
+	p.Stdout = stdout
 	root := p.newRoot()
 	var err error
-	if !completes(p.args) {
-		err = unknownCommand(root, p.args)
+	if !completes(p.Args) {
+		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {
-		err = inFlags(root.ExecuteContext(ctx))
+		err = setting.Explain(root.ExecuteContext(ctx))
 	}
-	if failed := stdout.failure(); err == nil && failed != nil {
-		err = fail(exitBroken, "write to standard output: %w", failed)
+	if failed := stdout.Failure(); err == nil && failed != nil {
+		err = exit.Fail(exit.Broken, "write to standard output: %w", failed)
 	}
-	p.report(err)
-	return exitCode(err)
+	p.Report(err)
+	return exit.Code(err)
 }
 
-func (p *process) newRoot() *cobra.Command {
+func (p *commands) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tasard",
 		Short: "The Dominican exchange-rate node",
@@ -39,31 +53,31 @@ Flags, variables and a configuration file say the same things: --log-format json
 TOML file that --config or TASARD_CONFIG names, log-format = "json". A flag wins over a variable, a variable over the
 file. Unknown ones are errors.
 
-` + exitTable,
+` + exit.Table,
 		Example: `  tasard demo
   tasard serve --data ./data --collect-contact ana@example.com
   tasard sources list --data ./data
   tasard log verify --data ./data`,
-		Args:              noArguments,
+		Args:              command.NoArguments,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	var version bool
-	plainSwitch(root.Flags(), &version, "version", "print the versions of program, contract and files")
+	setting.PlainSwitch(root.Flags(), &version, "version", "print the versions of program, contract and files")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if version {
-			return p.settled(p.version)(cmd, nil)
+			return command.Settled(p.Process, p.version)(cmd, nil)
 		}
 		return cmd.Help()
 	}
-	root.SetArgs(p.args)
-	root.SetIn(p.stdin)
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetArgs(p.Args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), p.newImport(), p.newExport(), p.newSources(), p.newLog(), p.newBackup(), p.newRestore(), p.newAdmin(), p.newPing(), p.newConfig(), p.newDoctor(), p.newCompletion(), p.newMan(), p.newVersion())
+	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process), backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process), p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion())
 	completeAll(root)
 	return root
 }
@@ -79,8 +93,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	for _, command := range found.Commands() {
 		names = append(names, command.Name())
 	}
-	return fail(exitUsage, "unknown command %q%s; %s --help lists the commands",
-		found.CommandPath()+" "+rest[0], didYouMean(rest[0], names), found.CommandPath())
+	return exit.Fail(exit.Usage, "unknown command %q%s; %s --help lists the commands",
+		found.CommandPath()+" "+rest[0], setting.DidYouMean(rest[0], names), found.CommandPath())
 }
 
 // newHelp is the help command of the library with our own error for what it does not know.
@@ -110,11 +124,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &missing):
-		return fail(exitUsage, "--%s: want a value, found nothing", missing.GetFlag().Name)
+		return exit.Fail(exit.Usage, "--%s: want a value, found nothing", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
-		return fail(exitUsage, "--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+		return exit.Fail(exit.Usage, "--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
-	return fail(exitUsage, "%w; %s --help shows the flags", err, cmd.CommandPath())
+	return exit.Fail(exit.Usage, "%w; %s --help shows the flags", err, cmd.CommandPath())
 }
 
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
@@ -124,6 +138,6 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	known := []string{"--help"}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
-	return fail(exitUsage, "%s: unknown flag of %s%s; %s --help shows the flags",
-		name, cmd.CommandPath(), didYouMean(name, known), cmd.CommandPath())
+	return exit.Fail(exit.Usage, "%s: unknown flag of %s%s; %s --help shows the flags",
+		name, cmd.CommandPath(), setting.DidYouMean(name, known), cmd.CommandPath())
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -17,7 +19,7 @@ import (
 // shells are those for which there is a script, with the line that loads it.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func (p *process) newCompletion() *cobra.Command {
+func (p *commands) newCompletion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print the script that completes command lines",
@@ -34,7 +36,7 @@ bash needs its package bash-completion. To have it in every shell, write the scr
 		Args:      oneShell,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.settled(func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.stdout) })(cmd, args)
+		return command.Settled(p.Process, func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.Stdout) })(cmd, args)
 	}
 	return cmd
 }
@@ -47,7 +49,7 @@ func oneShell(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		found = fmt.Sprintf("%q", strings.Join(args, " "))
 	}
-	return fail(exitUsage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
+	return exit.Fail(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
 // script is the library's, which calls the hidden command of the library for what it does not know.

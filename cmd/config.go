@@ -14,9 +14,14 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-func (p *process) newConfig() *cobra.Command {
+func (p *commands) newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at the settings of serve",
@@ -24,15 +29,15 @@ func (p *process) newConfig() *cobra.Command {
 it the flags that serve is given. It touches neither the data directory nor a running node.`,
 		Example: `  tasard config show --config tasard.toml
   tasard config check --config tasard.toml`,
-		Args: noArguments,
+		Args: command.NoArguments,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(p.newConfigShow(), p.newConfigCheck())
 	return cmd
 }
 
-func (p *process) newConfigShow() *cobra.Command {
-	o, format := defaultServe(), "text"
+func (p *commands) newConfigShow() *cobra.Command {
+	o, format := setting.DefaultServe(), "text"
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print every setting of serve and where it comes from",
@@ -41,21 +46,21 @@ Secrets are never settings, but the names of files that hold them: those are sho
 address is left out. As TOML the output is a configuration file again, with what is not set as remarks.`,
 		Example: `  tasard config show --config tasard.toml
   TASARD_LISTEN=:8080 tasard config show --format toml`,
-		Args: noArguments,
+		Args: command.NoArguments,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := settle(cmd, p.environ); err != nil {
+		if err := setting.Settle(cmd, p.Environ); err != nil {
 			return err
 		}
-		return printSettings(p.stdout, settingsOf(cmd.Flags()), format)
+		return printSettings(p.Stdout, settingsOf(cmd.Flags()), format)
 	}
-	addServe(cmd, o)
-	cmd.Flags().Var(wordValue(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+	setting.AddServe(cmd, o)
+	cmd.Flags().Var(setting.Word(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
 	return cmd
 }
 
-func (p *process) newConfigCheck() *cobra.Command {
-	o := defaultServe()
+func (p *commands) newConfigCheck() *cobra.Command {
+	o := setting.DefaultServe()
 	cmd := &cobra.Command{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
@@ -64,17 +69,17 @@ values, the files that they name, definitions, catalogue, certificate and key, s
 together, whether the address is one of this machine. It prints every problem, one a line, with exit code 78, or says that
 there is none.`,
 		Example: "  tasard config check --config /etc/tasard/tasard.toml",
-		Args:    noArguments,
+		Args:    command.NoArguments,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		problems := []error{settle(cmd, p.environ), needData(cmd)}
-		if problem := errors.Join(append(problems, p.checkServe(o))...); problem != nil {
-			return &failure{exitBadData, problem}
+		problems := []error{setting.Settle(cmd, p.Environ), setting.NeedData(cmd)}
+		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
+			return exit.Wrap(exit.BadData, problem)
 		}
-		say(p.stdout, "The configuration is good: %s set, the others have their defaults.\n", counted(countSet(cmd.Flags()), "setting"))
+		terminal.Say(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Counted(countSet(cmd.Flags()), "setting"))
 		return nil
 	}
-	addServe(cmd, o)
+	setting.AddServe(cmd, o)
 	return cmd
 }
 
@@ -92,7 +97,7 @@ type shownSetting struct {
 func settingsOf(flags *pflag.FlagSet) []shownSetting {
 	var all []shownSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if !isSetting(flag) {
+		if !setting.Marked(flag) {
 			return
 		}
 		value := flag.Value.String()
@@ -101,7 +106,7 @@ func settingsOf(flags *pflag.FlagSet) []shownSetting {
 		if flag.Changed {
 			one.From = "--" + flag.Name
 		}
-		if origin := flag.Annotations[originMark]; len(origin) > 0 {
+		if origin := flag.Annotations[setting.OriginMark]; len(origin) > 0 {
 			one.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
 		}
 		all = append(all, one)
@@ -138,9 +143,9 @@ func printSettings(out io.Writer, settings []shownSetting, format string) error 
 		return printConfig(out, settings)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(table, "NAME\tVALUE\tFROM\n")
+	terminal.Say(table, "NAME\tVALUE\tFROM\n")
 	for _, one := range settings {
-		say(table, "%s\t%s\t%s\n", one.Name, printable(one.Value), printable(one.From))
+		terminal.Say(table, "%s\t%s\t%s\n", one.Name, terminal.Printable(one.Value), terminal.Printable(one.From))
 	}
 	return table.Flush()
 }
@@ -163,7 +168,7 @@ func printConfig(out io.Writer, settings []shownSetting) error {
 		if one.Value == "" || one.redacted {
 			remark = "# "
 		}
-		say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), printable(one.From))
+		terminal.Say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), terminal.Printable(one.From))
 	}
 	return nil
 }

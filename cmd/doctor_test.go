@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // diagnosed is what doctor --json prints.
@@ -70,7 +72,7 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 			t.Errorf("%+v, want %s", f, level)
 		}
 	}
-	if report.Worst != "WARN" || got.code != exitDone {
+	if report.Worst != "WARN" || got.code != exit.Done {
 		t.Errorf("worst %s, exit code %d", report.Worst, got.code)
 	}
 	if found := report.of(t, "sources").Found; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
@@ -106,7 +108,7 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	if f := report.of(t, "sync"); !strings.Contains(f.Found, "of 20") {
 		t.Errorf("the disk is not timed: %+v", f)
 	}
-	if got.code != exitUnwell || report.Worst != "FAIL" {
+	if got.code != exit.Unwell || report.Worst != "FAIL" {
 		t.Errorf("exit code %d, worst %s", got.code, report.Worst)
 	}
 	oneLine(t, got.stderr, "FAIL")
@@ -185,7 +187,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
-	if code := p.end(); code != exitDone {
+	if code := p.end(); code != exit.Done {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	text := p.output()

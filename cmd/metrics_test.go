@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -58,8 +59,8 @@ func TestMetrics_ListenAddresses(t *testing.T) {
 		code    int
 		say     string
 	}{
-		{":9100", exitUsage, "0.0.0.0:9100"}, {"127.0.0.1", exitUsage, "HOST:PORT"}, {"127.0.0.1:x", exitUsage, "port"},
-		{taken.Addr().String(), exitBusy, "--metrics-listen"},
+		{":9100", exit.Usage, "0.0.0.0:9100"}, {"127.0.0.1", exit.Usage, "HOST:PORT"}, {"127.0.0.1:x", exit.Usage, "port"},
+		{taken.Addr().String(), exit.Busy, "--metrics-listen"},
 	} {
 		got := run(t, nil, nil, append(serveArgs(t.TempDir()+"/data"), "--metrics-listen", c.address)...)
 		if got.code != c.code || !strings.Contains(got.stderr, c.say) {

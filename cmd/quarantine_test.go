@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -78,7 +79,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("as JSON %+v", one)
 	}
 
-	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exitUsage, "number 2 of the quarantine can't be released")
+	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exit.Usage, "number 2 of the quarantine can't be released")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
@@ -148,7 +149,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	data := t.TempDir()
 	p := heldNode(t, data)
 	got := run(t, nil, nil, "admin", "rates", "set", "popular", "USD", "--buy", "5.81", "--sell", "5.93", "--data", data)
-	if got.code != exitBadLines || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
+	if got.code != exit.BadLines || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
 		t.Errorf("exit code %d, %q", got.code, got.stdout)
 	}
 	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is held back as USD/3: out_of_band: ",

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // TestSecret_OpenToOthers wants a node not to start with such a file, and nothing to be made.
@@ -14,7 +16,7 @@ func TestSecret_OpenToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := t.TempDir() + "/data"
-	run(t, nil, nil, serveArgs(data, "--smtp-addr", "127.0.0.1:1", "--smtp-user", "x", "--smtp-password-file", password, "--mail-from", mailSender)...).fails(t, exitBadData, password, "chmod 600")
+	run(t, nil, nil, serveArgs(data, "--smtp-addr", "127.0.0.1:1", "--smtp-user", "x", "--smtp-password-file", password, "--mail-from", mailSender)...).fails(t, exit.BadData, password, "chmod 600")
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
 	}

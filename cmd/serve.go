@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -14,13 +13,18 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/cmd/intake"
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
-func (p *process) newServe() *cobra.Command {
-	o := defaultServe()
+func (p *commands) newServe() *cobra.Command {
+	o := setting.DefaultServe()
 	cmd := &cobra.Command{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
@@ -50,27 +54,27 @@ WatchdogSec).`,
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
-		Args: noArguments,
+		Args: command.NoArguments,
 	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
-	addServe(cmd, o)
+	cmd.RunE = command.Settled(p.Process, func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
+	setting.AddServe(cmd, o)
 	return cmd
 }
 
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
 // touched.
-func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
+func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	wanted, release := hangUps()
 	defer release()
-	log := p.logger(o.log)
-	var file *input
-	if o.imported != "" {
+	log := p.Logger(o.Log)
+	var file *input.File
+	if o.Imported != "" {
 		if file, err = p.openImport(o); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	config := p.settledNode(&o.nodeOptions, log)
+	config := setting.SettledNode(p.Process, &o.Node, log)
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
@@ -78,7 +82,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	log.Info("tasard is starting", "data", config.Dir)
 	log.Info("listening on " + n.URL())
 	if config.MailWay() == admin.MailOff {
-		log.Info(noMailNote)
+		log.Info(setting.NoMailNote)
 	}
 	told := p.newNotifier(n, log)
 	err = p.runNode(ctx, n, &running{config.Collect.On, file, wanted, told, log})
@@ -95,19 +99,19 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 // running is what a node does once it is ready.
 type running struct {
 	collects bool
-	file     *input           // to take in, nil = none
+	file     *input.File      // to take in, nil = none
 	wanted   <-chan os.Signal // to read the files again
 	told     *notifier
 	log      *slog.Logger
 }
 
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
-func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
+func (p *commands) runNode(ctx context.Context, n *node.Node, r *running) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
 	found := n.System().Recovery()
-	r.log.Info(fmt.Sprintf("recovered %s rates", grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	r.log.Info(fmt.Sprintf("recovered %s rates", terminal.Grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
 		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
 	}
@@ -134,7 +138,9 @@ func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
 }
 
 // statusOf is one line about the node for the service manager.
-func statusOf(n *node.Node) string { return fmt.Sprintf("%s rates, %s", grouped(n.Rates()), n.URL()) }
+func statusOf(n *node.Node) string {
+	return fmt.Sprintf("%s rates, %s", terminal.Grouped(n.Rates()), n.URL())
+}
 
 // hangUps are the SIGHUPs of the process until release: serve reads its files again.
 func hangUps() (wanted <-chan os.Signal, release func()) {
@@ -147,7 +153,7 @@ func hangUps() (wanted <-chan os.Signal, release func()) {
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
-		for problem := range strings.SplitSeq(inFlags(err).Error(), "\n") {
+		for problem := range strings.SplitSeq(setting.Explain(err).Error(), "\n") {
 			log.Error("reload: " + problem)
 		}
 		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
@@ -160,26 +166,26 @@ func reload(n *node.Node, log *slog.Logger) {
 }
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
-func (p *process) openImport(o *serveOptions) (*input, error) {
-	file, err := openInput(o.imported, p.stdin)
+func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
+	file, err := input.Open(o.Imported, p.Stdin)
 	if err == nil {
 		return file, nil
 	}
-	if found, _ := wal.Exists(o.config.Dir); !found { // the start tells what is wrong with a directory
+	if found, _ := wal.Exists(o.Config.Dir); !found { // the start tells what is wrong with a directory
 		return nil, err
 	}
-	return &input{ReadCloser: io.NopCloser(unreadable{err}), name: o.imported}, nil
+	return input.Unreadable(o.Imported, err), nil
 }
 
 // takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
-func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
+func (p *commands) takeInBeside(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	taking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = p.takeIn(taking, n, file, log)
+		failed = intake.TakeIn(p.Process, taking, n, file, log)
 	}()
 	_, err := await(ctx, n, ended)
 	cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -198,14 +199,14 @@ func TestSources_Check(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,bdi-site=layout"}
 	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
-	if code := p.end(); code != exitDone {
+	if code := p.end(); code != exit.Done {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
 		p.await(part)
 	}
 	p = startWith(t, realNow, site, "sources", "check")
-	if code := p.end(); code != exitUnavailable {
+	if code := p.end(); code != exit.Unavailable {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("bdi-site: layout: ")
@@ -220,7 +221,7 @@ func TestSources_CheckInterrupted(t *testing.T) {
 	site := []string{withSite + "=" + "7,apap-site=hang"}
 	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
 	p.await("1 of 2: bhd-site: 2 rates")
-	if code := p.signal(os.Interrupt); code != exitInterrupted {
+	if code := p.signal(os.Interrupt); code != exit.Interrupted {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("tasard: interrupted when 1 of 2 sources were checked")
@@ -241,11 +242,11 @@ func TestSources_Parse(t *testing.T) {
 	got := run(t, nil, strings.NewReader(lafisePage), "sources", "parse", "lafise-site", "-", "--json")
 	if read := asJSON[struct {
 		Digests      []string
-		Observations []engine.Observation
+		Observations []struct{ Kind engine.Kind }
 	}](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
 		t.Errorf("as JSON %+v", read)
 	}
-	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exitNoInput, "- is no document of lafise-site: layout: ")
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exit.NoInput, "- is no document of lafise-site: layout: ")
 }
 
 // TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.

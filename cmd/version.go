@@ -8,27 +8,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/wal"
 )
 
 // contractVersion is the version of the contract that /v1 follows.
 const contractVersion = "1.0.0"
 
-func (p *process) newVersion() *cobra.Command {
+func (p *commands) newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of program, contract and files",
 		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
 		Example: "  tasard version",
-		Args:    noArguments,
+		Args:    command.NoArguments,
 	}
-	cmd.RunE = p.settled(p.version)
+	cmd.RunE = command.Settled(p.Process, p.version)
 	return cmd
 }
 
-func (p *process) version(context.Context, []string) error {
+func (p *commands) version(context.Context, []string) error {
 	build, _ := debug.ReadBuildInfo()
-	printVersion(p.stdout, build)
+	printVersion(p.Stdout, build)
 	return nil
 }
 
@@ -48,6 +50,6 @@ func printVersion(out io.Writer, build *debug.BuildInfo) {
 			}
 		}
 	}
-	say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+	terminal.Say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
 }

@@ -1,0 +1,91 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+func newAdminCluster(p *process.Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cluster",
+		Short:   "Look at the nodes of a cluster",
+		Long:    "cluster tells about the other nodes with which the node is one service (tasard serve --cluster).",
+		Example: "  tasard admin cluster status --data ./data",
+		Args:    command.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newClusterStatus(p))
+	return cmd
+}
+
+func newClusterStatus(p *process.Process) *cobra.Command {
+	o := &remote.Options{}
+	return adminCommand(p, &cobra.Command{
+		Use:   "status",
+		Short: "Tell how all nodes are, as this one sees them",
+		Long: `status tells of each node whether it is reachable, how far its log is behind the newest record that anybody has told of, and
+through which node writes go. A member whose part is not whole counts for no majority: one that has just started gets well within
+seconds, one that does not has damaged files: stop it, move the directory stream in its data directory away, start it; never two
+nodes at once. Ask another node as well when two of them do not see each other: each tells what it sees itself.`,
+		Example: `  tasard admin cluster status --data ./data
+  tasard admin cluster status --data ./data --json`,
+		Args: command.NoArguments,
+	}, o, func(ctx context.Context, node *remote.Node, _ []string) error {
+		found, err := remote.Ask(ctx, node, admin.ShowCluster, admin.None{})
+		if err != nil {
+			return err
+		}
+		return terminal.Present(p.Stdout, o.JSON, found, func() { printCluster(p.Stdout, &found) })
+	})
+}
+
+// printCluster writes what stands, then a table of the nodes.
+func printCluster(out io.Writer, c *admin.Cluster) {
+	state := "a majority of the nodes is there: changes are possible"
+	if !c.Majority {
+		state = "no majority: reads and leased requests go on, changes are refused"
+	}
+	terminal.Say(out, "%s: %s, since %s\n\n", terminal.Printable(c.Cluster), state, terminal.Instant(c.Since))
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	terminal.Say(table, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		terminal.Say(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Printable(n.Name), terminal.Printable(n.Address), stateOf(n), n.Record, n.Lag, terminal.Printable(n.Version))
+	}
+	_ = table.Flush() // as say
+}
+
+// stateOf is a node in words.
+func stateOf(n *admin.ClusterNode) string {
+	words := []string{"unreachable"}
+	switch {
+	case n.Reachable:
+		words = []string{"reachable"}
+	case !n.SeenAt.IsZero():
+		words = []string{fmt.Sprintf("unreachable, last heard at %s", terminal.Instant(n.SeenAt))}
+	}
+	if n.Self {
+		words[0] = "this one"
+	}
+	if n.Leader {
+		words = append(words, "leads")
+	}
+	switch {
+	case !n.Member:
+		words = append(words, "guest")
+	case !n.Current && (n.Self || n.Reachable):
+		words = append(words, "its part is not whole")
+	}
+	return strings.Join(words, ", ")
+}

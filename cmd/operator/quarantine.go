@@ -1,0 +1,150 @@
+package operator
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"regexp"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// digestShown is how many digits of a document's digest tell it from the others in a table.
+const digestShown = 12
+
+func newAdminQuarantine(p *process.Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "quarantine",
+		Short: "List, release or reject the values that the rules hold back",
+		Long: `quarantine looks after the values that the rules hold back: they are kept with their reason and never served. A held
+value is named by its currency and number, as USD/17.`,
+		Example: `  tasard admin quarantine list --data ./data
+  tasard admin quarantine release USD/17 --data ./data --by ana`,
+		Args: command.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newQuarantineList(p), newQuarantineRelease(p), newQuarantineReject(p))
+	return cmd
+}
+
+func newQuarantineList(p *process.Process) *cobra.Command {
+	o, currency, source := &remote.Options{}, "", ""
+	cmd := adminCommand(p, &cobra.Command{
+		Use:   "list",
+		Short: "List what is held back, and why",
+		Long: `list prints one line for each value that is held back, oldest first in each currency, with the first digits of the digest of
+the document that it was read from. With --json it prints one JSON object a line, digests whole.`,
+		Example: `  tasard admin quarantine list --data ./data --currency USD
+  tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
+		Args: command.NoArguments,
+	}, o, func(ctx context.Context, node *remote.Node, _ []string) error {
+		query := url.Values{}
+		for name, text := range map[string]string{"currency": currency, "source": source} {
+			if text != "" {
+				query.Set(name, text)
+			}
+		}
+		return remote.List(ctx, p, o, node, admin.ListHeld, query, printHeld)
+	})
+	cmd.Flags().Var(setting.Currency(&currency), "currency", "only values of this currency")
+	cmd.Flags().Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
+	return cmd
+}
+
+func printHeld(out io.Writer, held []admin.Held) error {
+	if len(held) == 0 {
+		terminal.Say(out, "Nothing is held back.\n")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	terminal.Say(table, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
+	for i := range held {
+		h := &held[i]
+		terminal.Say(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Number, terminal.Instant(h.ObservedAt), terminal.Printable(h.SourceID),
+			terminal.Printable(h.InstitutionID), h.Channel, h.Kind, terminal.Printable(h.Buy), terminal.Printable(h.Sell), terminal.Printable(h.EffectiveDate), h.Reason,
+			terminal.Printable(h.Document[:min(digestShown, len(h.Document))]), terminal.Printable(h.Detail))
+	}
+	if err := table.Flush(); err != nil {
+		return exit.Fail(exit.Broken, "write the list: %w", err)
+	}
+	return nil
+}
+
+func newQuarantineRelease(p *process.Process) *cobra.Command {
+	o := &remote.Options{}
+	cmd := adminCommand(p, &cobra.Command{
+		Use:   "release NUMBER...",
+		Short: "Publish a held value after all",
+		Long: `release publishes a held value: it has been looked at, and the rules are wrong this once. What is no rate at all, an
+unreadable, zero or missing side or a buy above the sell, can't be released. A value that is older than what its source
+has said since goes into history only.`,
+		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
+		Args:    someNumbers,
+	}, o, func(ctx context.Context, node *remote.Node, args []string) error {
+		return judgeHeld(p, ctx, o, node, args, admin.ReleaseHeld, "is released")
+	})
+	remote.AddBy(cmd, o)
+	return cmd
+}
+
+func newQuarantineReject(p *process.Process) *cobra.Command {
+	o := &remote.Options{}
+	cmd := adminCommand(p, &cobra.Command{
+		Use:     "reject NUMBER...",
+		Short:   "Drop held values for good",
+		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
+		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
+		Args:    someNumbers,
+	}, o, func(ctx context.Context, node *remote.Node, args []string) error {
+		return judgeHeld(p, ctx, o, node, args, admin.RejectHeld, "is rejected")
+	})
+	remote.AddBy(cmd, o)
+	return cmd
+}
+
+// judgeHeld decides about one value after the other; the first that can't be decided ends it.
+func judgeHeld(p *process.Process, ctx context.Context, o *remote.Options, node *remote.Node, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
+	for _, number := range numbers {
+		named := heldPattern().FindStringSubmatch(number)
+		verdict, err := remote.Ask(ctx, node, of, admin.By{By: o.By}, named[1], named[2])
+		if err != nil {
+			return err
+		}
+		if err := terminal.Present(p.Stdout, o.JSON, verdict, func() { printVerdict(p.Stdout, &verdict, outcome) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printVerdict(out io.Writer, v *admin.Verdict, outcome string) {
+	h := &v.Held
+	terminal.Say(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", h.Number, outcome, terminal.Printable(v.By),
+		terminal.Printable(h.InstitutionID), h.Currency, h.Channel, h.Kind, terminal.Printable(h.Buy), terminal.Printable(h.Sell), terminal.Printable(h.SourceID))
+	printOffering(out, v.Published)
+}
+
+// heldPattern is how a held value is named: currency and number.
+func heldPattern() *regexp.Regexp { return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`) }
+
+// someNumbers wants the held values that a command is about.
+func someNumbers(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return exit.Fail(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())
+	}
+	for _, arg := range args {
+		if !heldPattern().MatchString(arg) {
+			return exit.Fail(exit.Usage, "%s: %q names no held value; want currency and number, such as USD/17", cmd.CommandPath(), arg)
+		}
+	}
+	return nil
+}
