@@ -42,8 +42,10 @@ func (p *commands) run(ctx context.Context) int {
 	return exit.Code(err)
 }
 
+// newRoot is the whole tree.
 func (p *commands) newRoot() *cobra.Command {
-	root := &cobra.Command{
+	version := false
+	root := command.Row{
 		Use:   "tasard",
 		Short: "The Dominican exchange-rate node",
 		Long: `tasard is the Dominican exchange-rate node: it collects what institutions publish as their rates for foreign
@@ -58,26 +60,30 @@ file. Unknown ones are errors.
   tasard serve --data ./data --collect-contact ana@example.com
   tasard sources list --data ./data
   tasard log verify --data ./data`,
-		Args:              command.NoArguments,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-	}
-	var version bool
-	setting.PlainSwitch(root.Flags(), &version, "version", "print the versions of program, contract and files")
-	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &version, "version", "print the versions of program, contract and files")
+		},
+		Run: p.version,
+		Below: []*cobra.Command{
+			p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process),
+			backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process),
+			p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion(),
+		},
+	}.Command(p.Process)
+	tell := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if version {
-			return command.Settled(p.Process, p.version)(cmd, nil)
+			return tell(cmd, args)
 		}
 		return cmd.Help()
 	}
+	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process), backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process), p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion())
 	completeAll(root)
 	return root
 }

@@ -19,8 +19,8 @@ import (
 // shells are those for which there is a script, with the line that loads it.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func (p *commands) newCompletion() *cobra.Command {
-	cmd := &cobra.Command{
+func (p *commands) newCompletion() (cmd *cobra.Command) {
+	cmd = command.Row{
 		Use:   "completion SHELL",
 		Short: "Print the script that completes command lines",
 		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values: currencies,
@@ -32,12 +32,10 @@ bash needs its package bash-completion. To have it in every shell, write the scr
   fish   tasard completion fish > ~/.config/fish/completions/tasard.fish`,
 		Example: `  source <(tasard completion bash)
   tasard completion fish | source`,
-		ValidArgs: shells(),
-		Args:      oneShell,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return command.Settled(p.Process, func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.Stdout) })(cmd, args)
-	}
+		Args: oneShell,
+		Run:  func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.Stdout) },
+	}.Command(p.Process)
+	cmd.ValidArgs = shells()
 	return cmd
 }
 

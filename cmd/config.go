@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,23 +23,20 @@ import (
 )
 
 func (p *commands) newConfig() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "config",
 		Short: "Look at the settings of serve",
 		Long: `config shows and checks what tasard serve would run with: its flags, the TASARD_ variables and the configuration file. Give
 it the flags that serve is given. It touches neither the data directory nor a running node.`,
 		Example: `  tasard config show --config tasard.toml
   tasard config check --config tasard.toml`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(p.newConfigShow(), p.newConfigCheck())
-	return cmd
+		Below: []*cobra.Command{p.newConfigShow(), p.newConfigCheck()},
+	}.Command(p.Process)
 }
 
-func (p *commands) newConfigShow() *cobra.Command {
+func (p *commands) newConfigShow() (cmd *cobra.Command) {
 	o, format := setting.DefaultServe(), "text"
-	cmd := &cobra.Command{
+	cmd = command.Row{
 		Use:   "show",
 		Short: "Print every setting of serve and where it comes from",
 		Long: `show prints every setting of serve, its value, and which flag, variable or line of the configuration file it comes from.
@@ -46,31 +44,28 @@ Secrets are never settings, but the names of files that hold them: those are sho
 address is left out. As TOML the output is a configuration file again, with what is not set as remarks.`,
 		Example: `  tasard config show --config tasard.toml
   TASARD_LISTEN=:8080 tasard config show --format toml`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := setting.Settle(cmd, p.Environ); err != nil {
-			return err
-		}
-		return printSettings(p.Stdout, settingsOf(cmd.Flags()), format)
-	}
-	setting.AddServe(cmd, o)
-	cmd.Flags().Var(setting.Word(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+		},
+		Run:   func(context.Context, []string) error { return printSettings(p.Stdout, settingsOf(cmd.Flags()), format) },
+		Alone: true,
+	}.Command(p.Process)
 	return cmd
 }
 
 func (p *commands) newConfigCheck() *cobra.Command {
 	o := setting.DefaultServe()
-	cmd := &cobra.Command{
+	cmd := command.Row{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
 		Long: `check looks for all that would keep tasard serve from starting, as far as that can be told without the data directory: the
 values, the files that they name, definitions, catalogue, certificate and key, secrets and who may read them, what goes
 together, whether the address is one of this machine. It prints every problem, one a line, with exit code 78, or says that
 there is none.`,
-		Example: "  tasard config check --config /etc/tasard/tasard.toml",
-		Args:    command.NoArguments,
-	}
+		Example:  "  tasard config check --config /etc/tasard/tasard.toml",
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		problems := []error{setting.Settle(cmd, p.Environ), setting.NeedData(cmd)}
 		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
@@ -79,7 +74,6 @@ there is none.`,
 		terminal.Say(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Counted(countSet(cmd.Flags()), "setting"))
 		return nil
 	}
-	setting.AddServe(cmd, o)
 	return cmd
 }
 

@@ -56,14 +56,14 @@ type wishedFault struct {
 	fault  simulated.Fault
 }
 
-func (p *commands) newDemo() *cobra.Command {
+func (p *commands) newDemo() (cmd *cobra.Command) {
 	o := demoOptions{log: terminal.LogOptions{Format: "auto", Level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
 	o.Node = setting.DefaultNode()
 	o.Limits = false
 	c := &o.Config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
 	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, engine.KeyPrefixTest
-	cmd := &cobra.Command{
+	cmd = command.Row{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
 		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
@@ -76,23 +76,22 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, func(ctx context.Context, _ []string) error {
-		return p.demo(ctx, &o, cmd.Flags().Changed("listen"))
-	})
-	setting.AddListen(cmd, &c.HTTP.Listen)
-	flags := cmd.Flags()
-	setting.AddLog(cmd, &o.log)
-	setting.AddWatch(cmd, &o.Node)
-	setting.AddLimits(cmd, &o.Node)
-	flags.Var(setting.Number(&o.seed), "seed", "the seed of the market")
-	flags.Var(setting.Span(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
-	flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
-	setting.Mark(flags)
-	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
-	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
-	flags.Var(setting.Path(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddListen(flags, &c.HTTP.Listen)
+			setting.AddLog(flags, &o.log)
+			setting.AddWatch(flags, &o.Node)
+			setting.AddLimits(flags, &o.Node)
+			flags.Var(setting.Number(&o.seed), "seed", "the seed of the market")
+			flags.Var(setting.Span(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
+			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
+			// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
+			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
+	}.Command(p.Process)
 	return cmd
 }
 

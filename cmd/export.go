@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
@@ -39,7 +40,7 @@ const (
 
 func (p *commands) newExport() *cobra.Command {
 	o := exportOptions{what: exportAll, log: terminal.LogOptions{Format: "text", Level: "warn"}}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "export --data DIR",
 		Short: "Write what a data directory holds as a file of observations",
 		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
@@ -56,16 +57,17 @@ confirmed them: the import needs them to come to the same end, and holds them ag
 tasard backup, which needs no stop.`,
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --what current --format ndjson`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, func(ctx context.Context, _ []string) error { return p.export(ctx, &o) })
-	setting.AddDirectory(cmd, &o.node)
-	setting.AddLog(cmd, &o.log)
-	setting.Mark(cmd.Flags())
-	cmd.Flags().Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
-	cmd.Flags().Var(setting.Word(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
-	cmd.Flags().VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddDirectory(flags, &o.node)
+			setting.AddLog(flags, &o.log)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
+			flags.Var(setting.Word(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
+			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
+	}.Command(p.Process)
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
@@ -75,7 +77,7 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 			return err
 		}
 	}
-	opened, err := datadir.Open(p.Process, ctx, o.node, p.Logger(o.log))
+	opened, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
 	if err != nil {
 		return err
 	}

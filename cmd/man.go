@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -29,18 +30,18 @@ const (
 
 func (p *commands) newMan() *cobra.Command {
 	var directory string
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "man",
 		Short: "Print the manual page",
 		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it creates
 if there is none: tasard.1, tasard-serve.1 and so on.`,
 		Example: `  tasard man | man -l -
   tasard man --dir /usr/local/share/man/man1`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, func(context.Context, []string) error { return p.man(directory) })
-	cmd.Flags().Var(setting.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
-	return cmd
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
+		},
+		Run: func(context.Context, []string) error { return p.man(directory) },
+	}.Command(p.Process)
 }
 
 func (p *commands) man(directory string) error {

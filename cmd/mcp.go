@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -49,7 +48,7 @@ type mcpOptions struct {
 
 func (p *commands) newMCP() *cobra.Command {
 	o := mcpOptions{url: "http://" + setting.ListenDefault, log: terminal.LogOptions{Format: "auto", Level: "warn"}}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "mcp",
 		Short: "Give language models the rates of a node",
 		Long: `mcp is a server of the Model Context Protocol: it gives a language model tools for the best rate, for conversions and for
@@ -60,18 +59,16 @@ It knows nobody by name: whoever reaches it spends the quota of its key. Other a
 need --http-name, the name under which the server is reached; others are refused.`,
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   tasard mcp --http 127.0.0.1:8090`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) })
-	flags := cmd.Flags()
-	flags.Var(setting.URL(&o.url, setting.URLBytesMax), "url", "the node to ask")
-	flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
-	flags.Var(setting.Origin(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
-	flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
-	flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
-	setting.AddLog(cmd, &o.log)
-	setting.Mark(flags)
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			flags.Var(setting.URL(&o.url, setting.URLBytesMax), "url", "the node to ask")
+			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
+			flags.Var(setting.Origin(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
+			flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
+			flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
+			setting.AddLog(flags, &o.log)
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
+	}.Command(p.Process)
 }
 
 // namesValue is a list of names of hosts. Each call adds to it.
@@ -157,19 +154,6 @@ func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOp
 		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
 		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- front.Serve(listener) }()
 	terminal.Say(p.Stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
-	select {
-	case err := <-ended:
-		return exit.Fail(exit.FailStop, "answer on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
-	defer cancel()
-	err = front.Shutdown(stop)
-	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {
-		err = errors.Join(err, over)
-	}
-	return err
+	return answer(ctx, front, listener)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/intake"
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -25,7 +26,7 @@ import (
 
 func (p *commands) newServe() *cobra.Command {
 	o := setting.DefaultServe()
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
 		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
@@ -54,11 +55,9 @@ WatchdogSec).`,
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
-	setting.AddServe(cmd, o)
-	return cmd
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Run:   func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
+	}.Command(p.Process)
 }
 
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
@@ -185,7 +184,7 @@ func (p *commands) takeInBeside(ctx context.Context, n *node.Node, file *input.F
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = intake.TakeIn(p.Process, taking, n, file, log)
+		failed = intake.TakeIn(taking, p.Process, n, file, log)
 	}()
 	_, err := await(ctx, n, ended)
 	cancel()

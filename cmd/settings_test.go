@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
@@ -23,22 +21,28 @@ func settledWith(t *testing.T, args, environ []string) (map[string]string, error
 	values := map[string]string{}
 	for _, command := range root.Commands() {
 		if command.Name() == "serve" {
-			command.RunE = p.settledInto(command, values)
+			command.RunE = p.settledInto(values)
 		}
 	}
 	return values, root.ExecuteContext(t.Context())
 }
 
 // settledInto is a command that only tells its settings.
-func (p *commands) settledInto(cmd *cobra.Command, values map[string]string) func(*cobra.Command, []string) error {
-	return command.Settled(p.Process, func(context.Context, []string) error {
+func (p *commands) settledInto(values map[string]string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if err := setting.Settle(cmd, p.Environ); err != nil {
+			return err
+		}
+		if err := setting.NeedData(cmd); err != nil {
+			return err
+		}
 		for _, name := range setting.All(cmd.Root()) {
 			if flag := cmd.Flags().Lookup(name); flag != nil {
 				values[name] = flag.Value.String()
 			}
 		}
 		return nil
-	})
+	}
 }
 
 func TestSettings_Precedence(t *testing.T) {

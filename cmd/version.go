@@ -17,15 +17,13 @@ import (
 const contractVersion = "1.0.0"
 
 func (p *commands) newVersion() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:     "version",
 		Short:   "Print the versions of program, contract and files",
 		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
 		Example: "  tasard version",
-		Args:    command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p.Process, p.version)
-	return cmd
+		Run:     p.version,
+	}.Command(p.Process)
 }
 
 func (p *commands) version(context.Context, []string) error {

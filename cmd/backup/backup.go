@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -35,9 +36,10 @@ type backupOptions struct {
 	to     string
 }
 
+// New is tasard backup.
 func New(p *process.Process) *cobra.Command {
 	o := &backupOptions{}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "backup --data DIR --to FILE",
 		Short: "Copy a data directory into one file, also while its node runs",
 		Long: `backup writes all that a data directory holds into one file: rates, history, held values, accounts, keys, quotas, as
@@ -54,48 +56,39 @@ tasard restore makes a directory of it again, tasard backup verify checks it.`,
 		Example: `  tasard backup --data ./data --to /backups/
   tasard backup --data ./data --to monday.tar.zst
   tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.tar.zst'`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := setting.Settle(cmd, p.Environ); err != nil {
-			return err
-		}
-		return backup(p, cmd.Context(), o, cmd.CommandPath())
-	}
-	setting.AddData(cmd, &o.data)
-	setting.AddAdminSocket(cmd, &o.socket)
-	setting.Mark(cmd.Flags())
-	cmd.Flags().Var(setting.Path(&o.to, "FILE"), "to", "write the backup to `FILE`, or into this directory; - is standard output")
-	cmd.AddCommand(newBackupVerify(p))
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddData(flags, &o.data)
+			setting.AddAdminSocket(flags, &o.socket)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Path(&o.to, "FILE"), "to", "write the backup to `FILE`, or into this directory; - is standard output")
+		},
+		Run:   func(ctx context.Context, _ []string) error { return backup(ctx, p, o) },
+		Alone: true,
+		Below: []*cobra.Command{newBackupVerify(p)},
+	}.Command(p)
 }
 
 func newBackupVerify(p *process.Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "verify FILE",
 		Short: "Check every byte of a backup and say what it has",
 		Long: `verify reads a backup to its end, holds every byte against its checksums and every record against its place, and says
 what is in it. It needs no node and no directory. Damage ends it with exit code 78 and one line that names the place. FILE
 may be -, standard input.`,
 		Example: "  tasard backup verify monday.tar.zst",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return nil
-			}
-			return exit.Fail(exit.Usage, "%s: want one backup, found %d arguments", cmd.CommandPath(), len(args))
-		},
-	}
-	cmd.RunE = command.Settled(p, func(ctx context.Context, args []string) error { return verifyBackup(p, ctx, args[0]) })
-	return cmd
+		Args:    command.Want(1, "one backup"),
+		Run:     func(ctx context.Context, args []string) error { return verifyBackup(ctx, p, args[0]) },
+	}.Command(p)
 }
 
 // backup copies a node or a directory into a file, or to stdout.
-func backup(p *process.Process, ctx context.Context, o *backupOptions, command string) error {
+func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 	switch {
 	case o.data == "" && o.socket == "":
-		return exit.Fail(exit.Usage, "%s: no data directory; give --data DIR, or the socket of a running node with --admin-socket PATH", command)
+		return exit.Fail(exit.Usage, "tasard backup: no data directory; give --data DIR, or the socket of a running node with --admin-socket PATH")
 	case o.to == "":
-		return exit.Fail(exit.Usage, "%s: no place for the backup; give --to FILE, --to DIR or --to -", command)
+		return exit.Fail(exit.Usage, "tasard backup: no place for the backup; give --to FILE, --to DIR or --to -")
 	}
 	if o.data != "" {
 		if err := datadir.Need(o.data); err != nil {
@@ -105,10 +98,10 @@ func backup(p *process.Process, ctx context.Context, o *backupOptions, command s
 	taken := &takenBackup{survey: actors.NewSurvey()}
 	if o.to == backupStdio {
 		if out, ok := p.Stdout.(*terminal.Output); ok && terminal.IsTerminal(out.To) {
-			return exit.Fail(exit.Usage, "%s: a backup is not for a terminal; send it to a file or a program", command)
+			return exit.Fail(exit.Usage, "tasard backup: a backup is not for a terminal; send it to a file or a program")
 		}
 		into := &countedFile{Writer: p.Stdout}
-		if err := copyOut(p, ctx, o, into, taken); err != nil {
+		if err := copyOut(ctx, p, o, into, taken); err != nil {
 			if into.failed != nil {
 				return exit.Fail(exit.Broken, "write the backup: %w", into.failed)
 			}
@@ -121,7 +114,7 @@ func backup(p *process.Process, ctx context.Context, o *backupOptions, command s
 	err := wal.CreateFile(path,
 		func(out io.Writer) error {
 			into.Writer = out
-			return copyOut(p, ctx, o, into, taken)
+			return copyOut(ctx, p, o, into, taken)
 		},
 		func(file io.Reader) error {
 			_, err := wal.VerifyBackup(whileAlive{ctx, file}, path, wal.BackupVisitor{})
@@ -216,16 +209,16 @@ const (
 )
 
 // copyOut takes the backup from the running node, or from the directory when no node answers.
-func copyOut(p *process.Process, ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
+func copyOut(ctx context.Context, p *process.Process, o *backupOptions, out io.Writer, taken *takenBackup) error {
 	running := remote.New(remote.Socket(o.socket, o.data), "tasard serve")
 	patience := time.NewTimer(lockPatience)
 	defer patience.Stop()
 	look := time.NewTicker(lockLook)
 	defer look.Stop()
 	for {
-		err := copyNode(p, ctx, running, out, taken)
+		err := copyNode(ctx, p, running, out, taken)
 		if errors.Is(err, errNoNode) && o.data != "" {
-			err = copyDirectory(p, ctx, o, out, taken)
+			err = copyDirectory(ctx, p, o, out, taken)
 		}
 		if o.data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, remote.ErrLeaves) {
 			return err
@@ -243,7 +236,7 @@ func copyOut(p *process.Process, ctx context.Context, o *backupOptions, out io.W
 // errNoBackup is the end of a backup that was interrupted.
 var errNoBackup = exit.Fail(exit.Interrupted, "interrupted; no backup was made")
 
-func copyNode(p *process.Process, ctx context.Context, n *remote.Node, out io.Writer, taken *takenBackup) (err error) {
+func copyNode(ctx context.Context, p *process.Process, n *remote.Node, out io.Writer, taken *takenBackup) (err error) {
 	copied, err := n.Backup(ctx)
 	if err != nil {
 		return notCopied(n, err)
@@ -254,7 +247,7 @@ func copyNode(p *process.Process, ctx context.Context, n *remote.Node, out io.Wr
 	return explain(ctx, copied, err)
 }
 
-func copyDirectory(p *process.Process, ctx context.Context, o *backupOptions, out io.Writer, taken *takenBackup) error {
+func copyDirectory(ctx context.Context, p *process.Process, o *backupOptions, out io.Writer, taken *takenBackup) error {
 	if err := datadir.NeedLog(o.data); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -21,8 +22,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-func NewLog(p *process.Process) *cobra.Command {
-	cmd := &cobra.Command{
+// NewLog is tasard log.
+func NewLog(p *process.Process) (cmd *cobra.Command) {
+	cmd = command.Row{
 		Use:   "log",
 		Short: "Check, print or repair the log of a data directory",
 		Long: `log looks at the files of a data directory without starting a node. No node may be running on it; a copy of the
@@ -30,50 +32,43 @@ directory can be looked at any time.`,
 		Example: `  tasard log verify --data ./data
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p, func(context.Context, []string) error { return cmd.Help() })
-	cmd.AddCommand(newLogVerify(p), newLogDump(p), newLogRepair(p))
+		Run:   func(context.Context, []string) error { return cmd.Help() },
+		Below: []*cobra.Command{newLogVerify(p), newLogDump(p), newLogRepair(p)},
+	}.Command(p)
 	return cmd
 }
 
 func newLogVerify(p *process.Process) *cobra.Command {
 	var data string
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
 		Long: `verify reads every byte of the log and of the snapshots, holds it against the checksums and says what there is. It
 changes nothing. Damage ends it with exit code 78 and one line that names file and offset. A damaged snapshot that the
 log still covers is a warning only: a start passes it over, and nothing is lost.`,
-		Example: "  tasard log verify --data ./data",
-		Args:    command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p, onDirectory(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }))
-	setting.AddData(cmd, &data)
-	setting.Mark(cmd.Flags())
-	return cmd
+		Example:  "  tasard log verify --data ./data",
+		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
+		Run:      onDirectory(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
+	}.Command(p)
 }
 
 func newLogDump(p *process.Process) *cobra.Command {
 	var data string
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "dump --data DIR",
 		Short: "Print every record of the log, one JSON object a line",
 		Long: `dump prints every record of the log as one line of JSON: its sequence, the file and the offset of its batch, and the
 event. Records that only a snapshot still holds are not in the log. It changes nothing.`,
-		Example: "  tasard log dump --data ./data | head -3",
-		Args:    command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p, onDirectory(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }))
-	setting.AddData(cmd, &data)
-	setting.Mark(cmd.Flags())
-	return cmd
+		Example:  "  tasard log dump --data ./data | head -3",
+		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
+		Run:      onDirectory(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
+	}.Command(p)
 }
 
 func newLogRepair(p *process.Process) *cobra.Command {
 	var data string
 	var yes bool
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "repair --data DIR",
 		Short: "Cut a damaged log, keeping what is cut off",
 		Long: `repair makes a damaged log start again and gives up the records behind the damage. It is the last resort: a backup,
@@ -82,18 +77,17 @@ Without --yes it only says what is damaged. A damaged snapshot that the log stil
 lost. A whole log is left alone.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p, onDirectory(&data, func(context.Context) error {
-		if !yes {
-			return proposeRepair(p.Stdout, data)
-		}
-		return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
-	}))
-	setting.AddData(cmd, &data)
-	setting.Mark(cmd.Flags())
-	setting.PlainSwitch(cmd.Flags(), &yes, "yes", "cut the log; without it nothing is changed")
-	return cmd
+		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &yes, "yes", "cut the log; without it nothing is changed")
+		},
+		Run: onDirectory(&data, func(context.Context) error {
+			if !yes {
+				return proposeRepair(p.Stdout, data)
+			}
+			return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
+		}),
+	}.Command(p)
 }
 
 // onDirectory is work that needs a data directory with a log.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -26,9 +27,10 @@ type restoreOptions struct {
 	data string
 }
 
+// NewRestore is tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
 	o := &restoreOptions{}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
 		Long: `restore makes a data directory of a backup: a node that is started on it answers as the copied one did at the moment of
@@ -41,22 +43,21 @@ are gone, and the quota that was spent since can be spent again. The age of the 
 do when it is an old one. With --from - the backup comes from stdin, and is verified while it is written.`,
 		Example: `  tasard restore --from monday.tar.zst --data ./data-restored
   ssh backup@example.com 'cat tasard.tar.zst' | tasard restore --from - --data /var/lib/tasard`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = command.Settled(p, func(ctx context.Context, _ []string) error {
-		if o.from == "" {
-			return exit.Fail(exit.Usage, "%s: no backup; give --from FILE, or --from - for stdin", cmd.CommandPath())
-		}
-		return restore(p, ctx, o)
-	})
-	setting.AddData(cmd, &o.data)
-	setting.Mark(cmd.Flags())
-	cmd.Flags().Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
-	return cmd
+		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
+		},
+		Run: func(ctx context.Context, _ []string) error {
+			if o.from == "" {
+				return exit.Fail(exit.Usage, "tasard restore: no backup; give --from FILE, or --from - for stdin")
+			}
+			return restore(ctx, p, o)
+		},
+	}.Command(p)
 }
 
 // restore verifies the backup, then makes the directory.
-func restore(p *process.Process, ctx context.Context, o *restoreOptions) error {
+func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	if err := restoreError(o.data, wal.CheckRestore(o.data)); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func backupProblem(err error) error {
 	return exit.Fail(exit.Broken, "read the backup: %w", err)
 }
 
-func verifyBackup(p *process.Process, ctx context.Context, from string) error {
+func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 	file, name, err := openBackup(p, from)
 	if err != nil {
 		return err

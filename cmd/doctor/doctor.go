@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -62,9 +63,10 @@ type doctorReport struct {
 	Transition []clientView `json:"transition"`
 }
 
+// New is tasard doctor.
 func New(p *process.Process) *cobra.Command {
 	o := &doctorOptions{Serve: setting.DefaultServe()}
-	cmd := &cobra.Command{
+	cmd := command.Row{
 		Use:   "doctor --data DIR",
 		Short: "Look for what would make a node fail or lie",
 		Long: `doctor looks at everything around a node: settings, clock, time zone, data directory, log, descriptors, address, certificate,
@@ -81,23 +83,24 @@ one, that of --required-at, or one in 15 days.`,
 		Example: `  tasard doctor --config /etc/tasard/tasard.toml
   tasard doctor --data ./data --network --json
   tasard doctor --data ./data --required-at 2027-03-01T00:00:00-04:00`,
-		Args: command.NoArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o.Serve) },
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &o.network, "network", "open a connection to the host of each source")
+			setting.PlainSwitch(flags, &o.json, "json", "print JSON")
+			flags.Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
+		},
+	}.Command(p)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // all that is wrong with the settings is told at once
 		if err := errors.Join(setting.Settle(cmd, p.Environ), setting.NeedData(cmd)); err != nil {
 			return err
 		}
-		return examine(p, cmd.Context(), o)
+		return examine(cmd.Context(), p, o)
 	}
-	setting.AddServe(cmd, o.Serve)
-	setting.PlainSwitch(cmd.Flags(), &o.network, "network", "open a connection to the host of each source")
-	setting.PlainSwitch(cmd.Flags(), &o.json, "json", "print JSON")
-	cmd.Flags().Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
 	return cmd
 }
 
 // examine examines and prints.
-func examine(p *process.Process, ctx context.Context, o *doctorOptions) error {
+func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	quiet := *p // its log would stand between the lines
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, began: p.Clock()}

@@ -31,7 +31,7 @@ type documents struct {
 }
 
 // importDocuments is importFiles for documents of a source. All of them are read before anything is changed.
-func importDocuments(p *process.Process, ctx context.Context, o importOptions, names []string) error {
+func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
 	known, err := node.LoadReference(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func importDocuments(p *process.Process, ctx context.Context, o importOptions, n
 	}
 	var answers []source.Answer
 	for _, name := range names {
-		document, err := sources.ReadDocument(p, ctx, name)
+		document, err := sources.ReadDocument(ctx, p, name)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func importDocuments(p *process.Process, ctx context.Context, o importOptions, n
 		}
 		answers = append(answers, answer)
 	}
-	return onNode(p, ctx, o, func(to *datadir.Directory, report *report) error {
+	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
 		d := &documents{to, definition, page, o.saved, report, p.Clock}
 		var total tally
 		for i := range answers {

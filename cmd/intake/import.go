@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
@@ -30,9 +31,10 @@ type importOptions struct {
 	saved   time.Time // when those documents were saved, zero = not told
 }
 
+// New is tasard import.
 func New(p *process.Process) *cobra.Command {
 	o := importOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "import --data DIR FILE...",
 		Short: "Take files of observations into a data directory",
 		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read
@@ -60,27 +62,29 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
   tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
 		Args: someFiles,
-	}
-	cmd.RunE = command.Settled(p, func(ctx context.Context, files []string) error {
-		switch {
-		case o.source == "" && (o.page != "" || !o.saved.IsZero()):
-			return exit.Fail(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
-		case o.source != "" && o.format != "":
-			return exit.Fail(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
-		case o.source != "":
-			return importDocuments(p, ctx, o, files)
-		}
-		return importFiles(p, ctx, o, files)
-	})
-	setting.AddDirectory(cmd, &o.node)
-	setting.AddLog(cmd, &o.log)
-	setting.Mark(cmd.Flags())
-	cmd.Flags().Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
-	cmd.Flags().Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
-	cmd.Flags().Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
-	cmd.Flags().Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
-	cmd.Flags().Var(setting.Path(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddDirectory(flags, &o.node)
+			setting.AddLog(flags, &o.log)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
+			flags.Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
+			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
+			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
+			flags.Var(setting.Path(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
+		},
+		Run: func(ctx context.Context, files []string) error {
+			switch {
+			case o.source == "" && (o.page != "" || !o.saved.IsZero()):
+				return exit.Fail(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
+			case o.source != "" && o.format != "":
+				return exit.Fail(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
+			case o.source != "":
+				return importDocuments(ctx, p, o, files)
+			}
+			return importFiles(ctx, p, o, files)
+		},
+	}.Command(p)
 }
 
 func someFiles(cmd *cobra.Command, args []string) error {
@@ -91,7 +95,7 @@ func someFiles(cmd *cobra.Command, args []string) error {
 }
 
 // importFiles takes the files in, one after the other. All of them are opened before anything is changed.
-func importFiles(p *process.Process, ctx context.Context, o importOptions, names []string) (err error) {
+func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
 	var files []*input.File
 	defer func() {
 		for _, file := range files {
@@ -105,19 +109,19 @@ func importFiles(p *process.Process, ctx context.Context, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return onNode(p, ctx, o, func(to *datadir.Directory, report *report) error {
-		return importAll(p, ctx, to, files, collectors.Format(o.format), report)
+	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
+		return importAll(ctx, p, to, files, collectors.Format(o.format), report)
 	})
 }
 
 // onNode opens the report and the data directory for a work, and closes them.
-func onNode(p *process.Process, ctx context.Context, o importOptions, work func(*datadir.Directory, *report) error) (err error) {
+func onNode(ctx context.Context, p *process.Process, o importOptions, work func(*datadir.Directory, *report) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
-	opened, err := datadir.Open(p, ctx, o.node, p.Logger(o.log))
+	opened, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
 	if err != nil {
 		return err
 	}
@@ -125,7 +129,7 @@ func onNode(p *process.Process, ctx context.Context, o importOptions, work func(
 	return work(opened, report)
 }
 
-func importAll(p *process.Process, ctx context.Context, to *datadir.Directory, files []*input.File, format collectors.Format, report *report) error {
+func importAll(ctx context.Context, p *process.Process, to *datadir.Directory, files []*input.File, format collectors.Format, report *report) error {
 	var total tally
 	for _, file := range files {
 		intake := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}

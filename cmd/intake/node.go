@@ -17,7 +17,7 @@ import (
 
 // TakeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
-func TakeIn(p *process.Process, ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
+func TakeIn(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	var breath actors.Breath
 	defer breath.End()
 	intake := &intake{

@@ -8,30 +8,23 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tasard/tasard/cmd/internal/command"
-	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-func newAdminCluster(p *process.Process) *cobra.Command {
-	cmd := &cobra.Command{
+func (r *request) cluster() *cobra.Command {
+	return command.Row{
 		Use:     "cluster",
 		Short:   "Look at the nodes of a cluster",
 		Long:    "cluster tells about the other nodes with which the node is one service (tasard serve --cluster).",
 		Example: "  tasard admin cluster status --data ./data",
-		Args:    command.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newClusterStatus(p))
-	return cmd
+		Below:   []*cobra.Command{r.clusterStatus()},
+	}.Command(r.Process)
 }
 
-func newClusterStatus(p *process.Process) *cobra.Command {
-	o := &remote.Options{}
-	return adminCommand(p, &cobra.Command{
+func (r *request) clusterStatus() *cobra.Command {
+	return r.row(command.Row{
 		Use:   "status",
 		Short: "Tell how all nodes are, as this one sees them",
 		Long: `status tells of each node whether it is reachable, how far its log is behind the newest record that anybody has told of, and
@@ -40,13 +33,10 @@ seconds, one that does not has damaged files: stop it, move the directory stream
 nodes at once. Ask another node as well when two of them do not see each other: each tells what it sees itself.`,
 		Example: `  tasard admin cluster status --data ./data
   tasard admin cluster status --data ./data --json`,
-		Args: command.NoArguments,
-	}, o, func(ctx context.Context, node *remote.Node, _ []string) error {
-		found, err := remote.Ask(ctx, node, admin.ShowCluster, admin.None{})
-		if err != nil {
+		Run: func(ctx context.Context, _ []string) error {
+			_, err := ask(ctx, r, admin.ShowCluster, admin.None{}, printCluster)
 			return err
-		}
-		return terminal.Present(p.Stdout, o.JSON, found, func() { printCluster(p.Stdout, &found) })
+		},
 	})
 }
 

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
+	"github.com/spf13/pflag"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
@@ -20,10 +19,10 @@ import (
 // pingPatience is how long a node may take to say how it is; a busy one has taken 0.4 s.
 const pingPatience = 5 * time.Second
 
+// NewPing is tasard ping.
 func NewPing(p *process.Process) *cobra.Command {
-	var o remote.Options
-	var live bool
-	cmd := &cobra.Command{
+	r, live := &request{Process: p}, false
+	return r.row(command.Row{
 		Use:   "ping",
 		Short: "Ask a running node whether it can answer",
 		Long: `ping asks a running node, at its management socket, whether data requests are answered: code 0 when they are, whatever
@@ -32,26 +31,26 @@ the node says anything, as GET /livez: for whoever restarts a node that does not
 containers, which have no other program inside; elsewhere GET /readyz of the node says the same.`,
 		Example: `  tasard ping --data ./data
   TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
-		Args: command.NoArguments,
-	}
-	adminCommand(p, cmd, &o, func(ctx context.Context, node *remote.Node, _ []string) error { return ask(p, ctx, node, &o, live) })
-	setting.PlainSwitch(cmd.Flags(), &live, "live", "ask only whether the node answers at all")
-	return cmd
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &live, "live", "ask only whether the node answers at all")
+		},
+		Run: func(ctx context.Context, _ []string) error { return r.ping(ctx, live) },
+	})
 }
 
-// ask asks and prints; live makes every answer a good one.
-func ask(p *process.Process, ctx context.Context, node *remote.Node, o *remote.Options, live bool) error {
+// ping asks and prints; live makes every answer a good one.
+func (r *request) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
-	shown, err := node.Readiness(ctx)
+	shown, err := r.node.Readiness(ctx)
 	if err != nil {
-		return node.Explain(err)
+		return r.node.Explain(err)
 	}
-	if err := terminal.Present(p.Stdout, o.JSON, shown, func() { terminal.Say(p.Stdout, "%s\n", summary(&shown)) }); err != nil {
+	if err := terminal.Present(r.Stdout, r.JSON, shown, func() { terminal.Say(r.Stdout, "%s\n", summary(&shown)) }); err != nil {
 		return err
 	}
 	if shown.Status == engine.Unavailable && !live {
-		return exit.Fail(exit.Unavailable, "the node behind %s answers no data requests now", node.Socket)
+		return exit.Fail(exit.Unavailable, "the node behind %s answers no data requests now", r.node.Socket)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func printAccount(out io.Writer, a *admin.Account) {
 }
 
 // printTransition says where the node stands on the way to required keys.
-func printTransition(out io.Writer, t admin.Transition, now time.Time) {
+func printTransition(out io.Writer, t *admin.Transition, now time.Time) {
 	switch t.State {
 	case admin.KeysRequired:
 		terminal.Say(out, "Keys are required since %s (announced %s by %s).\n", terminal.Instant(t.RequiredAt), terminal.Instant(t.AnnouncedAt), terminal.Printable(t.By))

@@ -8,10 +8,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
+	"github.com/spf13/pflag"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
@@ -21,43 +20,41 @@ import (
 // digestShown is how many digits of a document's digest tell it from the others in a table.
 const digestShown = 12
 
-func newAdminQuarantine(p *process.Process) *cobra.Command {
-	cmd := &cobra.Command{
+func (r *request) quarantine() *cobra.Command {
+	return command.Row{
 		Use:   "quarantine",
 		Short: "List, release or reject the values that the rules hold back",
 		Long: `quarantine looks after the values that the rules hold back: they are kept with their reason and never served. A held
 value is named by its currency and number, as USD/17.`,
 		Example: `  tasard admin quarantine list --data ./data
   tasard admin quarantine release USD/17 --data ./data --by ana`,
-		Args: command.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newQuarantineList(p), newQuarantineRelease(p), newQuarantineReject(p))
-	return cmd
+		Below: []*cobra.Command{r.listHeld(), r.release(), r.reject()},
+	}.Command(r.Process)
 }
 
-func newQuarantineList(p *process.Process) *cobra.Command {
-	o, currency, source := &remote.Options{}, "", ""
-	cmd := adminCommand(p, &cobra.Command{
+func (r *request) listHeld() *cobra.Command {
+	currency, source := "", ""
+	return r.row(command.Row{
 		Use:   "list",
 		Short: "List what is held back, and why",
 		Long: `list prints one line for each value that is held back, oldest first in each currency, with the first digits of the digest of
 the document that it was read from. With --json it prints one JSON object a line, digests whole.`,
 		Example: `  tasard admin quarantine list --data ./data --currency USD
   tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
-		Args: command.NoArguments,
-	}, o, func(ctx context.Context, node *remote.Node, _ []string) error {
-		query := url.Values{}
-		for name, text := range map[string]string{"currency": currency, "source": source} {
-			if text != "" {
-				query.Set(name, text)
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Currency(&currency), "currency", "only values of this currency")
+			flags.Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
+		},
+		Run: func(ctx context.Context, _ []string) error {
+			query := url.Values{}
+			for name, text := range map[string]string{"currency": currency, "source": source} {
+				if text != "" {
+					query.Set(name, text)
+				}
 			}
-		}
-		return remote.List(ctx, p, o, node, admin.ListHeld, query, printHeld)
+			return remote.List(ctx, r.Stdout, r.JSON, r.node, admin.ListHeld, query, printHeld)
+		},
 	})
-	cmd.Flags().Var(setting.Currency(&currency), "currency", "only values of this currency")
-	cmd.Flags().Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
-	return cmd
 }
 
 func printHeld(out io.Writer, held []admin.Held) error {
@@ -79,9 +76,8 @@ func printHeld(out io.Writer, held []admin.Held) error {
 	return nil
 }
 
-func newQuarantineRelease(p *process.Process) *cobra.Command {
-	o := &remote.Options{}
-	cmd := adminCommand(p, &cobra.Command{
+func (r *request) release() *cobra.Command {
+	return r.change(command.Row{
 		Use:   "release NUMBER...",
 		Short: "Publish a held value after all",
 		Long: `release publishes a held value: it has been looked at, and the rules are wrong this once. What is no rate at all, an
@@ -89,37 +85,31 @@ unreadable, zero or missing side or a buy above the sell, can't be released. A v
 has said since goes into history only.`,
 		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
 		Args:    someNumbers,
-	}, o, func(ctx context.Context, node *remote.Node, args []string) error {
-		return judgeHeld(p, ctx, o, node, args, admin.ReleaseHeld, "is released")
+		Run: func(ctx context.Context, args []string) error {
+			return r.judge(ctx, args, admin.ReleaseHeld, "is released")
+		},
 	})
-	remote.AddBy(cmd, o)
-	return cmd
 }
 
-func newQuarantineReject(p *process.Process) *cobra.Command {
-	o := &remote.Options{}
-	cmd := adminCommand(p, &cobra.Command{
+func (r *request) reject() *cobra.Command {
+	return r.change(command.Row{
 		Use:     "reject NUMBER...",
 		Short:   "Drop held values for good",
 		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
 		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
 		Args:    someNumbers,
-	}, o, func(ctx context.Context, node *remote.Node, args []string) error {
-		return judgeHeld(p, ctx, o, node, args, admin.RejectHeld, "is rejected")
+		Run: func(ctx context.Context, args []string) error {
+			return r.judge(ctx, args, admin.RejectHeld, "is rejected")
+		},
 	})
-	remote.AddBy(cmd, o)
-	return cmd
 }
 
-// judgeHeld decides about one value after the other; the first that can't be decided ends it.
-func judgeHeld(p *process.Process, ctx context.Context, o *remote.Options, node *remote.Node, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
+// judge decides about one value after the other; the first that can't be decided ends it.
+func (r *request) judge(ctx context.Context, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
 	for _, number := range numbers {
 		named := heldPattern().FindStringSubmatch(number)
-		verdict, err := remote.Ask(ctx, node, of, admin.By{By: o.By}, named[1], named[2])
-		if err != nil {
-			return err
-		}
-		if err := terminal.Present(p.Stdout, o.JSON, verdict, func() { printVerdict(p.Stdout, &verdict, outcome) }); err != nil {
+		table := func(out io.Writer, v *admin.Verdict) { printVerdict(out, v, outcome) }
+		if _, err := ask(ctx, r, of, admin.By{By: r.by}, table, named[1], named[2]); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -23,7 +24,7 @@ import (
 
 func newSourcesCheck(p *process.Process) *cobra.Command {
 	o, collect := &sourcesOptions{}, &node.Collect{}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once, from here",
 		Long: `check fetches what sources publish now, from this machine, and shows what it read, what it left out, and why a source gave
@@ -31,11 +32,15 @@ nothing. It stores nothing and needs no node. Without an ID it asks every source
 or two. It ends with code 69 when a source gave nothing.`,
 		Example: `  tasard sources check bhd-site infodolar
   tasard sources check --sources ./definitions --json my-source`,
-	}
-	command.SettledAlone(p, cmd, func(ctx context.Context, args []string) error { return checkSources(p, ctx, o, collect, args) })
-	setting.AddContact(cmd, collect)
-	o.add(cmd)
-	return cmd
+		Args: cobra.ArbitraryArgs,
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddContact(flags, collect)
+			o.add(flags)
+		},
+		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &o.json, "json", "answer as JSON") },
+		Run:   func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, args) },
+		Alone: true,
+	}.Command(p)
 }
 
 // chosen are the definitions of the ids, or of all sources that are collected.
@@ -61,7 +66,7 @@ func chosen(set *source.Set, ids []string) ([]*source.Definition, error) {
 	return all, nil
 }
 
-func checkSources(p *process.Process, ctx context.Context, o *sourcesOptions, collect *node.Collect, ids []string) error {
+func checkSources(ctx context.Context, p *process.Process, o *sourcesOptions, collect *node.Collect, ids []string) error {
 	reference, err := o.open()
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func checkSources(p *process.Process, ctx context.Context, o *sourcesOptions, co
 	client := config.NewClient()
 	defer client.Close()
 	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
-	readings, err := checkAll(p, ctx, collector, definitions)
+	readings, err := checkAll(ctx, p, collector, definitions)
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func checkSources(p *process.Process, ctx context.Context, o *sourcesOptions, co
 }
 
 // checkAll checks sources side by side, as many at once as a collector does.
-func checkAll(p *process.Process, ctx context.Context, collector *collectors.Collector, definitions []*source.Definition) ([]shownReading, error) {
+func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]shownReading, error) {
 	readings := make([]shownReading, len(definitions))
 	errs := make([]error, len(definitions))
 	var all sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -48,7 +49,7 @@ type (
 
 func newSourcesParse(p *process.Process) *cobra.Command {
 	o, page := &sourcesOptions{}, ""
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "parse ID FILE",
 		Short: "Show what a document would give",
 		Long: `parse reads a file, as a browser or curl saved it, by the definition of a source, and shows what it would give. It asks
@@ -57,22 +58,20 @@ be read ends it with code 66 and says why.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard sources parse infodolar precio-euro.html --page eur
   curl -s https://qik.do/tasadeldia/ | tasard sources parse qik-site -`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				return nil
-			}
-			return exit.Fail(exit.Usage, "%s: want the id of a source and a file, found %d arguments", cmd.CommandPath(), len(args))
+		Args:     command.Want(2, "the id of a source and a file"),
+		Settings: func(flags *pflag.FlagSet) { o.add(flags) },
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &o.json, "json", "answer as JSON")
+			flags.Var(setting.Line(&page, "NAME", admin.IDMax), "page", "which page of the source the file is, when it has several")
 		},
-	}
-	command.SettledAlone(p, cmd, func(ctx context.Context, args []string) error {
-		return parseDocument(p, ctx, o, args[0], args[1], page)
-	})
-	o.add(cmd)
-	cmd.Flags().Var(setting.Line(&page, "NAME", admin.IDMax), "page", "which page of the source the file is, when it has several")
-	return cmd
+		Run: func(ctx context.Context, args []string) error {
+			return parseDocument(ctx, p, o, args[0], args[1], page)
+		},
+		Alone: true,
+	}.Command(p)
 }
 
-func parseDocument(p *process.Process, ctx context.Context, o *sourcesOptions, id, file, pageName string) error {
+func parseDocument(ctx context.Context, p *process.Process, o *sourcesOptions, id, file, pageName string) error {
 	reference, err := o.open()
 	if err != nil {
 		return err
@@ -85,7 +84,7 @@ func parseDocument(p *process.Process, ctx context.Context, o *sourcesOptions, i
 	if err != nil {
 		return err
 	}
-	document, err := ReadDocument(p, ctx, file)
+	document, err := ReadDocument(ctx, p, file)
 	if err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func parseDocument(p *process.Process, ctx context.Context, o *sourcesOptions, i
 }
 
 // ReadDocument reads a file whole.
-func ReadDocument(p *process.Process, ctx context.Context, name string) (document *source.Document, err error) {
+func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
 	file, err := input.Open(name, p.Stdin)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
@@ -26,8 +27,9 @@ import (
 // reasonRunesShown is how much of a reason a table shows; --json has the rest.
 const reasonRunesShown = 100
 
+// New is tasard sources.
 func New(p *process.Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "sources",
 		Short: "List, check or try out where rates come from",
 		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
@@ -36,11 +38,8 @@ them, replaces some or turns some off.`,
 		Example: `  tasard sources list --data ./data
   tasard sources check bhd-site
   tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
-		Args: command.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSourcesList(p), newSourcesCheck(p), newSourcesParse(p))
-	return cmd
+		Below: []*cobra.Command{newSourcesList(p), newSourcesCheck(p), newSourcesParse(p)},
+	}.Command(p)
 }
 
 // sourcesOptions say which sources a command looks at.
@@ -56,16 +55,14 @@ func (o *sourcesOptions) open() (node.Reference, error) {
 }
 
 // add declares the flags of sourcesOptions.
-func (o *sourcesOptions) add(cmd *cobra.Command) {
-	setting.AddSources(cmd, &o.directory)
-	setting.AddCatalogue(cmd, &o.catalogue)
-	setting.Mark(cmd.Flags())
-	setting.PlainSwitch(cmd.Flags(), &o.json, "json", "answer as JSON")
+func (o *sourcesOptions) add(flags *pflag.FlagSet) {
+	setting.AddSources(flags, &o.directory)
+	setting.AddCatalogue(flags, &o.catalogue)
 }
 
 func newSourcesList(p *process.Process) *cobra.Command {
 	o, at := &sourcesOptions{}, &remote.Options{}
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "list",
 		Short: "List the sources and how they are",
 		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
@@ -75,16 +72,18 @@ States: ok, partial (a page failed, or the rules hold something back), held (the
 resting (failing for long: tried once a day), never (not since the start), disabled, off (nobody collects it).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
-		Args: command.NoArguments,
-	}
-	command.SettledAlone(p, cmd, func(ctx context.Context, _ []string) error { return listSources(p, ctx, o, at) })
-	setting.AddData(cmd, &at.Data)
-	setting.AddAdminSocket(cmd, &at.Socket)
-	o.add(cmd)
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddData(flags, &at.Data)
+			setting.AddAdminSocket(flags, &at.Socket)
+			o.add(flags)
+		},
+		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &o.json, "json", "answer as JSON") },
+		Run:   func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
+		Alone: true,
+	}.Command(p)
 }
 
-func listSources(p *process.Process, ctx context.Context, o *sourcesOptions, at *remote.Options) error {
+func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at *remote.Options) error {
 	at.JSON = o.json
 	if running := at.Running(ctx); running != nil {
 		shown, err := remote.Ask(ctx, running, admin.ListSources, admin.None{})

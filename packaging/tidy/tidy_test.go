@@ -49,8 +49,7 @@ func goroutineFiles() map[string]string {
 		"httpapi/admin/watch.go":         "Watch.Stop: the server's accept loop",
 		"httpapi/admin/backup.go":        "none runs on: Server.backup stops the timer",
 		"httpapi/admin/backup_client.go": "none runs on: BackupStream.Close stops the timer",
-		"cmd/mcp.go":                     "mcpOverHTTP: waits for the server's accept loop",
-		"cmd/mock.go":                    "mockControl.stop: the control server's accept loop",
+		"cmd/answer.go":                  "answer: waits for the accept loop",
 		"cmd/notify.go":                  "notifier.end, in serve",
 		"cmd/serve.go":                   "takeInBeside: waits for the import",
 	}

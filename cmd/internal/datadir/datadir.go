@@ -68,7 +68,7 @@ type Directory struct {
 }
 
 // Open opens the data directory and waits until its log is replayed.
-func Open(p *process.Process, ctx context.Context, c node.Config, log *slog.Logger) (*Directory, error) {
+func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*Directory, error) {
 	system, reference, err := node.OpenSystem(ctx, p.Within(c, log))
 	if errors.Is(err, wal.ErrLocked) {
 		return nil, exit.Fail(exit.Busy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)

@@ -12,11 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -25,13 +22,7 @@ import (
 type Options struct {
 	Data   string
 	Socket string
-	By     string
 	JSON   bool
-}
-
-// AddBy declares --by.
-func AddBy(cmd *cobra.Command, o *Options) {
-	cmd.Flags().Var(setting.Line(&o.By, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
 }
 
 // Node is a running node that a command speaks to.
@@ -119,14 +110,14 @@ func (o *Options) Node(command string) (*Node, error) {
 }
 
 // List asks for a list and prints it as table writes it, or passes it on: one JSON object a line, as it comes.
-func List[T any](ctx context.Context, p *process.Process, o *Options, n *Node, of admin.Listing[T], query url.Values, table func(io.Writer, []T) error) (err error) {
+func List[T any](ctx context.Context, out io.Writer, asJSON bool, n *Node, of admin.Listing[T], query url.Values, table func(io.Writer, []T) error) (err error) {
 	items, err := of.Ask(ctx, n.Client, query)
 	if err != nil {
 		return n.Explain(err)
 	}
 	defer func() { err = errors.Join(err, items.Close()) }()
-	if o.JSON {
-		if _, err := io.Copy(p.Stdout, items); err != nil {
+	if asJSON {
+		if _, err := io.Copy(out, items); err != nil {
 			return exit.Fail(exit.Broken, "pass the list on: %w", err)
 		}
 		return nil
@@ -135,7 +126,7 @@ func List[T any](ctx context.Context, p *process.Process, o *Options, n *Node, o
 	for {
 		switch one, err := items.Next(); {
 		case errors.Is(err, io.EOF):
-			return table(p.Stdout, all)
+			return table(out, all)
 		case err != nil:
 			return exit.Fail(exit.Broken, "read the list: %w", err)
 		default:

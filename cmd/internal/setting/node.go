@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors/mail"
@@ -20,6 +19,7 @@ import (
 )
 
 const (
+	// ListenDefault is where a node listens unless it is told otherwise.
 	ListenDefault          = "127.0.0.1:8080"
 	connsPerAddressDefault = 128 // for a node that anybody may reach
 	connsLimit             = 1_000_000
@@ -84,9 +84,9 @@ func SettledNode(p *process.Process, o *Node, log *slog.Logger) node.Config {
 }
 
 // addNode declares all settings of a node.
-func addNode(cmd *cobra.Command, o *Node) {
-	h, flags := &o.Config.HTTP, cmd.Flags()
-	AddListen(cmd, &h.Listen)
+func addNode(flags *pflag.FlagSet, o *Node) {
+	h := &o.Config.HTTP
+	AddListen(flags, &h.Listen)
 	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "answer over HTTPS with the PEM certificates in `FILE`, the node's own first; SIGHUP reads it again")
 	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
 	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "connections at once, each of which takes about 30 KiB; newcomers beyond get 503")
@@ -94,23 +94,23 @@ func addNode(cmd *cobra.Command, o *Node) {
 		"of them for one client address (IPv6: /64), at most a fifth of all; trusted proxies are exempt; 0 is any number")
 	flags.Var(Span(&h.DrainDelay, 0, drainDelayMax), "drain-delay",
 		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
-	AddDirectory(cmd, &o.Config)
-	addCluster(cmd, &o.Config.Cluster)
-	AddWatch(cmd, o)
-	AddLimits(cmd, o)
-	addAccounts(cmd, &o.Config)
+	AddDirectory(flags, &o.Config)
+	addCluster(flags, &o.Config.Cluster)
+	AddWatch(flags, o)
+	AddLimits(flags, o)
+	addAccounts(flags, &o.Config)
 	PlainSwitch(flags, &o.NoCollect, "no-collect", "fetch nothing from the institutions")
-	AddContact(cmd, &o.Config.Collect)
+	AddContact(flags, &o.Config.Collect)
 	flags.Var(Span(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
 	flags.Var(Switch(&o.strict), "strict", "refuse unknown query parameters")
 	flags.Var(Switch(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
-	flags.Var(sentenceValue(&h.FeeNotice, feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
+	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
 	flags.Var(Origin(&h.PublicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
 }
 
 // addAccounts declares how callers are counted and reached.
-func addAccounts(cmd *cobra.Command, c *node.Config) {
-	flags, terms, m := cmd.Flags(), &c.Accounts.Terms, &c.Mail
+func addAccounts(flags *pflag.FlagSet, c *node.Config) {
+	terms, m := &c.Accounts.Terms, &c.Mail
 	flags.Var(Count(&terms.Allowance.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day for each account, and for each address without a key")
 	flags.Var(Count(&terms.Allowance.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
 	flags.Var(Count(&terms.Lease, 1, leaseMax), "lease", "requests that are taken from a day's quota at once: as many a crash may cost an account")
@@ -125,12 +125,11 @@ func addAccounts(cmd *cobra.Command, c *node.Config) {
 	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
 	flags.Var(prefixesValue(&c.HTTP.Proxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
 	flags.Var(URL(&c.HTTP.AccountURL, URLBytesMax), "account-url", "the page that explains keys, to which answers link once keys are announced")
-	AddAdminSocket(cmd, &c.Admin.Socket)
+	AddAdminSocket(flags, &c.Admin.Socket)
 }
 
 // addCluster declares with which other nodes a node is one service.
-func addCluster(cmd *cobra.Command, o *node.Cluster) {
-	flags := cmd.Flags()
+func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "make several nodes one service: the `NAME` of it, the same on each of them")
 	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "the number of this node in the cluster, from 1 on and for ever; no two have the same")
 	flags.Var(membersValue(&o.Members), "cluster-members",
@@ -143,9 +142,8 @@ func addCluster(cmd *cobra.Command, o *node.Cluster) {
 }
 
 // AddWatch declares what lets others watch the node.
-func AddWatch(cmd *cobra.Command, o *Node) {
+func AddWatch(flags *pflag.FlagSet, o *Node) {
 	o.access = accessOff
-	flags := cmd.Flags()
 	flags.Var(closedAddress(&o.Config.Admin.Metrics), "metrics-listen",
 		"an address for Prometheus: /metrics, /livez and /readyz, without a key; by default they are at the socket of tasard admin alone")
 	flags.Var(Word(&o.access, accessOff, accessErrors, accessAll), "access-log",
@@ -153,52 +151,52 @@ func AddWatch(cmd *cobra.Command, o *Node) {
 }
 
 // AddDirectory declares where data are and what is known.
-func AddDirectory(cmd *cobra.Command, c *node.Config) {
-	AddData(cmd, &c.Dir)
-	AddCatalogue(cmd, &c.Catalogue)
-	AddSources(cmd, &c.Definitions)
+func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
+	AddData(flags, &c.Dir)
+	AddCatalogue(flags, &c.Catalogue)
+	AddSources(flags, &c.Definitions)
 }
 
 // AddData declares --data.
-func AddData(cmd *cobra.Command, data *string) {
-	cmd.Flags().Var(Path(data, "DIR"), "data", "work on the data directory `DIR`")
+func AddData(flags *pflag.FlagSet, data *string) {
+	flags.Var(Path(data, "DIR"), "data", "work on the data directory `DIR`")
 }
 
 // AddCatalogue declares --catalogue.
-func AddCatalogue(cmd *cobra.Command, file *string) {
-	cmd.Flags().Var(Path(file, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
+func AddCatalogue(flags *pflag.FlagSet, file *string) {
+	flags.Var(Path(file, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
 }
 
 // AddSources declares --sources.
-func AddSources(cmd *cobra.Command, directory *string) {
-	cmd.Flags().Var(Path(directory, "DIR"), "sources", "add, replace or turn off sources by the definitions in `DIR`")
+func AddSources(flags *pflag.FlagSet, directory *string) {
+	flags.Var(Path(directory, "DIR"), "sources", "add, replace or turn off sources by the definitions in `DIR`")
 }
 
 // AddContact declares --collect-contact.
-func AddContact(cmd *cobra.Command, o *node.Collect) {
-	cmd.Flags().Var(contactValue(&o.Contact), "collect-contact",
+func AddContact(flags *pflag.FlagSet, o *node.Collect) {
+	flags.Var(contactValue(&o.Contact), "collect-contact",
 		"an e-mail address or page for whoever runs a site that is asked: it goes into the User-Agent")
 }
 
 // AddListen declares --listen.
-func AddListen(cmd *cobra.Command, address *string) {
-	cmd.Flags().Var(Address(address), "listen", "the address to answer on; port 0 takes a free one")
+func AddListen(flags *pflag.FlagSet, address *string) {
+	flags.Var(Address(address), "listen", "the address to answer on; port 0 takes a free one")
 }
 
 // AddLimits declares --limits.
-func AddLimits(cmd *cobra.Command, o *Node) {
-	cmd.Flags().Var(Switch(&o.Limits), "limits", "hold callers to the quotas")
+func AddLimits(flags *pflag.FlagSet, o *Node) {
+	flags.Var(Switch(&o.Limits), "limits", "hold callers to the quotas")
 }
 
 // AddLog declares the flags of logOptions, with what o holds as defaults.
-func AddLog(cmd *cobra.Command, o *terminal.LogOptions) {
-	cmd.Flags().Var(Word(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
-	cmd.Flags().Var(Word(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
+func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
+	flags.Var(Word(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
+	flags.Var(Word(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
 }
 
 // AddAdminSocket declares --admin-socket.
-func AddAdminSocket(cmd *cobra.Command, socket *string) {
-	cmd.Flags().Var(Path(socket, "PATH"), "admin-socket", "the socket of tasard admin; by default "+admin.SocketName+" in the data directory")
+func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
+	flags.Var(Path(socket, "PATH"), "admin-socket", "the socket of tasard admin; by default "+admin.SocketName+" in the data directory")
 }
 
 // membersValue is a list like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/spf13/cobra"
-
+	"github.com/spf13/pflag"
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
@@ -24,11 +23,10 @@ func DefaultServe() *Serve {
 }
 
 // AddServe declares the settings of serve, for itself and for the commands that look at them.
-func AddServe(cmd *cobra.Command, o *Serve) {
-	addNode(cmd, &o.Node)
-	AddLog(cmd, &o.Log)
-	cmd.Flags().Var(Path(&o.Imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
-	Mark(cmd.Flags())
+func AddServe(flags *pflag.FlagSet, o *Serve) {
+	addNode(flags, &o.Node)
+	AddLog(flags, &o.Log)
+	flags.Var(Path(&o.Imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
 }
 
 // CheckServe finds what would keep a node from starting, but for the data directory.

@@ -38,6 +38,7 @@ func Mark(flags *pflag.FlagSet) {
 	flags.String("config", "", "read settings from a TOML `FILE`, named as the flags are")
 }
 
+// Marked tells whether a flag is a setting.
 func Marked(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false

@@ -142,11 +142,6 @@ func hostOfAddress(text string) (string, error) {
 	return host, nil
 }
 
-// sentenceValue is one line of text for people.
-func sentenceValue(into *string, charactersMax int) pflag.Value {
-	return Line(into, "TEXT", charactersMax)
-}
-
 // Line is one line of text.
 func Line(into *string, kind string, charactersMax int) pflag.Value {
 	return textValue(into, kind, func(text string) error {
