@@ -20,10 +20,10 @@ import (
 	"github.com/tasard/tasard/cmd/sources"
 )
 
-// run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
 // commands are the command tree of a process.
 type commands struct{ *process.Process }
 
+// run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
 func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.Output{To: p.Stdout}
 	p.Stdout = stdout

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
@@ -136,8 +135,7 @@ func printSettings(out io.Writer, settings []shownSetting, format string) error 
 	case "toml":
 		return printConfig(out, settings)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "NAME\tVALUE\tFROM\n")
+	table := terminal.Table(out, "NAME\tVALUE\tFROM\n")
 	for _, one := range settings {
 		terminal.Say(table, "%s\t%s\t%s\n", one.Name, terminal.Printable(one.Value), terminal.Printable(one.From))
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -310,8 +309,7 @@ func faultsValue(into *[]wishedFault) pflag.Value {
 
 // printBest shows the best rates of the moment.
 func printBest(out io.Writer, n *node.Node) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
+	table := terminal.Table(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
 		terminal.Say(table, "  %s", currency)
 		for _, operation := range engine.Operations() {

@@ -60,7 +60,7 @@ need --http-name, the name under which the server is reached; others are refused
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   tasard mcp --http 127.0.0.1:8090`,
 		Settings: func(flags *pflag.FlagSet) {
-			flags.Var(setting.URL(&o.url, setting.URLBytesMax), "url", "the node to ask")
+			flags.Var(setting.URL(&o.url), "url", "the node to ask")
 			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
 			flags.Var(setting.Origin(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
 			flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")

@@ -56,7 +56,7 @@ WatchdogSec).`,
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
-		Run:   func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
+		Run:      func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
 	}.Command(p.Process)
 }
 

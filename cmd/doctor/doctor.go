@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,7 +152,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(doctorReport{d.worst(), d.report, d.views})
 	}
-	table := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	table := terminal.Table(p.Stdout, "")
 	for _, f := range d.report {
 		text := terminal.Printable(f.Found)
 		if f.Do != "" {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -47,8 +46,7 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 		state = "no majority: reads and leased requests go on, changes are refused"
 	}
 	terminal.Say(out, "%s: %s, since %s\n\n", terminal.Printable(c.Cluster), state, terminal.Instant(c.Since))
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
+	table := terminal.Table(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		terminal.Say(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Printable(n.Name), terminal.Printable(n.Address), stateOf(n), n.Record, n.Lag, terminal.Printable(n.Version))

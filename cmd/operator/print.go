@@ -3,7 +3,6 @@ package operator
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -17,8 +16,7 @@ func printAccounts(out io.Writer, accounts []admin.ListedAccount) error {
 		terminal.Say(out, "There are no accounts yet.\n")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "ACCOUNT\tE-MAIL\tSINCE\tACTIVE KEYS\tTODAY\tA MINUTE\tSTATE\n")
+	table := terminal.Table(out, "ACCOUNT\tE-MAIL\tSINCE\tACTIVE KEYS\tTODAY\tA MINUTE\tSTATE\n")
 	for i := range accounts {
 		a := &accounts[i]
 		state := "good"
@@ -59,8 +57,7 @@ func printAccount(out io.Writer, a *admin.Account) {
 		return
 	}
 	terminal.Say(out, "\n")
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE\n")
+	table := terminal.Table(out, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE\n")
 	for i := range a.Keys {
 		key := &a.Keys[i]
 		state := "active"

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"regexp"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,8 +61,7 @@ func printHeld(out io.Writer, held []admin.Held) error {
 		terminal.Say(out, "Nothing is held back.\n")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
+	table := terminal.Table(out, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
 	for i := range held {
 		h := &held[i]
 		terminal.Say(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Number, terminal.Instant(h.ObservedAt), terminal.Printable(h.SourceID),

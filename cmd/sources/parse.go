@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -171,8 +170,7 @@ func printReading(out io.Writer, s *shownReading) {
 		terminal.Say(out, "%s: %s\n", s.Source, terminal.Counted(len(s.Observations), "rate"))
 	}
 	if len(s.Observations) > 0 {
-		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		terminal.Say(table, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED\n")
+		table := terminal.Table(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED\n")
 		for i := range s.Observations {
 			o := &s.Observations[i]
 			terminal.Say(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Printable(o.InstitutionID), o.Currency, o.Channel, o.Kind,

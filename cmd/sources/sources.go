@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,8 +107,7 @@ func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at 
 
 func printSources(out io.Writer, shown *admin.Sources, before string) {
 	terminal.Say(out, "%s", before)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	terminal.Say(table, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
+	table := terminal.Table(out, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
 	for i := range shown.Sources {
 		s := &shown.Sources[i]
 		success, rates, held := "-", "-", "-"

@@ -24,7 +24,7 @@ type File struct {
 	Waits         bool   // reads may wait for ever: a named pipe or stdin
 }
 
-// Close closes what openInput has opened.
+// Close closes what Open has opened.
 func (i *File) Close() error {
 	if i.ReadCloser == nil {
 		return nil

@@ -26,7 +26,7 @@ const (
 	leaseMax               = 10_000
 	feeNoticeMax           = 300 // characters
 	smtpUserMax            = 254
-	URLBytesMax            = 2000
+	urlBytesMax            = 2000
 	contactRunesMax        = 200
 	clusterNodesMax        = 64
 	drainDelayMax          = 10 * time.Minute
@@ -124,7 +124,7 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "a `FILE` of PEM certificates that may sign the mail server's; by default the system's")
 	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
 	flags.Var(prefixesValue(&c.HTTP.Proxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
-	flags.Var(URL(&c.HTTP.AccountURL, URLBytesMax), "account-url", "the page that explains keys, to which answers link once keys are announced")
+	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced")
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
 
@@ -188,7 +188,7 @@ func AddLimits(flags *pflag.FlagSet, o *Node) {
 	flags.Var(Switch(&o.Limits), "limits", "hold callers to the quotas")
 }
 
-// AddLog declares the flags of logOptions, with what o holds as defaults.
+// AddLog declares the flags of a log, with what o holds as defaults.
 func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
 	flags.Var(Word(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
 	flags.Var(Word(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")

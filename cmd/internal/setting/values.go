@@ -268,10 +268,10 @@ func Currency(into *string) pflag.Value {
 }
 
 // URL is the address of a page.
-func URL(into *string, bytesMax int) pflag.Value {
+func URL(into *string) pflag.Value {
 	return textValue(into, "URL", func(text string) error {
 		page, err := url.Parse(text)
-		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > bytesMax ||
+		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
 			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
 			return fmt.Errorf("%q is no address of a page, such as https://example.com/keys", text)
 		}
@@ -283,7 +283,7 @@ func URL(into *string, bytesMax int) pflag.Value {
 func Origin(into *string) pflag.Value {
 	return textValue(into, "URL", func(text string) error {
 		site, err := url.Parse(text)
-		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > URLBytesMax ||
+		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
 			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
 			return fmt.Errorf("%q is no address of a site, such as https://tasas.example.com (without a path)", text)
 		}

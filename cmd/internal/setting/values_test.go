@@ -23,11 +23,11 @@ func TestValues_Accounts(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	page := URL(&o.AccountURL, URLBytesMax)
+	page := URL(&o.AccountURL)
 	for text, good := range map[string]bool{
 		"https://example.com/keys#a": true, "http://example.com": true, "ftp://example.com": false, "/keys": false, "https://": false,
 		"https://example.com/>; rel=x, <y": false, "https://example.com/\"": false, "https://example.com/\n": false, "https://example.com/\u00e9": false,
-		"https://example.com/" + strings.Repeat("x", URLBytesMax): false,
+		"https://example.com/" + strings.Repeat("x", urlBytesMax): false,
 	} {
 		if err := page.Set(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)

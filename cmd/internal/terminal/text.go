@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -72,4 +73,12 @@ func Present(out io.Writer, asJSON bool, answer any, table func()) error {
 		return exit.Fail(exit.Broken, "write the answer: %w", err)
 	}
 	return nil
+}
+
+// Table is a table that begins with a line of heads; cells end with a tab, lines with a newline. Flush writes it.
+func Table(out io.Writer, heads string) *tabwriter.Writer {
+	const gap = 2
+	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
+	Say(table, "%s", heads)
+	return table
 }
