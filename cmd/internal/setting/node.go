@@ -32,7 +32,8 @@ const (
 	drainDelayMax          = 10 * time.Minute
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
-	NoMailNote             = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
+	// NoMailNote says what a node lacks that sends no mail.
+	NoMailNote = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
 // What --access-log may say.
