@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -150,17 +150,17 @@ func TestAdmin_Refusals(t *testing.T) {
 		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
 		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
 	} {
-		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exitUsage, "the node says: ", want)
+		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exit.Usage, "the node says: ", want)
 	}
 }
 
 // TestAdmin_NoNode wants one line that says what to do when nobody answers.
 func TestAdmin_NoNode(t *testing.T) {
 	data := t.TempDir()
-	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
+	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
 	p := startNode(t, data)
 	p.signal(os.Kill)
-	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exitUnavailable, "no node is running behind "+data+"/admin.sock")
+	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock")
 }
 
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of a live
@@ -174,7 +174,7 @@ func TestAdmin_Socket(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
-	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exitBusy, socket+": another node answers there")
+	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exit.Busy, socket+": another node answers there")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	first.signal(os.Kill)
 	if _, err := os.Stat(socket); err != nil {
@@ -192,42 +192,14 @@ func TestAdmin_Socket(t *testing.T) {
 func TestAdmin_BadSockets(t *testing.T) {
 	file := writeFile(t, "file", "")
 	for path, code := range map[string]int{
-		file:                               exitCannotWrite,
-		t.TempDir() + "/none/admin.sock":   exitCannotWrite,
-		"/tmp/" + strings.Repeat("x", 110): exitBadData,
+		file:                               exit.CannotWrite,
+		t.TempDir() + "/none/admin.sock":   exit.CannotWrite,
+		"/tmp/" + strings.Repeat("x", 110): exit.BadData,
 	} {
 		data := t.TempDir() + "/data"
 		run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-socket", path, "--log-format", "text").fails(t, code, "--admin-socket")
 	}
 	if readFile(t, file) != "" {
 		t.Error("the file was changed")
-	}
-}
-
-// TestAdmin_Tables wants names that others chose to steer no terminal, and nothing to be cut off.
-func TestAdmin_Tables(t *testing.T) {
-	at := clockFrom(realNow)()
-	var out bytes.Buffer
-	printAccount(&out, &admin.Account{
-		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: admin.Limits{Day: 20000, Minute: 60, Own: true},
-		Day: admin.Window{Limit: 20000, Remaining: 19990, ResetAt: at}, Minute: admin.Window{Limit: 60, Remaining: 50, ResetAt: at},
-		Keys: []admin.Key{
-			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsedAt: at},
-		},
-	})
-	want := `account    7
-e-mail     ana@example.com
-since      2026-06-30T15:00:00Z
-state      suspended since 2026-06-30T15:00:00Z: a?[2Jb
-limits     20,000 a day, 60 in 60 seconds (its own)
-day        19,990 left, until 2026-06-30T15:00:00Z
-minute     50 left
-
-KEY    NAME      ENDS IN  CREATED               LAST USED             STATE
-key_1  ?gnp.exe  abcd     2026-06-30T15:00:00Z  -                     active
-key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 2026-06-30T15:00:00Z
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -35,8 +36,8 @@ func TestCluster_Options(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t, nil, nil, append(serveArgs(t.TempDir()), one.args...)...)
-			if got.code != exitUsage || !strings.Contains(got.stderr, one.want) {
-				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exitUsage, one.want, got.stderr)
+			if got.code != exit.Usage || !strings.Contains(got.stderr, one.want) {
+				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, one.want, got.stderr)
 			}
 		})
 	}
@@ -134,7 +135,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 
 	nodes[1].node.signal(syscall.SIGKILL)
 	eventually(t, "the two that are left write", func() bool {
-		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exitDone
+		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.Done
 	})
 	again := start(t, realNow, nodes[1].node.cmd.Args[1:]...).listening()
 	again.await("recovered")
@@ -175,34 +176,7 @@ func TestCluster_Alone(t *testing.T) {
 	data := t.TempDir()
 	start(t, realNow, serveArgs(data)...).listening().await("recovered")
 	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
-	if got.code == exitDone || !strings.Contains(got.stderr, "started without --cluster") {
+	if got.code == exit.Done || !strings.Contains(got.stderr, "started without --cluster") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
-	}
-}
-
-// TestCluster_StatusInWords: what an operator reads of nodes that are there, gone, or were never heard.
-func TestCluster_StatusInWords(t *testing.T) {
-	since := time.Unix(61, 0)
-	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
-		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
-		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
-		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},
-	}}
-	var out strings.Builder
-	printCluster(&out, &shown)
-	const want = `rates: a majority of the nodes is there: changes are possible, since 1970-01-01T00:01:01Z
-
-NODE    ADDRESS        STATE                                                   RECORD  LACKS  VERSION
-node-1  10.0.0.1:6222  this one, its part is not whole                         62      1      -
-node-2  10.0.0.2:6222  reachable, leads                                        63      0      -
-node-3  10.0.0.3:6222  unreachable, last heard at 1970-01-01T00:01:01Z, guest  0       63     -
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-	shown.Majority = false
-	out.Reset()
-	if printCluster(&out, &shown); !strings.Contains(out.String(), "no majority: reads and leased requests go on") {
-		t.Error(out.String())
 	}
 }

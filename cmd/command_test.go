@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -45,13 +48,13 @@ func TestExit_FullOutput(t *testing.T) {
 	defer full.Close()
 	data := importedData(t, observation(1, "59", "60"))
 	for args, want := range map[string]int{
-		"version": exitBroken, "log verify --data DIR": exitBroken, "export --data DIR": exitCannotWrite, "--help": exitBroken,
+		"version": exit.Broken, "log verify --data DIR": exit.Broken, "export --data DIR": exit.CannotWrite, "--help": exit.Broken,
 	} {
 		var stderr bytes.Buffer
-		p := &process{
-			args: commandIn(data, args), stdin: strings.NewReader(""), stdout: full, stderr: &stderr,
-			clock: clockFrom(realNow), seed: func() uint64 { return 1 },
-		}
+		p := &commands{&process.Process{
+			Args: commandIn(data, args), Stdin: strings.NewReader(""), Stdout: full, Stderr: &stderr,
+			Clock: clockFrom(realNow), Seed: func() uint64 { return 1 },
+		}}
 		if code := p.run(t.Context()); code != want {
 			t.Errorf("%s: exit code %d, want %d", args, code, want)
 		}
@@ -65,22 +68,42 @@ func TestExit_Codes(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exitDone},
-		{errors.New("anything"), exitFailStop},
-		{wrapped(&wal.DamageError{}), exitBadData},
-		{wrapped(&wal.FormatError{}), exitBadData},
-		{wrapped(actors.ErrUnknownRecord), exitBadData},
-		{wrapped(wal.ErrLocked), exitBusy},
-		{wrapped(wal.ErrNoSpace), exitCannotWrite},
-		{errors.Join(wal.ErrPoisoned, syscall.ENOSPC), exitFailStop},
-		{wrapped(syscall.EROFS), exitCannotWrite},
-		{wrapped(fs.ErrPermission), exitCannotWrite},
-		{wrapped(fs.ErrNotExist), exitNoInput},
-		{&engine.Error{Code: engine.CodeReadOnly, Cause: wal.ErrNoSpace}, exitCannotWrite},
-		{errors.Join(fail(exitBadLines, "lines"), wal.ErrLocked), exitBadLines},
+		{nil, exit.Done},
+		{errors.New("anything"), exit.FailStop},
+		{wrapped(&wal.DamageError{}), exit.BadData},
+		{wrapped(&wal.FormatError{}), exit.BadData},
+		{wrapped(actors.ErrUnknownRecord), exit.BadData},
+		{wrapped(wal.ErrLocked), exit.Busy},
+		{wrapped(wal.ErrNoSpace), exit.CannotWrite},
+		{errors.Join(wal.ErrPoisoned, syscall.ENOSPC), exit.FailStop},
+		{wrapped(syscall.EROFS), exit.CannotWrite},
+		{wrapped(fs.ErrPermission), exit.CannotWrite},
+		{wrapped(fs.ErrNotExist), exit.NoInput},
+		{&engine.Error{Code: engine.CodeReadOnly, Cause: wal.ErrNoSpace}, exit.CannotWrite},
+		{errors.Join(exit.Fail(exit.BadLines, "lines"), wal.ErrLocked), exit.BadLines},
 	} {
-		if got := exitCode(test.err); got != test.want {
+		if got := exit.Code(test.err); got != test.want {
 			t.Errorf("%v: exit code %d, want %d", test.err, got, test.want)
 		}
+	}
+}
+
+// TestLogging_LastWord wants an error in the form of the logs around it.
+func TestLogging_LastWord(t *testing.T) {
+	args := []string{"serve", "--data", t.TempDir() + "/data", "--import", "none.csv", "--log-format"}
+	text := run(t, nil, nil, append(args, "text")...)
+	oneLine(t, text.stderr, "tasard: none.csv: there is no such file")
+	got := run(t, nil, nil, append(args, "json")...)
+	oneLine(t, got.stderr)
+	var line struct {
+		Level    string `json:"level"`
+		Message  string `json:"msg"`
+		ExitCode int    `json:"exitCode"`
+	}
+	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Level != "ERROR" || !strings.Contains(line.Message, "none.csv") || line.ExitCode != exit.NoInput || got.code != exit.NoInput {
+		t.Errorf("%+v, exit code %d", line, got.code)
 	}
 }

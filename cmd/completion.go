@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -17,8 +19,8 @@ import (
 // shells are those for which there is a script, with the line that loads it.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func (p *process) newCompletion() *cobra.Command {
-	cmd := &cobra.Command{
+func (p *commands) newCompletion() (cmd *cobra.Command) {
+	cmd = command.Row{
 		Use:   "completion SHELL",
 		Short: "Print the script that completes command lines",
 		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values: currencies,
@@ -30,12 +32,10 @@ bash needs its package bash-completion. To have it in every shell, write the scr
   fish   tasard completion fish > ~/.config/fish/completions/tasard.fish`,
 		Example: `  source <(tasard completion bash)
   tasard completion fish | source`,
-		ValidArgs: shells(),
-		Args:      oneShell,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.settled(func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.stdout) })(cmd, args)
-	}
+		Args: oneShell,
+		Run:  func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.Stdout) },
+	}.Command(p.Process)
+	cmd.ValidArgs = shells()
 	return cmd
 }
 
@@ -47,7 +47,7 @@ func oneShell(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		found = fmt.Sprintf("%q", strings.Join(args, " "))
 	}
-	return fail(exitUsage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
+	return exit.Fail(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
 // script is the library's, which calls the hidden command of the library for what it does not know.

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 )
 
 // completed is what the program proposes behind some words, without descriptions.
@@ -100,7 +103,7 @@ func TestCompletion_OtherShells(t *testing.T) {
 	if !strings.Contains(mustRun(t, "completion", "powershell"), "Register-ArgumentCompleter") {
 		t.Error("no script for powershell")
 	}
-	run(t, nil, nil, "completion", "tcsh").fails(t, exitUsage, "want one of bash, zsh, fish, powershell")
+	run(t, nil, nil, "completion", "tcsh").fails(t, exit.Usage, "want one of bash, zsh, fish, powershell")
 }
 
 // TestMan wants a page for each command, which a strict reader of manuals takes, and the same text as the help has.
@@ -111,7 +114,7 @@ func TestMan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(everyCommand((&process{}).newRoot())); len(files) != want {
+	if want := len(everyCommand((&commands{&process.Process{}}).newRoot())); len(files) != want {
 		t.Errorf("%d pages for %d commands", len(files), want)
 	}
 	page, err := os.ReadFile(filepath.Join(directory, "tasard.1"))

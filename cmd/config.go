@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,31 +10,32 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-func (p *process) newConfig() *cobra.Command {
-	cmd := &cobra.Command{
+func (p *commands) newConfig() *cobra.Command {
+	return command.Row{
 		Use:   "config",
 		Short: "Look at the settings of serve",
 		Long: `config shows and checks what tasard serve would run with: its flags, the TASARD_ variables and the configuration file. Give
 it the flags that serve is given. It touches neither the data directory nor a running node.`,
 		Example: `  tasard config show --config tasard.toml
   tasard config check --config tasard.toml`,
-		Args: noArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(p.newConfigShow(), p.newConfigCheck())
-	return cmd
+		Below: []*cobra.Command{p.newConfigShow(), p.newConfigCheck()},
+	}.Command(p.Process)
 }
 
-func (p *process) newConfigShow() *cobra.Command {
-	o, format := defaultServe(), "text"
-	cmd := &cobra.Command{
+func (p *commands) newConfigShow() (cmd *cobra.Command) {
+	o, format := setting.DefaultServe(), "text"
+	cmd = command.Row{
 		Use:   "show",
 		Short: "Print every setting of serve and where it comes from",
 		Long: `show prints every setting of serve, its value, and which flag, variable or line of the configuration file it comes from.
@@ -41,58 +43,37 @@ Secrets are never settings, but the names of files that hold them: those are sho
 address is left out. As TOML the output is a configuration file again, with what is not set as remarks.`,
 		Example: `  tasard config show --config tasard.toml
   TASARD_LISTEN=:8080 tasard config show --format toml`,
-		Args: noArguments,
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := settle(cmd, p.environ); err != nil {
-			return err
-		}
-		return printSettings(p.stdout, settingsOf(cmd.Flags()), format)
-	}
-	addServe(cmd, o)
-	cmd.Flags().Var(wordValue(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+		},
+		Run:   func(context.Context, []string) error { return printSettings(p.Stdout, settingsOf(cmd.Flags()), format) },
+		Alone: true,
+	}.Command(p.Process)
 	return cmd
 }
 
-func (p *process) newConfigCheck() *cobra.Command {
-	o := defaultServe()
-	cmd := &cobra.Command{
+func (p *commands) newConfigCheck() *cobra.Command {
+	o := setting.DefaultServe()
+	cmd := command.Row{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
 		Long: `check looks for all that would keep tasard serve from starting, as far as that can be told without the data directory: the
 values, the files that they name, definitions, catalogue, certificate and key, secrets and who may read them, what goes
 together, whether the address is one of this machine. It prints every problem, one a line, with exit code 78, or says that
 there is none.`,
-		Example: "  tasard config check --config /etc/tasard/tasard.toml",
-		Args:    noArguments,
-	}
+		Example:  "  tasard config check --config /etc/tasard/tasard.toml",
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		problems := []error{settle(cmd, p.environ), needData(cmd)}
-		if problem := errors.Join(append(problems, p.checkServe(o))...); problem != nil {
-			return &failure{exitBadData, problem}
+		problems := []error{setting.Settle(cmd, p.Environ), setting.NeedData(cmd)}
+		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
+			return exit.Wrap(exit.BadData, problem)
 		}
-		say(p.stdout, "The configuration is good: %s set, the others have their defaults.\n", counted(countSet(cmd.Flags()), "setting"))
+		terminal.Say(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Counted(countSet(cmd.Flags()), "setting"))
 		return nil
 	}
-	addServe(cmd, o)
 	return cmd
-}
-
-// checkServe finds what would keep a node from starting, but for the data directory.
-func (p *process) checkServe(o *serveOptions) error {
-	return errors.Join(inFlags(p.settledNode(&o.nodeOptions, silence()).Check()), p.checkImport(o.imported))
-}
-
-// checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
-func (p *process) checkImport(name string) error {
-	if name == "" {
-		return nil
-	}
-	file, err := openInput(name, p.stdin)
-	if err != nil || file.waits {
-		return err
-	}
-	return file.Close()
 }
 
 // A shown setting is one of serve as it is in force.
@@ -109,7 +90,7 @@ type shownSetting struct {
 func settingsOf(flags *pflag.FlagSet) []shownSetting {
 	var all []shownSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if !isSetting(flag) {
+		if !setting.Marked(flag) {
 			return
 		}
 		value := flag.Value.String()
@@ -118,7 +99,7 @@ func settingsOf(flags *pflag.FlagSet) []shownSetting {
 		if flag.Changed {
 			one.From = "--" + flag.Name
 		}
-		if origin := flag.Annotations[originMark]; len(origin) > 0 {
+		if origin := flag.Annotations[setting.OriginMark]; len(origin) > 0 {
 			one.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
 		}
 		all = append(all, one)
@@ -154,10 +135,9 @@ func printSettings(out io.Writer, settings []shownSetting, format string) error 
 	case "toml":
 		return printConfig(out, settings)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(table, "NAME\tVALUE\tFROM\n")
+	table := terminal.Table(out, "NAME\tVALUE\tFROM\n")
 	for _, one := range settings {
-		say(table, "%s\t%s\t%s\n", one.Name, printable(one.Value), printable(one.From))
+		terminal.Say(table, "%s\t%s\t%s\n", one.Name, terminal.Printable(one.Value), terminal.Printable(one.From))
 	}
 	return table.Flush()
 }
@@ -180,7 +160,7 @@ func printConfig(out io.Writer, settings []shownSetting) error {
 		if one.Value == "" || one.redacted {
 			remark = "# "
 		}
-		say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), printable(one.From))
+		terminal.Say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), terminal.Printable(one.From))
 	}
 	return nil
 }

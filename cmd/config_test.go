@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // shownSettings are the settings that config show prints as JSON, by name.
 func shownConfig(t *testing.T, environ []string, args ...string) map[string]shownSetting {
 	t.Helper()
 	got := run(t, environ, nil, append([]string{"config", "show", "--format", "json"}, args...)...)
-	if got.code != exitDone {
+	if got.code != exit.Done {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
 	}
 	var answer struct{ Settings []shownSetting }
@@ -92,7 +94,7 @@ func TestConfig_CheckTellsAll(t *testing.T) {
 		"--catalogue", directory+"/none.json", "--sources", directory+"/none", "--tls-cert", directory+"/c.pem", "--tls-key", directory+"/k.pem",
 		"--import", directory+"/none.csv", "--listen", "203.0.113.1:80", "--smtp-addr", "mail.example.com:25", "--mail-from", "a@example.com",
 		"--smtp-user", "a", "--smtp-password-file", password)
-	if got.code != exitBadData || got.stdout != "" {
+	if got.code != exit.BadData || got.stdout != "" {
 		t.Errorf("exit code %d, %s", got.code, got.stdout)
 	}
 	for _, part := range []string{

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // TestExport_RoundTrip wants a directory into which an export was imported to answer as the exported one does.
@@ -60,7 +62,7 @@ func TestExport_Outputs(t *testing.T) {
 		t.Errorf("left behind: %q", left)
 	}
 	for _, place := range []string{t.TempDir() + "/none/o.csv", "/dev/full", t.TempDir()} {
-		run(t, nil, nil, "export", "--data", data, "-o", place).fails(t, exitCannotWrite, "write export: ")
+		run(t, nil, nil, "export", "--data", data, "-o", place).fails(t, exit.CannotWrite, "write export: ")
 	}
 }
 
@@ -69,16 +71,21 @@ func TestImport_Outcomes(t *testing.T) {
 	data, reported := t.TempDir(), t.TempDir()+"/refused.ndjson"
 	heldLine, badLine := observation(2, "0", "60"), "x\n"
 	got := run(t, nil, strings.NewReader(header+observation(1, "59", "60")+heldLine), "import", "--data", data, "-")
-	if got.code != exitDone || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
+	if got.code != exit.Done || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
 		t.Errorf("exit code %d, %s", got.code, got.stdout)
 	}
 	oneLine(t, got.stderr, "stdin:3: held as number 1: zero: ")
 
 	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
-	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exitBadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.BadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
-		var u untaken
+		var u struct {
+			Line    int    `json:"line"`
+			Outcome string `json:"outcome"`
+			Reason  string `json:"reason"`
+			Held    uint64 `json:"heldId"`
+		}
 		if err := json.Unmarshal([]byte(line), &u); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +118,7 @@ func TestImport_RealObservations(t *testing.T) {
 	data := t.TempDir()
 	still := func() time.Time { return instantOf(t, realNow) }
 	got := runAt(t, still, nil, nil, "import", "--data", data, realFile)
-	if got.code != exitDone || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
+	if got.code != exit.Done || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 	if again := runAt(t, still, nil, nil, "import", "--data", data, realFile); !strings.Contains(again.stdout, "(0 new)") || again.stderr != got.stderr {
@@ -142,7 +149,11 @@ func TestLog_Whole(t *testing.T) {
 	}
 	last := uint64(0)
 	for line := range strings.Lines(mustRun(t, "log", "dump", "--data", data)) {
-		var record dumpedRecord
+		var record struct {
+			Sequence uint64          `json:"sequence"`
+			Segment  string          `json:"segment"`
+			Event    json.RawMessage `json:"event"`
+		}
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}
@@ -191,12 +202,12 @@ func TestW5_DamagedLog(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, writeFile(t, "o.csv", header)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data},
 	} {
-		promptly(t, args...).fails(t, exitBadData, "damaged log: ", segment+" at offset ", "expected", "found")
+		promptly(t, args...).fails(t, exit.BadData, "damaged log: ", segment+" at offset ", "expected", "found")
 		if after := fingerprint(t, data); after != before {
 			t.Fatalf("%s changed the directory:\n%s\n%s", args[:2], before, after)
 		}
 	}
-	run(t, nil, nil, serveArgs(data, "--log-format", "json")...).fails(t, exitBadData, `"exitCode":78`, segment)
+	run(t, nil, nil, serveArgs(data, "--log-format", "json")...).fails(t, exit.BadData, `"exitCode":78`, segment)
 	t.Log(mustRun(t, "log", "repair", "--data", data, "--yes"))
 	mustRun(t, "log", "verify", "--data", data)
 	startNode(t, data)

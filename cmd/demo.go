@@ -11,11 +11,16 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
@@ -36,13 +41,13 @@ const (
 
 // demoOptions are the settings of the demo command.
 type demoOptions struct {
-	nodeOptions // Dir "" = a directory that is removed at the end
-	log         logOptions
-	seed        uint64
-	step        time.Duration
-	days        int // of history
-	faults      []wishedFault
-	market      *simulated.Market
+	setting.Node // Dir "" = a directory that is removed at the end
+	log          terminal.LogOptions
+	seed         uint64
+	step         time.Duration
+	days         int // of history
+	faults       []wishedFault
+	market       *simulated.Market
 }
 
 // wishedFault is a fault that the user wants to watch.
@@ -51,14 +56,14 @@ type wishedFault struct {
 	fault  simulated.Fault
 }
 
-func (p *process) newDemo() *cobra.Command {
-	o := demoOptions{log: logOptions{format: "auto", level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
-	o.nodeOptions = defaultNode()
-	o.limits = false
-	c := &o.config
+func (p *commands) newDemo() (cmd *cobra.Command) {
+	o := demoOptions{log: terminal.LogOptions{Format: "auto", Level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
+	o.Node = setting.DefaultNode()
+	o.Limits = false
+	c := &o.Config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
 	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, account.KeyPrefixTest
-	cmd := &cobra.Command{
+	cmd = command.Row{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
 		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
@@ -71,29 +76,28 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error {
-		return p.demo(ctx, &o, cmd.Flags().Changed("listen"))
-	})
-	addListen(cmd, &c.HTTP.Listen)
-	flags := cmd.Flags()
-	addLog(cmd, &o.log)
-	addWatch(cmd, &o.nodeOptions)
-	addLimits(cmd, &o.nodeOptions)
-	flags.Var(numberValue(&o.seed), "seed", "the seed of the market")
-	flags.Var(spanValue(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
-	flags.Var(countValue(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
-	markSettings(flags)
-	flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
-	// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
-	flags.Var(pathValue(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddListen(flags, &c.HTTP.Listen)
+			setting.AddLog(flags, &o.log)
+			setting.AddWatch(flags, &o.Node)
+			setting.AddLimits(flags, &o.Node)
+			flags.Var(setting.Number(&o.seed), "seed", "the seed of the market")
+			flags.Var(setting.Span(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
+			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
+			// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
+			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
+	}.Command(p.Process)
 	return cmd
 }
 
 // demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
-func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
-	log := p.logger(o.log)
+func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
+	log := p.Logger(o.log)
 	ctx, end := p.untilDemoEnds(ctx)
 	defer end.release()
 	reference, err := demoReference()
@@ -101,30 +105,30 @@ func (p *process) demo(ctx context.Context, o *demoOptions, chosen bool) (err er
 		return err
 	}
 	o.market = simulated.NewMarket(o.seed)
-	o.config.Collect = node.Collect{Later: true, Schedule: collectors.Every(o.step), Pause: -1}
+	o.Config.Collect = node.Collect{Later: true, Schedule: collectors.Every(o.step), Pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	listener, note, err := demoListener(o.config.HTTP.Listen, chosen)
+	listener, note, err := demoListener(o.Config.HTTP.Listen, chosen)
 	if err != nil {
 		return err
 	}
-	if o.config.Dir == "" {
-		if o.config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
-			return errors.Join(fail(exitCannotWrite, "make a directory for the demo: %w", err), listener.Close())
+	if o.Config.Dir == "" {
+		if o.Config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
+			return errors.Join(exit.Fail(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
-		end.removes(o.config.Dir)
-		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
+		end.removes(o.Config.Dir)
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
-	config := p.settledNode(&o.nodeOptions, log)
+	config := setting.SettledNode(p.Process, &o.Node, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	say(p.stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
+	terminal.Say(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
 		node.DemoPrefix, demoSources(reference.Sources), note, n.URL())
 	err = p.runDemo(ctx, n, o, log)
 	if stopped := node.Stopped(n.System()); stopped != nil {
@@ -150,33 +154,33 @@ func demoReference() (node.Reference, error) {
 
 // startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
 // to them.
-func (p *process) startSite(o *demoOptions) (*simulated.Site, error) {
+func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(simulated.SiteConfig{Market: o.market})
 	for _, wish := range o.faults {
 		if err := site.Break(wish.source, wish.fault); err != nil {
-			return nil, fail(exitUsage, "--break %s=%s: %w", wish.source, wish.fault, err)
+			return nil, exit.Fail(exit.Usage, "--break %s=%s: %w", wish.source, wish.fault, err)
 		}
 	}
 	if err := site.Start(); err != nil {
-		return nil, fail(exitFailStop, "%w", err)
+		return nil, exit.Fail(exit.FailStop, "%w", err)
 	}
-	p.dial, p.roots = site.Dial, site.Roots()
+	p.Dial, p.Roots = site.Dial, site.Roots()
 	return site, nil
 }
 
 // runDemo fills the node with the past, says what there is to see, and then publishes until the end.
-func (p *process) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
-	last, err := lastDemoDay(ctx, n, o.config.Dir)
+	last, err := lastDemoDay(ctx, n, o.Config.Dir)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	began := p.clock()
+	began := p.Clock()
 	today := engine.DateOf(began)
 	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
 	taken, err := publish(n, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
@@ -188,17 +192,17 @@ func (p *process) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log
 	if heard, err := p.awaitHeard(ctx, n); !heard {
 		return err
 	}
-	say(p.stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		grouped(n.Rates()), o.days, grouped(taken+accepted(n.SourceHealth())), p.clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
-	if err := printBest(p.stdout, n); err != nil {
+	terminal.Say(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
+		terminal.Grouped(n.Rates()), o.days, terminal.Grouped(taken+accepted(n.SourceHealth())), p.Clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+	if err := printBest(p.Stdout, n); err != nil {
 		return err
 	}
-	say(p.stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.called(), n.URL(), n.Socket()))
+	terminal.Say(p.Stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.Called(), n.URL(), n.Socket()))
 	return p.keepMoving(ctx, n, o, log)
 }
 
 // awaitHeard waits until every source was asked, or long enough: a fault may hang.
-func (p *process) awaitHeard(ctx context.Context, n *node.Node) (bool, error) {
+func (p *commands) awaitHeard(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoLook)
 	defer ticker.Stop()
 	for range demoLooksMax {
@@ -229,14 +233,14 @@ func accepted(sources []collectors.Health) int {
 }
 
 // keepMoving moves the market; the collector sees it at its next slot.
-func (p *process) keepMoving(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+func (p *commands) keepMoving(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
 	for {
 		if ticked, err := await(ctx, n, ticker.C); !ticked {
 			return err
 		}
-		o.market.Step(p.clock())
+		o.market.Step(p.Clock())
 		log.Info("the market has moved")
 	}
 }
@@ -252,7 +256,7 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 // lastDemoDay is the newest day of history in the directory, no day when it is empty. A directory with rates that are not
 // made up is refused.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
-	states, err := statesOf(ctx, n.System())
+	states, err := datadir.States(ctx, n.System())
 	if err != nil {
 		return 0, err
 	}
@@ -260,7 +264,7 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	for _, book := range states {
 		for _, offer := range book.Offers {
 			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
-				return 0, fail(exitBadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
+				return 0, exit.Fail(exit.BadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
 			}
 		}
 		if days := len(book.History); days > 0 {
@@ -286,7 +290,7 @@ func demoSources(set *source.Set) string {
 }
 
 // faultsValue is a source with its fault. Each call adds one.
-func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
+func faultsValue(into *[]wishedFault) pflag.Value {
 	parse := func(text string) ([]wishedFault, error) {
 		name, word, _ := strings.Cut(text, "=")
 		fault, err := simulated.ReadFault(word)
@@ -295,21 +299,20 @@ func faultsValue(into *[]wishedFault) *value[[]wishedFault] {
 		}
 		return append(slices.Clone(*into), wishedFault{name, fault}), nil
 	}
-	return &value[[]wishedFault]{into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
+	return setting.New(into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
 		var texts []string
 		for _, f := range faults {
 			texts = append(texts, f.source+"="+string(f.fault))
 		}
 		return strings.Join(texts, ",")
-	}}
+	})
 }
 
 // printBest shows the best rates of the moment.
 func printBest(out io.Writer, n *node.Node) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(table, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
+	table := terminal.Table(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
-		say(table, "  %s", currency)
+		terminal.Say(table, "  %s", currency)
 		for _, operation := range engine.Operations() {
 			page, err := n.System().Ranking(engine.RankingQuery{
 				Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}, Operation: operation,
@@ -321,12 +324,12 @@ func printBest(out io.Writer, n *node.Node) error {
 			if len(page.Items) > 0 {
 				side, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
 			}
-			say(table, "\t%s\t%s", side, name)
+			terminal.Say(table, "\t%s\t%s", side, name)
 		}
-		say(table, "\n")
+		terminal.Say(table, "\n")
 	}
 	if err := table.Flush(); err != nil {
-		return fail(exitBroken, "write to standard output: %w", err)
+		return exit.Fail(exit.Broken, "write to standard output: %w", err)
 	}
 	return nil
 }

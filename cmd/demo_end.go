@@ -27,13 +27,13 @@ type demoEnd struct {
 
 // untilDemoEnds is a context that also ends with a hang-up, and when standard output takes no more. release gives the
 // signals back.
-func (p *process) untilDemoEnds(ctx context.Context) (context.Context, *demoEnd) {
+func (p *commands) untilDemoEnds(ctx context.Context) (context.Context, *demoEnd) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &demoEnd{
 		cancel: cancel, signals: make(chan os.Signal, 2), pipes: make(chan os.Signal, 1),
 		released: make(chan struct{}), watched: make(chan struct{}),
 	}
-	p.stdout = &endingOutput{p.stdout, cancel}
+	p.Stdout = &endingOutput{p.Stdout, cancel}
 	signal.Notify(e.pipes, syscall.SIGPIPE)
 	signal.Notify(e.signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks

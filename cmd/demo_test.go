@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -147,7 +150,7 @@ func TestDemo_OutputClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // ProcessState tells
-	if code := cmd.ProcessState.ExitCode(); code != exitBroken {
+	if code := cmd.ProcessState.ExitCode(); code != exit.Broken {
 		t.Errorf("exit code %d:\n%s", code, stderr.String())
 	}
 	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
@@ -156,17 +159,17 @@ func TestDemo_OutputClosed(t *testing.T) {
 
 // TestDemo_TakesAFreePort wants the default port, taken, to be left to its holder, and to be an error when it was asked for.
 func TestDemo_TakesAFreePort(t *testing.T) {
-	taken, err := net.Listen("tcp", listenDefault)
+	taken, err := net.Listen("tcp", setting.ListenDefault)
 	if err != nil {
 		t.Skipf("another program, which may end soon, holds the port: %v", err)
 	}
 	defer taken.Close()
 	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, "demo").listening()
-	p.await(listenDefault + " is taken by another program")
+	p.await(setting.ListenDefault + " is taken by another program")
 	if strings.HasSuffix(p.url, ":8080") {
 		t.Errorf("it listens on %s", p.url)
 	}
-	run(t, nil, nil, "demo", "--listen", listenDefault).fails(t, exitBusy, listenDefault)
+	run(t, nil, nil, "demo", "--listen", setting.ListenDefault).fails(t, exit.Busy, setting.ListenDefault)
 }
 
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and neither a node to take the
@@ -184,19 +187,19 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 		leavesNothing(t, temp)
 	}
 	refused := run(t, nil, nil, serveArgs(data)...)
-	if last := "tasard: the data directory holds made-up rates, of demo-"; refused.code != exitBadData || !strings.Contains(refused.stderr, last) {
+	if last := "tasard: the data directory holds made-up rates, of demo-"; refused.code != exit.BadData || !strings.Contains(refused.stderr, last) {
 		t.Errorf("a node on the demo's directory: exit code %d\n%s", refused.code, refused.stderr)
 	}
 	realData := importedData(t, observation(1, "59", "60"))
 	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
 	got.stderr = lastLine(got.stderr) // there may be a warning about open files
-	got.fails(t, exitBadData, realData+": holds rates of popular-site")
+	got.fails(t, exit.BadData, realData+": holds rates of popular-site")
 }
 
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
 func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 	for name, want := range map[string]string{"./tasard": "./tasard", "/opt/tasard-1.0/tasard": "/opt/tasard-1.0/tasard", "": "tasard", "/tmp/a b;c": "tasard"} {
-		lines := tryLines((&process{name: name}).called(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
+		lines := tryLines((&process.Process{Name: name}).Called(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
 		if !strings.Contains(lines, "\n  "+want+" sources list --admin-socket /tmp/demo/admin.sock\n") {
 			t.Errorf("called as %q:\n%s", name, lines)
 		}

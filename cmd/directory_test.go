@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // TestData_NoLog wants commands that read a directory to refuse one without a log, in one line, and to create nothing.
@@ -15,7 +17,7 @@ func TestData_NoLog(t *testing.T) {
 	none := empty + "/none/data"
 	for _, command := range []string{"export", "log verify", "log dump", "log repair", "log repair --yes"} {
 		for data, want := range map[string]string{empty: "there is no log in " + empty, none: none + " does not exist"} {
-			run(t, nil, nil, append(strings.Fields(command), "--data", data)...).fails(t, exitNoInput, "no data directory: "+want)
+			run(t, nil, nil, append(strings.Fields(command), "--data", data)...).fails(t, exit.NoInput, "no data directory: "+want)
 		}
 	}
 	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
@@ -36,9 +38,9 @@ func TestData_NoDirectory(t *testing.T) {
 			serveArgs(data), {"import", "--data", data, observations}, {"export", "--data", data},
 			{"demo", "--listen", "127.0.0.1:0", "--log-format", "text", "--data", data},
 		} {
-			want := exitCannotWrite
+			want := exit.CannotWrite
 			if args[0] == "export" && data != file && data != "/dev/null" {
-				want = exitNoInput
+				want = exit.NoInput
 			}
 			got := run(t, nil, nil, args...)
 			if got.code != want {

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // about are the findings of a check, a line each.
-func (r doctorReport) about(check string) string {
+func (r diagnosed) about(check string) string {
 	var lines []string
 	for _, f := range r.Findings {
 		if f.Check == check {
@@ -137,13 +138,13 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 			}
 			args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
 			report, got := diagnosis(t, args...)
-			if found := report.about(one.check); !strings.Contains(found, one.found) || got.code != exitUnwell {
+			if found := report.about(one.check); !strings.Contains(found, one.found) || got.code != exit.Unwell {
 				t.Errorf("code %d, %q is not said:\n%s", got.code, one.found, found)
 			}
 			if one.check != "settings" {
 				return
 			}
-			if refused := run(t, nil, nil, append([]string{"serve"}, args...)...); refused.code != exitBadData || !strings.Contains(refused.stderr, one.found) {
+			if refused := run(t, nil, nil, append([]string{"serve"}, args...)...); refused.code != exit.BadData || !strings.Contains(refused.stderr, one.found) {
 				t.Errorf("serve: code %d\n%s", refused.code, refused.stderr)
 			}
 		})

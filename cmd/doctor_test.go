@@ -7,13 +7,31 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
+// diagnosed is what doctor --json prints.
+type diagnosed struct {
+	Worst      string
+	Findings   []line
+	Transition []viewed
+}
+
+type line struct{ Level, Check, Found, Do string }
+
+type viewed struct {
+	At      time.Time
+	Status  string
+	Headers []string
+}
+
 // diagnosis is what doctor says as JSON.
-func diagnosis(t *testing.T, args ...string) (doctorReport, outcomeOf) {
+func diagnosis(t *testing.T, args ...string) (diagnosed, outcomeOf) {
 	t.Helper()
 	got := run(t, nil, nil, append([]string{"doctor", "--json"}, args...)...)
-	var report doctorReport
+	var report diagnosed
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
 		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
 	}
@@ -21,7 +39,7 @@ func diagnosis(t *testing.T, args ...string) (doctorReport, outcomeOf) {
 }
 
 // of is the finding of a check.
-func (r doctorReport) of(t *testing.T, check string) finding {
+func (r diagnosed) of(t *testing.T, check string) line {
 	t.Helper()
 	for _, f := range r.Findings {
 		if f.Check == check {
@@ -29,11 +47,11 @@ func (r doctorReport) of(t *testing.T, check string) finding {
 		}
 	}
 	t.Fatalf("nothing about %s in %+v", check, r.Findings)
-	return finding{}
+	return line{}
 }
 
 // header is the value of a header line of a view, "" without one.
-func (v clientView) header(name string) string {
+func (v viewed) header(name string) string {
 	for _, line := range v.Headers {
 		if text, found := strings.CutPrefix(line, name+": "); found {
 			return text
@@ -47,14 +65,14 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 	data := t.TempDir() + "/data"
 	report, got := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0")
 	for check, level := range map[string]string{
-		"settings": findingOK, "node": findingOK, "zone": findingOK, "data": findingOK, "log": findingOK, "address": findingOK,
-		"certificate": findingOK, "mail": findingWarn, "sources": findingOK, "transition": findingOK,
+		"settings": "OK", "node": "OK", "zone": "OK", "data": "OK", "log": "OK", "address": "OK",
+		"certificate": "OK", "mail": "WARN", "sources": "OK", "transition": "OK",
 	} {
 		if f := report.of(t, check); f.Level != level {
 			t.Errorf("%+v, want %s", f, level)
 		}
 	}
-	if report.Worst != findingWarn || got.code != exitDone {
+	if report.Worst != "WARN" || got.code != exit.Done {
 		t.Errorf("worst %s, exit code %d", report.Worst, got.code)
 	}
 	if found := report.of(t, "sources").Found; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
@@ -78,10 +96,10 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	}
 	report, got := diagnosis(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
-	for check, want := range map[string]finding{
-		"settings": {Level: findingFail, Found: "there is no such catalogue file"}, "data": {Level: findingWarn, Found: "others may write"},
-		"address": {Level: findingFail, Found: "another program listens there"}, "descriptors": {Level: findingWarn, Found: "connections need 1,000,256"},
-		"mail": {Level: findingFail, Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: findingOK, Found: "whole"},
+	for check, want := range map[string]line{
+		"settings": {Level: "FAIL", Found: "there is no such catalogue file"}, "data": {Level: "WARN", Found: "others may write"},
+		"address": {Level: "FAIL", Found: "another program listens there"}, "descriptors": {Level: "WARN", Found: "connections need 1,000,256"},
+		"mail": {Level: "FAIL", Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: "OK", Found: "whole"},
 	} {
 		if f := report.of(t, check); f.Level != want.Level || !strings.Contains(f.Found, want.Found) {
 			t.Errorf("%+v, want %+v", f, want)
@@ -90,7 +108,7 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	if f := report.of(t, "sync"); !strings.Contains(f.Found, "of 20") {
 		t.Errorf("the disk is not timed: %+v", f)
 	}
-	if got.code != exitUnwell || report.Worst != findingFail {
+	if got.code != exit.Unwell || report.Worst != "FAIL" {
 		t.Errorf("exit code %d, worst %s", got.code, report.Worst)
 	}
 	oneLine(t, got.stderr, "FAIL")
@@ -120,7 +138,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 	for check, want := range map[string]string{
 		"node": "one is running", "log": "a running node holds it", "address": "while the node runs", "sync": "not timed", "mail": "lets " + mailUser + " in",
 	} {
-		if f := report.of(t, check); f.Level != findingOK || !strings.Contains(f.Found, want) {
+		if f := report.of(t, check); f.Level != "OK" || !strings.Contains(f.Found, want) {
 			t.Errorf("%+v, want %q", f, want)
 		}
 	}
@@ -145,7 +163,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 		t.Fatalf("%d views", len(report.Transition))
 	}
 	before, at, after := report.Transition[0], report.Transition[1], report.Transition[2]
-	_, real := p.ask("GET", rehearsed)
+	_, real := p.ask("GET", "/v1/rates/best?currency=USD&operation=buy")
 	for _, name := range []string{"Deprecation", "Sunset", "Link", "Vary", "RateLimit-Policy", "Content-Security-Policy", "Access-Control-Allow-Origin"} {
 		if want := real.Get(name); want == "" || before.header(name) != want {
 			t.Errorf("%s: %q, the node says %q", name, before.header(name), want)
@@ -154,7 +172,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	if before.Status != "HTTP/1.1 200 OK" || before.header("Sunset") != "Mon, 20 Jul 2026 04:00:00 GMT" {
 		t.Errorf("before: %+v", before)
 	}
-	for _, view := range []clientView{at, after} {
+	for _, view := range []viewed{at, after} {
 		if view.Status != "HTTP/1.1 401 Unauthorized" || view.header("Sunset")+view.header("Deprecation") != "" || view.header("Www-Authenticate") == "" {
 			t.Errorf("%+v", view)
 		}
@@ -169,7 +187,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
-	if code := p.end(); code != exitDone {
+	if code := p.end(); code != exit.Done {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	text := p.output()

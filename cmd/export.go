@@ -10,7 +10,13 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node"
@@ -19,7 +25,7 @@ import (
 // exportOptions are the settings and flags of the export command.
 type exportOptions struct {
 	node   node.Config
-	log    logOptions
+	log    terminal.LogOptions
 	format string // "" = by the name of the output, else csv
 	what   string
 	output string // "" = stdout
@@ -32,9 +38,9 @@ const (
 	exportHistory = "history"
 )
 
-func (p *process) newExport() *cobra.Command {
-	o := exportOptions{what: exportAll, log: logOptions{format: "text", level: "warn"}}
-	cmd := &cobra.Command{
+func (p *commands) newExport() *cobra.Command {
+	o := exportOptions{what: exportAll, log: terminal.LogOptions{Format: "text", Level: "warn"}}
+	return command.Row{
 		Use:   "export --data DIR",
 		Short: "Write what a data directory holds as a file of observations",
 		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
@@ -51,36 +57,37 @@ confirmed them: the import needs them to come to the same end, and holds them ag
 tasard backup, which needs no stop.`,
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --what current --format ndjson`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.export(ctx, &o) })
-	addDirectory(cmd, &o.node)
-	addLog(cmd, &o.log)
-	markSettings(cmd.Flags())
-	cmd.Flags().Var(wordValue(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
-	cmd.Flags().Var(wordValue(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
-	cmd.Flags().VarP(pathValue(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddDirectory(flags, &o.node)
+			setting.AddLog(flags, &o.log)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
+			flags.Var(setting.Word(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
+			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
+	}.Command(p.Process)
 }
 
-func (p *process) export(ctx context.Context, o *exportOptions) (err error) {
+func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	// A file in the place of the directory is told by the start, as other commands tell it.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
-		if err := needLog(o.node.Dir); err != nil {
+		if err := datadir.NeedLog(o.node.Dir); err != nil {
 			return err
 		}
 	}
-	opened, err := p.openDirectory(ctx, o.node, p.logger(o.log))
+	opened, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.close()) }()
-	states, err := statesOf(ctx, opened.system)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	states, err := datadir.States(ctx, opened.System)
 	if err != nil {
 		return err
 	}
 	format := cmp.Or(collectors.Format(o.format), collectors.FormatOf(o.output), collectors.CSV)
-	return writeOutput(p.stdout, o.output, func(out io.Writer) error {
+	return writeOutput(p.Stdout, o.output, func(out io.Writer) error {
 		return writeObservations(out, format, exported(states, o.what))
 	})
 }
@@ -132,7 +139,7 @@ func asOutput(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fail(exitCannotWrite, "write export: %w", err)
+	return exit.Fail(exit.CannotWrite, "write export: %w", err)
 }
 
 func exported(states []engine.BookState, what string) []collectors.Observation {

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 )
 
 // goldenDir keeps the golden files of the commands.
@@ -45,7 +48,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestGolden_Help(t *testing.T) {
 	var text bytes.Buffer
-	for _, command := range everyCommand((&process{}).newRoot()) {
+	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		args := append(strings.Fields(command.CommandPath())[1:], "--help")
 		fmt.Fprintf(&text, "$ %s --help\n%s\n", command.CommandPath(), mustRun(t, args...))
 		if command.Example == "" || command.Short == "" || command.Long == "" {
@@ -100,7 +103,7 @@ func badOutcome(t *testing.T, given, command string) string {
 	words := commandIn(dir, command)
 	program := slices.Index(words, "tasard")
 	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
-	if got.code == exitDone || got.stderr == "" {
+	if got.code == exit.Done || got.stderr == "" {
 		t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
 	}
 	return fmt.Sprintf("%sexit code %d\n", strings.ReplaceAll(got.stderr, dir, "DIR"), got.code)

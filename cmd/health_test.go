@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -27,7 +28,7 @@ func TestS15_BothListeners(t *testing.T) {
 			t.Errorf("ping %s: %+v, want %d, %s", args, got, code, said)
 		}
 	}
-	ping(exitUnavailable, "tasard: no node is running", "--live")
+	ping(exit.Unavailable, "tasard: no node is running", "--live")
 	p := startNode(t, data)
 	if status, headers := p.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "2" {
 		t.Errorf("without rates: %d, Retry-After %q", status, headers.Get("Retry-After"))
@@ -35,8 +36,8 @@ func TestS15_BothListeners(t *testing.T) {
 	if body := p.mustGet("/livez"); body != `{"status":"live"}` {
 		t.Errorf("/livez: %s", body)
 	}
-	ping(exitUnavailable, "unavailable, data: empty\n")
-	ping(exitDone, "unavailable, data: empty\n", "--live")
+	ping(exit.Unavailable, "unavailable, data: empty\n")
+	ping(exit.Done, "unavailable, data: empty\n", "--live")
 	text := askSocket(t, data, admin.MetricsPath)
 	for _, line := range []string{`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`} {
 		if !strings.Contains(text, line+"\n") {
@@ -55,12 +56,12 @@ func TestS15_BothListeners(t *testing.T) {
 	if shown.Status != engine.Ready || len(shown.Conditions) != len(public.Conditions) || shown.Version == "" {
 		t.Errorf("at the management socket: %+v", shown)
 	}
-	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exitDone || got.stdout != "ready\n" {
+	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exit.Done || got.stdout != "ready\n" {
 		t.Errorf("with a rate: %+v", got)
 	}
-	ping(exitDone, `{"status":"ready","conditions":[{`, "--json")
+	ping(exit.Done, `{"status":"ready","conditions":[{`, "--json")
 	p.stop(syscall.SIGTERM)
-	ping(exitUnavailable, "tasard: ")
+	ping(exit.Unavailable, "tasard: ")
 }
 
 // TestPing_NotANode wants an answer that is none to be told as that.
@@ -74,7 +75,7 @@ func TestPing_NotANode(t *testing.T) {
 	other.Listener = listener
 	other.Start()
 	defer other.Close()
-	if got := run(t, nil, nil, "ping", "--live", "--admin-socket", socket); got.code != exitBroken || !strings.Contains(got.stderr, "404 Not Found") {
+	if got := run(t, nil, nil, "ping", "--live", "--admin-socket", socket); got.code != exit.Broken || !strings.Contains(got.stderr, "404 Not Found") {
 		t.Errorf("of something else: %+v", got)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 )
 
 // fifo is a named pipe of the test's own.
@@ -52,7 +53,7 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 				if took > delay+10*time.Second {
 					t.Errorf("it took %s", took)
 				}
-				got.fails(t, exitInterrupted, "interrupted after line 0")
+				got.fails(t, exit.Interrupted, "interrupted after line 0")
 				return
 			}
 		})
@@ -66,44 +67,13 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeO
 	timer := time.AfterFunc(delay, cancel)
 	defer timer.Stop()
 	var stdout, stderr bytes.Buffer
-	p := &process{
-		args: args, stdin: silent(t), stdout: &stdout, stderr: &stderr, clock: clockFrom(realNow), seed: func() uint64 { return 1 },
-	}
+	p := &commands{&process.Process{
+		Args: args, Stdin: silent(t), Stdout: &stdout, Stderr: &stderr, Clock: clockFrom(realNow), Seed: func() uint64 { return 1 },
+	}}
 	began := clockFrom("now")
 	from := began()
 	code := p.run(ctx)
 	return outcomeOf{args, code, stdout.String(), stderr.String()}, began().Sub(from)
-}
-
-// leaving is a stream that gives one text a read; when all are read, and handed over but for the last, it cancels and waits.
-type leaving struct {
-	texts  []string
-	cancel context.CancelFunc
-	wait   chan struct{}
-}
-
-func (l *leaving) Read(into []byte) (int, error) {
-	if len(l.texts) == 0 {
-		l.cancel()
-		<-l.wait
-		return 0, io.EOF
-	}
-	n := copy(into, l.texts[0])
-	l.texts = l.texts[1:]
-	return n, nil
-}
-
-// TestInput_InterruptedStreamKeepsWhatCame wants what came before the interrupt to be in.
-func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	texts := []string{header + observation(1, "59", "60") + observation(2, "59", "60"), observation(3, "59", "60")}
-	stdin := &leaving{texts, cancel, make(chan struct{})}
-	defer close(stdin.wait)
-	in := &intake{to: &doubtful{}, clock: ticking(), report: &heard{}}
-	err := in.take(ctx, &input{ReadCloser: io.NopCloser(stdin), name: "stdin", waits: true}, collectors.CSV)
-	if exitCode(err) != exitInterrupted || in.tally.taken == 0 {
-		t.Errorf("%v, exit code %d, %d taken", err, exitCode(err), in.tally.taken)
-	}
 }
 
 // TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to stop in
@@ -148,18 +118,18 @@ func badWhole() map[string][2]string {
 // TestImport_RefusesWholeFiles wants code 66 and one line for what is as a whole no file of observations.
 func TestImport_RefusesWholeFiles(t *testing.T) {
 	for name, c := range badWhole() {
-		run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0])).fails(t, exitNoInput, name, c[1])
+		run(t, nil, nil, "import", "--data", t.TempDir(), writeFile(t, name, c[0])).fails(t, exit.NoInput, name, c[1])
 	}
 	for _, device := range []string{"/dev/zero", "/dev/null"} {
 		for _, args := range [][]string{{"import", "--data", t.TempDir() + "/new", device}, serveArgs(t.TempDir()+"/new", "--import", device)} {
 			got := run(t, nil, nil, args...)
-			if _, err := os.Stat(args[len(args)-2]); got.code != exitNoInput || err == nil {
+			if _, err := os.Stat(args[len(args)-2]); got.code != exit.NoInput || err == nil {
 				t.Errorf("%s: exit code %d, %v", args[0], got.code, err)
 			}
 			oneLine(t, got.stderr, device+" is neither a file nor a pipe")
 		}
 	}
-	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exitNoInput, "stdin", "a line goes on for more than 16 MiB")
+	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exit.NoInput, "stdin", "a line goes on for more than 16 MiB")
 }
 
 // TestServe_RefusesWholeFiles wants a node without data to end with code 66, and one with data to say so and to go on.
@@ -172,7 +142,7 @@ func TestServe_RefusesWholeFiles(t *testing.T) {
 	}
 	for file, reason := range reasons {
 		got := run(t, nil, nil, serveArgs(t.TempDir(), "--import", file)...)
-		if got.code != exitNoInput || !strings.Contains(lastLine(got.stderr), reason) {
+		if got.code != exit.NoInput || !strings.Contains(lastLine(got.stderr), reason) {
 			t.Errorf("%s without data: exit code %d, %s", file, got.code, got.stderr)
 		}
 		if sweep(0, 1) == 0 && slices.Contains([]string{"empty.csv", "gzip.csv", "book.xls", "book.xlsx"}, filepath.Base(file)) {
@@ -185,7 +155,7 @@ func TestServe_RefusesWholeFiles(t *testing.T) {
 		if status, _ := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusOK {
 			t.Errorf("%s with data: status %d", file, status)
 		}
-		if code := p.signal(syscall.SIGTERM); code != exitDone {
+		if code := p.signal(syscall.SIGTERM); code != exit.Done {
 			t.Errorf("%s with data: exit code %d", file, code)
 		}
 	}

@@ -14,6 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
 const (
@@ -22,41 +28,41 @@ const (
 	manFileMode = 0o644
 )
 
-func (p *process) newMan() *cobra.Command {
+func (p *commands) newMan() *cobra.Command {
 	var directory string
-	cmd := &cobra.Command{
+	return command.Row{
 		Use:   "man",
 		Short: "Print the manual page",
 		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it creates
 if there is none: tasard.1, tasard-serve.1 and so on.`,
 		Example: `  tasard man | man -l -
   tasard man --dir /usr/local/share/man/man1`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(context.Context, []string) error { return p.man(directory) })
-	cmd.Flags().Var(pathValue(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
-	return cmd
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
+		},
+		Run: func(context.Context, []string) error { return p.man(directory) },
+	}.Command(p.Process)
 }
 
-func (p *process) man(directory string) error {
+func (p *commands) man(directory string) error {
 	root := p.newRoot()
-	header := doc.GenManHeader{Section: manSection, Source: strings.TrimSpace("tasard " + buildVersion()), Manual: "tasard", Date: new(p.builtAt())}
+	header := doc.GenManHeader{Section: manSection, Source: strings.TrimSpace("tasard " + process.Version()), Manual: "tasard", Date: new(p.builtAt())}
 	if directory == "" {
 		text, err := manPage(root, header)
 		if err == nil {
-			_, err = p.stdout.Write(text)
+			_, err = p.Stdout.Write(text)
 		}
 		return err
 	}
 	if err := os.MkdirAll(directory, manDirMode); err != nil {
-		return fail(exitCannotWrite, "%w", err)
+		return exit.Fail(exit.CannotWrite, "%w", err)
 	}
 	return manPages(root, header, directory)
 }
 
 // builtAt is when the sources were that the program is built from, so that the same sources give the same pages; the present where it
 // is not known.
-func (p *process) builtAt() time.Time {
+func (p *commands) builtAt() time.Time {
 	if build, known := debug.ReadBuildInfo(); known {
 		for _, setting := range build.Settings {
 			if at, err := time.Parse(time.RFC3339, setting.Value); err == nil && setting.Key == "vcs.time" {
@@ -64,7 +70,7 @@ func (p *process) builtAt() time.Time {
 			}
 		}
 	}
-	return p.clock()
+	return p.Clock()
 }
 
 // manPages writes the page of a command and those of the commands below it.
@@ -75,8 +81,8 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	}
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
 	if err := os.WriteFile(filepath.Join(directory, name), text, manFileMode); err != nil {
-		if errors.Is(err, fs.ErrPermission) || cannotWrite(err) {
-			return fail(exitCannotWrite, "%w", err)
+		if errors.Is(err, fs.ErrPermission) || exit.Unwritable(err) {
+			return exit.Fail(exit.CannotWrite, "%w", err)
 		}
 		return fmt.Errorf("write manual page: %w", err)
 	}

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/client"
 	"github.com/tasard/tasard/httpapi/mcp"
@@ -39,12 +43,12 @@ type mcpOptions struct {
 	publicURL string
 	listen    string   // "" = standard input and output
 	names     []string // of this server, besides those of the machine
-	log       logOptions
+	log       terminal.LogOptions
 }
 
-func (p *process) newMCP() *cobra.Command {
-	o := mcpOptions{url: "http://" + listenDefault, log: logOptions{format: "auto", level: "warn"}}
-	cmd := &cobra.Command{
+func (p *commands) newMCP() *cobra.Command {
+	o := mcpOptions{url: "http://" + setting.ListenDefault, log: terminal.LogOptions{Format: "auto", Level: "warn"}}
+	return command.Row{
 		Use:   "mcp",
 		Short: "Give language models the rates of a node",
 		Long: `mcp is a server of the Model Context Protocol: it gives a language model tools for the best rate, for conversions and for
@@ -55,18 +59,16 @@ It knows nobody by name: whoever reaches it spends the quota of its key. Other a
 need --http-name, the name under which the server is reached; others are refused.`,
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   tasard mcp --http 127.0.0.1:8090`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) })
-	flags := cmd.Flags()
-	flags.Var(urlValue(&o.url, urlBytesMax), "url", "the node to ask")
-	flags.Var(pathValue(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
-	flags.Var(originValue(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
-	flags.Var(addressValue(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
-	flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
-	addLog(cmd, &o.log)
-	markSettings(flags)
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			flags.Var(setting.URL(&o.url), "url", "the node to ask")
+			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
+			flags.Var(setting.Origin(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
+			flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
+			flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
+			setting.AddLog(flags, &o.log)
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
+	}.Command(p.Process)
 }
 
 // namesValue is a list of names of hosts. Each call adds to it.
@@ -82,15 +84,15 @@ func namesValue(into *[]string) pflag.Value {
 		}
 		return all, nil
 	}
-	return &value[[]string]{into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") }}
+	return setting.New(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
 }
 
 // mcp runs until the other side hangs up, or ctx ends.
-func (p *process) mcp(ctx context.Context, o *mcpOptions) error {
+func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	logger := p.logger(o.log)
+	logger := p.Logger(o.log)
 	server, err := p.openMCP(o, logger)
 	if err != nil {
 		return err
@@ -98,8 +100,8 @@ func (p *process) mcp(ctx context.Context, o *mcpOptions) error {
 	if o.listen != "" {
 		return p.mcpOverHTTP(ctx, server, o, logger)
 	}
-	if err := server.Serve(ctx, p.stdin, p.stdout); err != nil && ctx.Err() == nil {
-		return fail(exitBroken, "speak with the program that started this one: %w", err)
+	if err := server.Serve(ctx, p.Stdin, p.Stdout); err != nil && ctx.Err() == nil {
+		return exit.Fail(exit.Broken, "speak with the program that started this one: %w", err)
 	}
 	return nil
 }
@@ -107,13 +109,13 @@ func (p *process) mcp(ctx context.Context, o *mcpOptions) error {
 // check holds settings against each other.
 func (o *mcpOptions) check() error {
 	if node, err := url.Parse(o.url); err == nil && o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()) {
-		return fail(exitUsage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
+		return exit.Fail(exit.Usage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
 	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if o.listen == "" || err == nil && (isLoopback(host) || len(o.names) > 0) {
 		return nil
 	}
-	return fail(exitUsage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
+	return exit.Fail(exit.Usage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
 }
 
 // isLoopback tells the names and addresses of this machine that nobody else reaches.
@@ -123,25 +125,25 @@ func isLoopback(host string) bool {
 }
 
 // openMCP makes the server. It asks nothing yet: a node that is away now may be there when a tool is called.
-func (p *process) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
+func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
 	var key account.Secret
 	if o.keyFile != "" {
 		var err error
-		if key, err = node.ReadSecret(o.keyFile, p.variable(credentialsVariable)); err != nil {
-			return nil, fail(exitBadData, "--key-file: %w", err)
+		if key, err = node.ReadSecret(o.keyFile, p.Variable(process.CredentialsVariable)); err != nil {
+			return nil, exit.Fail(exit.BadData, "--key-file: %w", err)
 		}
 	}
 	asker, err := client.New(client.Config{
-		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + buildVersion(), WaitMax: mcpWaitMax, Random: p.random,
+		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpWaitMax, Random: p.Random,
 	})
 	if err != nil {
-		return nil, fail(exitUsage, "--url, --key-file: %w", err)
+		return nil, exit.Fail(exit.Usage, "--url, --key-file: %w", err)
 	}
-	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: buildVersion(), Hosts: o.names, Logger: logger})
+	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
 
 // mcpOverHTTP answers until ctx ends.
-func (p *process) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
+func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
 	listener, err := node.Listen(o.listen, "")
 	if err != nil {
 		return err
@@ -152,19 +154,6 @@ func (p *process) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOpt
 		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
 		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- front.Serve(listener) }()
-	say(p.stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
-	select {
-	case err := <-ended:
-		return fail(exitFailStop, "answer on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
-	defer cancel()
-	err = front.Shutdown(stop)
-	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {
-		err = errors.Join(err, over)
-	}
-	return err
+	terminal.Say(p.Stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
+	return answer(ctx, front, listener)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // calledTool is what came of a call of a tool: its text, and whether it is an error.
@@ -82,7 +84,7 @@ func TestMCP_HTTP(t *testing.T) {
 	if err := session.Close(); err != nil {
 		t.Error(err)
 	}
-	if code := node.signal(os.Interrupt); code != exitDone {
+	if code := node.signal(os.Interrupt); code != exit.Done {
 		t.Errorf("the node ends with %d", code)
 	}
 	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.url, DisableStandaloneSSE: true})
@@ -107,21 +109,21 @@ func TestMCP_Refuses(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"--url", exitUsage, []string{"--url", "tasas.example"}},
-		{"--http-name", exitUsage, []string{"--http", ":8090"}},
-		{"--http-name", exitUsage, []string{"--http", "192.0.2.1:8090"}},
-		{"--http-name", exitUsage, []string{"--http-name", "mcp.example:80"}},
-		{"everybody on the way", exitUsage, []string{"--url", "http://tasas.example", "--key-file", key}},
-		{"chmod 600", exitBadData, []string{"--key-file", open}},
-		{"no such file", exitBadData, []string{"--key-file", key + ".no"}},
-		{"user or a password", exitUsage, []string{"--url", "https://ana:geheim@tasas.example"}},
+		{"--url", exit.Usage, []string{"--url", "tasas.example"}},
+		{"--http-name", exit.Usage, []string{"--http", ":8090"}},
+		{"--http-name", exit.Usage, []string{"--http", "192.0.2.1:8090"}},
+		{"--http-name", exit.Usage, []string{"--http-name", "mcp.example:80"}},
+		{"everybody on the way", exit.Usage, []string{"--url", "http://tasas.example", "--key-file", key}},
+		{"chmod 600", exit.BadData, []string{"--key-file", open}},
+		{"no such file", exit.BadData, []string{"--key-file", key + ".no"}},
+		{"user or a password", exit.Usage, []string{"--url", "https://ana:geheim@tasas.example"}},
 	} {
 		got := run(t, nil, nil, append([]string{"mcp"}, c.args...)...)
 		if got.code != c.code || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "tasard_live_1") {
 			t.Errorf("%q: exit code %d: %s", c.args, got.code, got.stderr)
 		}
 	}
-	if got := run(t, nil, nil, "mcp"); got.code != exitDone || got.stdout != "" || got.stderr != "" {
+	if got := run(t, nil, nil, "mcp"); got.code != exit.Done || got.stdout != "" || got.stderr != "" {
 		t.Errorf("a client that hangs up at once: %+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -58,8 +59,8 @@ func TestMetrics_ListenAddresses(t *testing.T) {
 		code    int
 		say     string
 	}{
-		{":9100", exitUsage, "0.0.0.0:9100"}, {"127.0.0.1", exitUsage, "HOST:PORT"}, {"127.0.0.1:x", exitUsage, "port"},
-		{taken.Addr().String(), exitBusy, "--metrics-listen"},
+		{":9100", exit.Usage, "0.0.0.0:9100"}, {"127.0.0.1", exit.Usage, "HOST:PORT"}, {"127.0.0.1:x", exit.Usage, "port"},
+		{taken.Addr().String(), exit.Busy, "--metrics-listen"},
 	} {
 		got := run(t, nil, nil, append(serveArgs(t.TempDir()+"/data"), "--metrics-listen", c.address)...)
 		if got.code != c.code || !strings.Contains(got.stderr, c.say) {
@@ -70,7 +71,7 @@ func TestMetrics_ListenAddresses(t *testing.T) {
 
 // TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of what was asked.
 func TestAccessLog(t *testing.T) {
-	for which, wanted := range map[string][]string{accessAll: {"200", "404", "400"}, accessErrors: {"404", "400"}, accessOff: nil} {
+	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {
 			p := start(t, realNow, append(serveArgs(t.TempDir()), "--access-log", which)...).listening()
 			p.await("recovered 0 rates")

@@ -12,6 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/apitest"
 	"github.com/tasard/tasard/node"
 )
@@ -20,7 +24,6 @@ const (
 	mockSeedDefault    = "standard"
 	mockControlDefault = "127.0.0.1:8081"
 	mockHeaderTimeout  = 5 * time.Second
-	mockStopMax        = 15 * time.Second // for calls under way at the end
 )
 
 // mockOptions are the settings of the mock command.
@@ -35,9 +38,9 @@ type mockOptions struct {
 	faults       []apitest.Fault
 }
 
-func (p *process) newMock() *cobra.Command {
-	o := mockOptions{listen: listenDefault, control: mockControlDefault, seed: mockSeedDefault}
-	cmd := &cobra.Command{
+func (p *commands) newMock() *cobra.Command {
+	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault, seed: mockSeedDefault}
+	return command.Row{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with time and failure as buttons",
 		Long: `mock runs a whole node with a fixed set of made-up rates, for tests of clients: the same seed gives the same answers, byte
@@ -50,20 +53,18 @@ quota, requests, restart, crash, reset. README.md has them all. Nobody but the t
 		Example: `  tasard mock
   tasard mock --listen 127.0.0.1:9000 --control 127.0.0.1:9001 --fail 503:0.01 --fail 429:0.5@/v1/rates/best
   curl -H 'Content-Type: application/json' -d '{"advance":"26h"}' http://127.0.0.1:8081/_mock/clock`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) })
-	addListen(cmd, &o.listen)
-	flags := cmd.Flags()
-	flags.Var(addressValue(&o.control), "control", "the address of the buttons; port 0 takes a free one")
-	flags.Var(pathValue(&o.seed, "NAME"), "seed", "the data set: standard, or a version of it for ever, standard/v1")
-	flags.Var(instantValue(&o.at), "clock", "the moment at which the clock begins; by default the seed's")
-	flags.Var(switchValue(&o.runs), "clock-runs", "let the clock run on from there")
-	flags.Var(switchValue(&o.limits), "limits", "hold callers to the quotas")
-	flags.Var(switchValue(&o.keysRequired), "keys-required", "refuse callers without a key")
-	flags.Var(mockFaultsValue(&o.faults), "fail", "spoil requests: a status, the share of them, a route; may be repeated")
-	markSettings(flags)
-	return cmd
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddListen(flags, &o.listen)
+			flags.Var(setting.Address(&o.control), "control", "the address of the buttons; port 0 takes a free one")
+			flags.Var(setting.Path(&o.seed, "NAME"), "seed", "the data set: standard, or a version of it for ever, standard/v1")
+			flags.Var(setting.Instant(&o.at), "clock", "the moment at which the clock begins; by default the seed's")
+			flags.Var(setting.Switch(&o.runs), "clock-runs", "let the clock run on from there")
+			flags.Var(setting.Switch(&o.limits), "limits", "hold callers to the quotas")
+			flags.Var(setting.Switch(&o.keysRequired), "keys-required", "refuse callers without a key")
+			flags.Var(mockFaultsValue(&o.faults), "fail", "spoil requests: a status, the share of them, a route; may be repeated")
+		},
+		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
+	}.Command(p.Process)
 }
 
 // mockFaultsValue is a fault. Each call adds one.
@@ -75,17 +76,17 @@ func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 		}
 		return append(slices.Clone(*into), fault), nil
 	}
-	return &value[[]apitest.Fault]{into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
+	return setting.New(into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())
 		}
 		return strings.Join(texts, ",")
-	}}
+	})
 }
 
 // mock runs until ctx ends.
-func (p *process) mock(ctx context.Context, o *mockOptions) (err error) {
+func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	mock, err := p.openMock(o)
 	if err != nil {
 		return err
@@ -93,24 +94,24 @@ func (p *process) mock(ctx context.Context, o *mockOptions) (err error) {
 	defer func() { err = errors.Join(err, mock.Close()) }()
 	for _, fault := range o.faults {
 		if err := mock.Fault(fault); err != nil {
-			return fail(exitUsage, "--fail: %w", err)
+			return exit.Fail(exit.Usage, "--fail: %w", err)
 		}
 	}
-	control, err := startMockControl(mock, o.control)
+	handler, err := mock.Control()
 	if err != nil {
 		return err
 	}
-	say(p.stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on %s/_mock/\n",
-		o.seed, instant(mock.Clock.Now()), mock.URL, control.url)
-	select {
-	case <-ctx.Done():
-	case <-control.ended:
+	control, err := net.Listen("tcp", o.control)
+	if err != nil {
+		return exit.Fail(exit.Busy, "--control %s: %w", o.control, err)
 	}
-	return control.stop(ctx)
+	terminal.Say(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on http://%s/_mock/\n",
+		o.seed, terminal.Instant(mock.Clock.Now()), mock.URL, control.Addr())
+	return answer(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
 // openMock starts the node; its errors are told in the names of the flags.
-func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
+func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
 	for _, wish := range []struct {
 		is bool
 		of apitest.Option
-	}{{o.runs, apitest.Follow(p.clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
+	}{{o.runs, apitest.Follow(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
 		if wish.is {
 			options = append(options, wish.of)
 		}
@@ -130,46 +131,7 @@ func (p *process) openMock(o *mockOptions) (*apitest.Node, error) {
 	mock, err := apitest.Open(options...)
 	if err != nil {
 		_ = listener.Close() // it may be closed
-		return nil, fail(exitUsage, "%w", err)
+		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	return mock, nil
-}
-
-// mockControl is the listener of the buttons.
-type mockControl struct {
-	server *http.Server
-	url    string
-	ended  chan struct{}
-	err    error // why it ended, to be read then
-}
-
-func startMockControl(mock *apitest.Node, address string) (*mockControl, error) {
-	handler, err := mock.Control()
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fail(exitBusy, "--control %s: %w", address, err)
-	}
-	c := &mockControl{
-		server: &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout},
-		url:    "http://" + listener.Addr().String(), ended: make(chan struct{}),
-	}
-	go func() {
-		defer close(c.ended)
-		if err := c.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			c.err = err
-		}
-	}()
-	return c, nil
-}
-
-// stop lets calls under way finish and waits for the server's end.
-func (c *mockControl) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mockStopMax)
-	defer cancel()
-	err := c.server.Shutdown(ctx)
-	<-c.ended
-	return errors.Join(err, c.err)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/apitest"
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
@@ -103,7 +104,7 @@ func TestMock_Refuses(t *testing.T) {
 		"--fail": {"--fail", "404"}, "standard/v1": {"--seed", "none"}, "--clock": {"--clock", "noon"}, "--control": {"--control", "nowhere"},
 	} {
 		got := run(t, nil, nil, append([]string{"mock", "--listen", "127.0.0.1:0"}, args...)...)
-		if got.code != exitUsage || !strings.Contains(got.stderr, want) {
+		if got.code != exit.Usage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%q: exit code %d: %s", args, got.code, got.stderr)
 		}
 	}

@@ -37,11 +37,11 @@ type notifier struct {
 }
 
 // newNotifier begins with signs of life where somebody listens for them; nil where there is no service manager.
-func (p *process) newNotifier(n *node.Node, log *slog.Logger) *notifier {
-	if p.variable(notifyVariable) == "" {
+func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
+	if p.Variable(notifyVariable) == "" {
 		return nil
 	}
-	t := &notifier{node: n, clock: p.clock, log: log, every: notifyEvery, released: make(chan struct{}), ended: make(chan struct{})}
+	t := &notifier{node: n, clock: p.Clock, log: log, every: notifyEvery, released: make(chan struct{}), ended: make(chan struct{})}
 	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("the service manager's watchdog is not fed", "cause", err.Error())

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/collectors/simulated"
 )
 
@@ -64,10 +66,10 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	p := &process{
-		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: clockFrom(start), seed: randomSeed, random: rand.Reader,
-	}
+	p := &commands{&process.Process{
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Clock: clockFrom(start), Seed: randomSeed, Random: rand.Reader,
+	}}
 	if wish, given := os.LookupEnv(withSite); given {
 		p.simulate(wish)
 	}
@@ -75,14 +77,14 @@ func TestMain(m *testing.M) {
 }
 
 // simulate leads the program to simulated institutions; they end with it.
-func (p *process) simulate(wish string) {
+func (p *commands) simulate(wish string) {
 	words := strings.Split(wish, ",")
 	seed, err := strconv.ParseUint(words[0], 10, 64)
 	if err != nil {
 		panic(err)
 	}
 	o := &demoOptions{market: simulated.NewMarket(seed)}
-	o.market.Step(p.clock())
+	o.market.Step(p.Clock())
 	for _, word := range words[1:] {
 		if err := faultsValue(&o.faults).Set(word); err != nil {
 			panic(err)
@@ -148,10 +150,10 @@ func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Read
 		stdin = strings.NewReader("")
 	}
 	var stdout, stderr bytes.Buffer
-	p := &process{
-		args: args, environ: environ, stdin: stdin, stdout: &stdout, stderr: &stderr,
-		clock: clock, seed: func() uint64 { return 1 }, random: rand.Reader,
-	}
+	p := &commands{&process.Process{
+		Args: args, Environ: environ, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
+		Clock: clock, Seed: func() uint64 { return 1 }, Random: rand.Reader,
+	}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	code := p.run(ctx)
@@ -177,7 +179,7 @@ func promptly(t *testing.T, args ...string) outcomeOf {
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	got := run(t, nil, nil, args...)
-	if got.code != exitDone {
+	if got.code != exit.Done {
 		t.Fatalf("tasard %s: exit code %d\n%s%s", strings.Join(args, " "), got.code, got.stdout, got.stderr)
 	}
 	return got.stdout
@@ -319,7 +321,7 @@ func (p *program) signal(s os.Signal) int {
 // stop is signal for a program that must end in order.
 func (p *program) stop(s os.Signal) {
 	p.t.Helper()
-	if code := p.signal(s); code != exitDone {
+	if code := p.signal(s); code != exit.Done {
 		p.t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -79,7 +79,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 		t.Errorf("as JSON %+v", one)
 	}
 
-	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exitUsage, "number 2 of the quarantine can't be released")
+	run(t, nil, nil, "admin", "quarantine", "release", "USD/2", "--data", data).fails(t, exit.Usage, "number 2 of the quarantine can't be released")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
@@ -149,7 +149,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	data := t.TempDir()
 	p := heldNode(t, data)
 	got := run(t, nil, nil, "admin", "rates", "set", "popular", "USD", "--buy", "5.81", "--sell", "5.93", "--data", data)
-	if got.code != exitBadLines || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
+	if got.code != exit.BadLines || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
 		t.Errorf("exit code %d, %q", got.code, got.stdout)
 	}
 	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is held back as USD/3: out_of_band: ",
@@ -157,20 +157,5 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	operate(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
-	}
-}
-
-// TestAdmin_HeldTable wants what sources say to steer no terminal.
-func TestAdmin_HeldTable(t *testing.T) {
-	var out bytes.Buffer
-	err := printHeld(&out, []admin.Held{{
-		Number: "USD/17", ObservedAt: clockFrom(realNow)(), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
-		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
-	}})
-	want := `NUMBER  WHEN                  SOURCE  INSTITUTION  CHANNEL  KIND        BUY  SELL   DATE  REASON      DOCUMENT      DETAIL
-USD/17  2026-06-30T15:00:00Z  x-site  popular      branch   commercial  -    5?[2J  -     unparsable  0123456789ab  a?b
-`
-	if err != nil || out.String() != want {
-		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), want)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/sources"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -21,7 +23,7 @@ func TestReadme_Commands(t *testing.T) {
 	for _, line := range lines {
 		checkExample(t, line[1])
 	}
-	for _, command := range everyCommand((&process{}).newRoot()) {
+	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		for line := range strings.Lines(strings.ReplaceAll(command.Example, "\\\n", " ")) {
 			checkExample(t, line)
 		}
@@ -37,7 +39,7 @@ func checkExample(t *testing.T, line string) {
 		if at < 0 {
 			continue
 		}
-		root := (&process{}).newRoot()
+		root := (&commands{&process.Process{}}).newRoot()
 		found, rest, err := root.Find(words[at+1:])
 		if err == nil {
 			err = found.ParseFlags(rest)
@@ -46,7 +48,7 @@ func checkExample(t *testing.T, line string) {
 			err = found.ValidateArgs(found.Flags().Args())
 		}
 		if page := found.Flags().Lookup("page"); err == nil && page != nil && page.Changed {
-			_, err = pageOf(mustFind(t, cmp.Or(flagText(found, "source"), found.Flags().Arg(0))), page.Value.String())
+			_, err = sources.Page(mustFind(t, cmp.Or(flagText(found, "source"), found.Flags().Arg(0))), page.Value.String())
 		}
 		if err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)
@@ -63,7 +65,7 @@ func flagText(command *cobra.Command, name string) string {
 
 func mustFind(t *testing.T, id string) *source.Definition {
 	t.Helper()
-	d, err := knownSource(source.DefaultSet(), id)
+	d, err := sources.Known(source.DefaultSet(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -176,7 +177,7 @@ func TestTLS_Refused(t *testing.T) {
 		"may read or change this private ke": open.args(),
 	} {
 		got := run(t, nil, nil, append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0", "--log-format", "text"}, args...)...)
-		if got.code != exitBadData && got.code != exitUsage {
+		if got.code != exit.BadData && got.code != exit.Usage {
 			t.Errorf("%q: exit code %d", args, got.code)
 		}
 		oneLine(t, got.stderr, want)

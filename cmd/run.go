@@ -13,18 +13,20 @@ import (
 	"time"
 
 	"go.uber.org/automaxprocs/maxprocs"
+
+	"github.com/tasard/tasard/cmd/internal/process"
 )
 
 // Run carries out the command that the process's arguments name, with the real world: environment, streams, clock and chance. It returns
 // the exit code; when ctx ends, commands stop in order.
 func Run(ctx context.Context) int {
-	p := &process{
-		name: os.Args[0], args: os.Args[1:], environ: os.Environ(),
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: time.Now, seed: randomSeed, random: rand.Reader,
-	}
+	p := &commands{&process.Process{
+		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
+	}}
 	if os.Getenv("GOGC") == "" {
-		p.started = func() { debug.SetGCPercent(garbagePercent) }
+		p.Started = func() { debug.SetGCPercent(garbagePercent) }
 	}
 	settleProcessors()
 	return p.run(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -13,25 +12,21 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/actors/yield"
-	"github.com/tasard/tasard/collectors"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/cmd/intake"
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
-// serveOptions are the settings of the serve command.
-type serveOptions struct {
-	nodeOptions
-	log      logOptions
-	imported string // file to take in at start, "" = none
-}
-
-func (p *process) newServe() *cobra.Command {
-	o := defaultServe()
-	cmd := &cobra.Command{
+func (p *commands) newServe() *cobra.Command {
+	o := setting.DefaultServe()
+	return command.Row{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
 		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
@@ -60,40 +55,25 @@ WatchdogSec).`,
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
-		Args: noArguments,
-	}
-	cmd.RunE = p.settled(func(ctx context.Context, _ []string) error { return p.serve(ctx, o) })
-	addServe(cmd, o)
-	return cmd
-}
-
-// defaultServe is what serve does where nobody says otherwise.
-func defaultServe() *serveOptions {
-	return &serveOptions{nodeOptions: defaultNode(), log: logOptions{format: "auto", level: "info"}}
-}
-
-// addServe declares the settings of serve, for itself and for the commands that look at them.
-func addServe(cmd *cobra.Command, o *serveOptions) {
-	addNode(cmd, &o.nodeOptions)
-	addLog(cmd, &o.log)
-	cmd.Flags().Var(pathValue(&o.imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
-	markSettings(cmd.Flags())
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Run:      func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
+	}.Command(p.Process)
 }
 
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
 // touched.
-func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
+func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	wanted, release := hangUps()
 	defer release()
-	log := p.logger(o.log)
-	var file *input
-	if o.imported != "" {
+	log := p.Logger(o.Log)
+	var file *input.File
+	if o.Imported != "" {
 		if file, err = p.openImport(o); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	config := p.settledNode(&o.nodeOptions, log)
+	config := setting.SettledNode(p.Process, &o.Node, log)
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
@@ -101,7 +81,7 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 	log.Info("tasard is starting", "data", config.Dir)
 	log.Info("listening on " + n.URL())
 	if config.MailWay() == admin.MailOff {
-		log.Info(noMailNote)
+		log.Info(setting.NoMailNote)
 	}
 	told := p.newNotifier(n, log)
 	err = p.runNode(ctx, n, &running{config.Collect.On, file, wanted, told, log})
@@ -118,22 +98,22 @@ func (p *process) serve(ctx context.Context, o *serveOptions) (err error) {
 // running is what a node does once it is ready.
 type running struct {
 	collects bool
-	file     *input           // to take in, nil = none
+	file     *input.File      // to take in, nil = none
 	wanted   <-chan os.Signal // to read the files again
 	told     *notifier
 	log      *slog.Logger
 }
 
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
-func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
+func (p *commands) runNode(ctx context.Context, n *node.Node, r *running) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
-	if p.started != nil {
-		p.started()
+	if p.Started != nil {
+		p.Started()
 	}
 	found := n.System().Recovery()
-	r.log.Info(fmt.Sprintf("recovered %s rates", grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	r.log.Info(fmt.Sprintf("recovered %s rates", terminal.Grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
 		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
 	}
@@ -160,7 +140,9 @@ func (p *process) runNode(ctx context.Context, n *node.Node, r *running) error {
 }
 
 // statusOf is one line about the node for the service manager.
-func statusOf(n *node.Node) string { return fmt.Sprintf("%s rates, %s", grouped(n.Rates()), n.URL()) }
+func statusOf(n *node.Node) string {
+	return fmt.Sprintf("%s rates, %s", terminal.Grouped(n.Rates()), n.URL())
+}
 
 // hangUps are the SIGHUPs of the process until release: serve reads its files again.
 func hangUps() (wanted <-chan os.Signal, release func()) {
@@ -173,7 +155,7 @@ func hangUps() (wanted <-chan os.Signal, release func()) {
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
-		for problem := range strings.SplitSeq(inFlags(err).Error(), "\n") {
+		for problem := range strings.SplitSeq(setting.Explain(err).Error(), "\n") {
 			log.Error("reload: " + problem)
 		}
 		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
@@ -186,26 +168,26 @@ func reload(n *node.Node, log *slog.Logger) {
 }
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
-func (p *process) openImport(o *serveOptions) (*input, error) {
-	file, err := openInput(o.imported, p.stdin)
+func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
+	file, err := input.Open(o.Imported, p.Stdin)
 	if err == nil {
 		return file, nil
 	}
-	if found, _ := wal.Exists(o.config.Dir); !found { // the start tells what is wrong with a directory
+	if found, _ := wal.Exists(o.Config.Dir); !found { // the start tells what is wrong with a directory
 		return nil, err
 	}
-	return &input{ReadCloser: io.NopCloser(unreadable{err}), name: o.imported}, nil
+	return input.Unreadable(o.Imported, err), nil
 }
 
 // takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
-func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
+func (p *commands) takeInBeside(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	taking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = p.takeIn(taking, n, file, log)
+		failed = intake.TakeIn(taking, p.Process, n, file, log)
 	}()
 	_, err := await(ctx, n, ended)
 	cancel()
@@ -216,37 +198,18 @@ func (p *process) takeInBeside(ctx context.Context, n *node.Node, file *input, l
 	return failed
 }
 
-// takeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
-// nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
-func (p *process) takeIn(ctx context.Context, n *node.Node, file *input, log *slog.Logger) error {
-	var network yield.Network
-	defer network.Close()
-	intake := &intake{
-		to: n.System(), clock: p.clock, report: &logReport{log: log, clock: p.clock, last: p.clock()}, sources: n.Catalogue(),
-		pause: network.Yield,
+// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
+// error tells.
+func await[T any](ctx context.Context, n *node.Node, wanted <-chan T) (bool, error) {
+	if ctx.Err() != nil {
+		return false, nil
 	}
-	err := intake.take(ctx, file, collectors.AnyFormat)
-	if err == nil || intake.tally.lines > 0 {
-		log.Info(fmt.Sprintf("imported %s: %s", file.name, &intake.tally))
+	select {
+	case <-wanted:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	case <-n.Done():
+		return false, n.Err()
 	}
-	if stopped := node.Stopped(n.System()); stopped != nil {
-		return stopped
-	}
-	switch code := exitCode(err); {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil || readOnly(err):
-		log.Warn(err.Error())
-		return nil
-	case (code == exitNoInput || code == exitBroken) && (n.System().Recovery().Last > 0 || intake.tally.lines > 0):
-		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
-		return nil
-	}
-	return err
-}
-
-// readOnly tells an error that passes: the disk is full, and reads go on.
-func readOnly(err error) bool {
-	var answer *engine.Error
-	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly
 }

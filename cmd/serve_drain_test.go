@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // drained counts what became of requests around a stop.
@@ -111,7 +113,7 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
 	for i, conn := range half {
 		finishRequest(t, i, conn)
 	}
-	if code := p.end(); code != exitDone {
+	if code := p.end(); code != exit.Done {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("stopped")

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // TestServe_RealObservations wants the real observations to be answered by every operation, and the same answers after a
@@ -91,10 +93,10 @@ func TestW8_TwoProcesses(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
 	} {
-		promptly(t, args...).fails(t, exitBusy, data, "a running node holds the directory")
+		promptly(t, args...).fails(t, exit.Busy, data, "a running node holds the directory")
 	}
 	first.mustGet("/v1/rates")
-	if code := first.signal(syscall.SIGTERM); code != exitDone {
+	if code := first.signal(syscall.SIGTERM); code != exit.Done {
 		t.Errorf("the first one ends with %d", code)
 	}
 }
@@ -106,7 +108,7 @@ func TestServe_AddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	data := t.TempDir() + "/data"
-	run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text").fails(t, exitBusy, "listen on "+taken.Addr().String(), "--listen")
+	run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text").fails(t, exit.Busy, "listen on "+taken.Addr().String(), "--listen")
 	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
 	}
@@ -172,11 +174,11 @@ func TestW6_FailStop(t *testing.T) {
 	data := t.TempDir()
 	var file strings.Builder
 	file.WriteString(header)
-	for i := range 4 * intakeBatchMin {
+	for i := range 32_768 {
 		file.WriteString(observation(i%60, fmt.Sprintf("59.%04d", i%997), "60.50"))
 	}
 	p := startWith(t, realNow, []string{fileBytesMax + "=20000"}, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)
-	if code := p.end(); code != exitFailStop {
+	if code := p.end(); code != exit.FailStop {
 		t.Fatalf("exit code %d:\n%s", code, p.output())
 	}
 	t.Log(p.await("tasard: stopped, because going on could lose data"))

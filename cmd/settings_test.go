@@ -1,39 +1,48 @@
 package cmd
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
 // settledWith are the settings of serve after the command line, the variables and the file have had their say.
 func settledWith(t *testing.T, args, environ []string) (map[string]string, error) {
 	t.Helper()
-	p := &process{args: append([]string{"serve"}, args...), environ: environ}
+	p := &commands{&process.Process{Args: append([]string{"serve"}, args...), Environ: environ}}
 	root := p.newRoot()
 	values := map[string]string{}
 	for _, command := range root.Commands() {
 		if command.Name() == "serve" {
-			command.RunE = p.settledInto(command, values)
+			command.RunE = p.settledInto(values)
 		}
 	}
 	return values, root.ExecuteContext(t.Context())
 }
 
 // settledInto is a command that only tells its settings.
-func (p *process) settledInto(cmd *cobra.Command, values map[string]string) func(*cobra.Command, []string) error {
-	return p.settled(func(context.Context, []string) error {
-		for _, name := range allSettings(cmd.Root()) {
+func (p *commands) settledInto(values map[string]string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if err := setting.Settle(cmd, p.Environ); err != nil {
+			return err
+		}
+		if err := setting.NeedData(cmd); err != nil {
+			return err
+		}
+		for _, name := range setting.All(cmd.Root()) {
 			if flag := cmd.Flags().Lookup(name); flag != nil {
 				values[name] = flag.Value.String()
 			}
 		}
 		return nil
-	})
+	}
 }
 
 func TestSettings_Precedence(t *testing.T) {
@@ -66,7 +75,7 @@ func TestSettings_SameWords(t *testing.T) {
 	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
 		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "account-url"} {
 		_, flagErr := settledWith(t, []string{"--" + name + "=\x01"}, nil)
-		_, variableErr := settledWith(t, nil, []string{variableOf(name) + "=\x01"})
+		_, variableErr := settledWith(t, nil, []string{setting.Variable(name) + "=\x01"})
 		_, fileErr := settledWith(t, []string{"--config", writeFile(t, "t.toml", name+" = \"\\u0001\"\n")}, nil)
 		if name == "data" {
 			_, flagErr = settledWith(t, []string{"--data="}, nil)
@@ -79,8 +88,8 @@ func TestSettings_SameWords(t *testing.T) {
 		}
 		_, why, _ := strings.Cut(flagErr.Error(), ": ")
 		for _, err := range []error{variableErr, fileErr} {
-			if !strings.HasSuffix(err.Error(), ": "+why) || exitCode(err) != exitBadData {
-				t.Errorf("%s: %v (exit code %d), but the flag says %q", name, err, exitCode(err), why)
+			if !strings.HasSuffix(err.Error(), ": "+why) || exit.Code(err) != exit.BadData {
+				t.Errorf("%s: %v (exit code %d), but the flag says %q", name, err, exit.Code(err), why)
 			}
 		}
 	}
@@ -89,15 +98,15 @@ func TestSettings_SameWords(t *testing.T) {
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
 		"reason refused saved sell show source to version what withdraw yes" // data: of demo, which must not take the one of serve
-	settings := allSettings((&process{}).newRoot())
-	for _, command := range everyCommand((&process{}).newRoot()) {
+	settings := setting.All((&commands{&process.Process{}}).newRoot())
+	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
 			_, name, found := strings.Cut(usage, "--")
 			if !found {
 				continue
 			}
 			name, _, _ = strings.Cut(name, " ")
-			if flag := command.Flags().Lookup(name); !isSetting(flag) && !strings.Contains(ofOneCall, name) {
+			if flag := command.Flags().Lookup(name); !setting.Marked(flag) && !strings.Contains(ofOneCall, name) {
 				t.Errorf("%s --%s has no variable", command.CommandPath(), name)
 			}
 		}
@@ -123,10 +132,10 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
 		} {
-			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exitBadData, want)
+			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exit.BadData, want)
 		}
 	}
-	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exitDone {
+	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exit.Done {
 		t.Errorf("good variables: exit code %d, %s", got.code, got.stderr)
 	}
 }
@@ -135,38 +144,6 @@ func TestVersion_Flag(t *testing.T) {
 	if got, want := mustRun(t, "--version"), mustRun(t, "version"); got != want || got == "" {
 		t.Errorf("--version says %q, version %q", got, want)
 	}
-}
-
-func TestDidYouMean(t *testing.T) {
-	known := []string{"serve", "demo", "import", "export"}
-	for word, want := range map[string]string{"srve": "serve", "exprot": "export", "demos": "demo", "zzz": "", "": ""} {
-		got := didYouMean(word, known)
-		if want != "" {
-			want = " (did you mean " + want + "?)"
-		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
-		}
-	}
-}
-
-// FuzzConfig wants every text to be read or refused with a place, never a panic.
-func FuzzConfig(f *testing.F) {
-	f.Add("listen = ':8080'\n[a]\nb = 1\n")
-	f.Add("a.b = [1, 2]\n\"listen\" = true\n")
-	f.Add("listen = '''\nlisten = 1\n'''")
-	known := allSettings((&process{}).newRoot())
-	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := parseConfig("tasard.toml", text, known)
-		if err != nil && !strings.HasPrefix(err.Error(), "tasard.toml:") {
-			t.Errorf("%q does not begin with the file's name", err)
-		}
-		for name, line := range lines {
-			if line.number < 1 || line.number > strings.Count(text, "\n")+1 {
-				t.Errorf("%s is said to stand in line %d", name, line.number)
-			}
-		}
-	})
 }
 
 // commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
@@ -191,8 +168,8 @@ func TestPackaging_SettingsFile(t *testing.T) {
 // TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
 func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 	text := readFile(t, "packaging/tasard.toml")
-	root := (&process{}).newRoot()
-	shown, err := parseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), allSettings(root))
+	root := (&commands{&process.Process{}}).newRoot()
+	shown, err := setting.Parse("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), setting.All(root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +178,7 @@ func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !isSetting(flag) {
+		if !setting.Marked(flag) {
 			return
 		}
 		line, found := shown[flag.Name]
@@ -209,12 +186,12 @@ func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 			t.Errorf("packaging/tasard.toml does not tell %s; show it as a comment, with its default", flag.Name)
 			return
 		}
-		if isExample(text, line.number) {
+		if isExample(text, line.Number) {
 			return
 		}
-		other := (&process{}).newServe().Flags().Lookup(flag.Name)
-		if err := other.Value.Set(line.text); err != nil || other.Value.String() != flag.DefValue {
-			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.number, flag.Name, line.text, err, flag.DefValue)
+		other := (&commands{&process.Process{}}).newServe().Flags().Lookup(flag.Name)
+		if err := other.Value.Set(line.Text); err != nil || other.Value.String() != flag.DefValue {
+			t.Errorf("packaging/tasard.toml:%d: %s is %q, %v; the default is %q", line.Number, flag.Name, line.Text, err, flag.DefValue)
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
 // reader is somebody with a browser that runs no JavaScript.
@@ -172,7 +174,7 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
-	node.await(noMailNote)
+	node.await(setting.NoMailNote)
 	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
 	r := newReader(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -198,14 +199,14 @@ func TestSources_Check(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,bdi-site=layout"}
 	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
-	if code := p.end(); code != exitDone {
+	if code := p.end(); code != exit.Done {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
 		p.await(part)
 	}
 	p = startWith(t, realNow, site, "sources", "check")
-	if code := p.end(); code != exitUnavailable {
+	if code := p.end(); code != exit.Unavailable {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("bdi-site: layout: ")
@@ -220,43 +221,10 @@ func TestSources_CheckInterrupted(t *testing.T) {
 	site := []string{withSite + "=" + "7,apap-site=hang"}
 	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
 	p.await("1 of 2: bhd-site: 2 rates")
-	if code := p.signal(os.Interrupt); code != exitInterrupted {
+	if code := p.signal(os.Interrupt); code != exit.Interrupted {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("tasard: interrupted when 1 of 2 sources were checked")
-}
-
-// TestSources_Why wants the table to say why a source is as it is now: with the cause, which stands at the end of a long reason,
-// and not with what it has recovered from.
-func TestSources_Why(t *testing.T) {
-	now := clockFrom(realNow)()
-	earlier := now.Add(-time.Hour)
-	network := func(at time.Time) *admin.SourceFailure {
-		return &admin.SourceFailure{Kind: string(source.Network), Detail: "ask", At: at}
-	}
-	for name, test := range map[string]struct {
-		state  collectors.State
-		health *admin.SourceHealth
-		want   string
-	}{
-		"no node":      {node.SourceOff, nil, ""},
-		"well":         {collectors.OK, &admin.SourceHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
-		"fails":        {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
-		"tried again":  {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
-		"partly held":  {collectors.Partial, &admin.SourceHealth{Runs: 2, LastTry: now, Read: 5, Held: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
-		"frozen":       {collectors.OK, &admin.SourceHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
-		"first try":    {collectors.Never, &admin.SourceHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
-		"heard before": {collectors.Never, &admin.SourceHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
-		"never":        {collectors.Never, &admin.SourceHealth{}, ""},
-	} {
-		if got := whyOf(&admin.Source{ID: "x-site", State: string(test.state), Health: test.health}); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-	long := "network: ask for robots.txt before anything else: dial: connect: no route to host"
-	if got := shortened(long, 40); got != "network: ask for ro…ct: no route to host" {
-		t.Errorf("shortened to %q", got)
-	}
 }
 
 // lafisePage is a document of lafise-site, made up after its shape.
@@ -272,10 +240,13 @@ func TestSources_Parse(t *testing.T) {
 		}
 	}
 	got := run(t, nil, strings.NewReader(lafisePage), "sources", "parse", "lafise-site", "-", "--json")
-	if read := asJSON[shownReading](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
+	if read := asJSON[struct {
+		Digests      []string
+		Observations []struct{ Kind engine.Kind }
+	}](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
 		t.Errorf("as JSON %+v", read)
 	}
-	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exitNoInput, "- is no document of lafise-site: layout: ")
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exit.NoInput, "- is no document of lafise-site: layout: ")
 }
 
 // TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.

@@ -8,35 +8,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/wal"
 )
 
 // contractVersion is the version of the contract that /v1 follows.
 const contractVersion = "1.0.0"
 
-func (p *process) newVersion() *cobra.Command {
-	cmd := &cobra.Command{
+func (p *commands) newVersion() *cobra.Command {
+	return command.Row{
 		Use:     "version",
 		Short:   "Print the versions of program, contract and files",
 		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
 		Example: "  tasard version",
-		Args:    noArguments,
-	}
-	cmd.RunE = p.settled(p.version)
-	return cmd
+		Run:     p.version,
+	}.Command(p.Process)
 }
 
-// buildVersion is the version that this build says of itself, "" when it says none.
-func buildVersion() string {
-	if build, known := debug.ReadBuildInfo(); known {
-		return build.Main.Version
-	}
-	return ""
-}
-
-func (p *process) version(context.Context, []string) error {
+func (p *commands) version(context.Context, []string) error {
 	build, _ := debug.ReadBuildInfo()
-	printVersion(p.stdout, build)
+	printVersion(p.Stdout, build)
 	return nil
 }
 
@@ -56,6 +48,6 @@ func printVersion(out io.Writer, build *debug.BuildInfo) {
 			}
 		}
 	}
-	say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+	terminal.Say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
 }

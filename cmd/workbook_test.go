@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -63,8 +64,11 @@ func TestImport_Workbooks(t *testing.T) {
 			t.Errorf("%s: %s", source, got)
 		}
 		for line := range strings.Lines(readFile(t, reported)) {
-			u := asJSON[untaken](t, line)
-			if u.Outcome != held || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
+			u := asJSON[struct {
+				Of, Outcome, Reason string
+				Held                uint64 `json:"heldId"`
+			}](t, line)
+			if u.Outcome != "held" || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
 				t.Fatalf("reported as %+v", u)
 			}
 		}
@@ -162,12 +166,12 @@ const bhdPage = `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyi
 func TestImport_UndatedDocument(t *testing.T) {
 	t.Parallel()
 	file, data := writeFile(t, "rates.json", bhdPage), filepath.Join(t.TempDir(), "data")
-	run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", file).fails(t, exitUsage, file+": 2 of its 2 rates have no date; tell when it was saved with --saved INSTANT")
+	run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", file).fails(t, exit.Usage, file+": 2 of its 2 rates have no date; tell when it was saved with --saved INSTANT")
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused document leaves a directory behind: %v", err)
 	}
 	for _, saved := range []string{"2026-06-30T15:01:00Z", "1899-12-31T23:59:59Z", "0026-06-30T10:00:00Z"} {
-		run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", "--saved", saved, file).fails(t, exitUsage, "--saved "+saved+": want an instant of the past, since 1900")
+		run(t, nil, nil, "import", "--data", data, "--source", "bhd-site", "--saved", saved, file).fails(t, exit.Usage, "--saved "+saved+": want an instant of the past, since 1900")
 	}
 	for saved, stale := range map[string]bool{"2022-01-01T10:00:00-04:00": true, "2026-06-30T10:00:00-04:00": false} {
 		data := t.TempDir()

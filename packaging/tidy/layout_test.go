@@ -25,10 +25,29 @@ type row struct {
 func layout() map[string]row {
 	return map[string]row{
 		".": {may: "cmd"},
-		"cmd": {may: "node httpapi/admin httpapi/apitest httpapi/client httpapi/mcp httpapi/contract httpapi engine engine/account wal actors actors/mail actors/yield " +
-			"collectors collectors/source collectors/simulated " + // what a command works on directly
+		"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
+			"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
+			"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
 			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
-			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang", names: 430},
+			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang"},
+		"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+			"httpapi/admin actors wal spf13/cobra spf13/pflag"},
+		"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+			"node httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
+		"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
+			"node httpapi/admin engine actors actors/yield collectors collectors/source spf13/cobra spf13/pflag"},
+		"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+			"httpapi/admin engine spf13/cobra spf13/pflag"},
+		"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+			"node httpapi/admin engine collectors collectors/source spf13/cobra spf13/pflag"},
+		"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting spf13/cobra spf13/pflag"},
+		"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
+		"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
+		"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
+		"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
+		"cmd/internal/input":    {may: "cmd/internal/exit"},
+		"cmd/internal/terminal": {may: "cmd/internal/exit"},
+		"cmd/internal/exit":     {may: "actors wal engine"},
 		"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
 			"collectors collectors/source collectors/fetch"},
 		"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},

@@ -1,0 +1,172 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/wal"
+)
+
+// restoreOptions say what becomes a directory again.
+type restoreOptions struct {
+	from string
+	data string
+}
+
+// NewRestore is tasard restore.
+func NewRestore(p *process.Process) *cobra.Command {
+	o := &restoreOptions{}
+	return command.Row{
+		Use:   "restore --from FILE --data NEWDIR",
+		Short: "Make a data directory of a backup",
+		Long: `restore makes a data directory of a backup: a node that is started on it answers as the copied one did at the moment of
+the copy. The directory must be new or empty. The backup is verified to its last byte before anything is written; until
+the directory is whole and on the disk every command refuses it, also after a crash. When something goes wrong, what was
+made is removed again.
+
+What came after the copy is not in it: keys and sessions that were revoked since are valid again, suspensions of accounts
+are gone, and the quota that was spent since can be spent again. The age of the backup is printed; README.md says what to
+do when it is an old one. With --from - the backup comes from stdin, and is verified while it is written.`,
+		Example: `  tasard restore --from monday.tar.zst --data ./data-restored
+  ssh backup@example.com 'cat tasard.tar.zst' | tasard restore --from - --data /var/lib/tasard`,
+		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
+		},
+		Run: func(ctx context.Context, _ []string) error {
+			if o.from == "" {
+				return exit.Fail(exit.Usage, "tasard restore: no backup; give --from FILE, or --from - for stdin")
+			}
+			return restore(ctx, p, o)
+		},
+	}.Command(p)
+}
+
+// restore verifies the backup, then makes the directory.
+func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
+	if err := restoreError(o.data, wal.CheckRestore(o.data)); err != nil {
+		return err
+	}
+	file, name, err := openBackup(p, o.from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written to it
+	survey := actors.NewSurvey()
+	if again, ok := file.(io.Seeker); ok {
+		if _, err := wal.VerifyBackup(whileAlive{ctx, file}, name, survey.Visitor()); err != nil {
+			return backupProblem(err)
+		}
+		if _, err := again.Seek(0, io.SeekStart); err != nil {
+			return exit.Fail(exit.Broken, "read the backup again: %w", err)
+		}
+		survey = actors.NewSurvey()
+	}
+	info, err := wal.RestoreBackup(whileAlive{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, survey.Visitor())
+	if err != nil {
+		return restoreError(o.data, err)
+	}
+	terminal.Say(p.Stdout, "restored  %s\n", o.data)
+	tellBackup(p, &info, survey)
+	terminal.Say(p.Stdout, "What came after that is not in it: keys and sessions that were revoked since are valid again, suspensions are\n"+
+		"gone, and quota that was spent since can be spent again. See \"An old backup\" in README.md.\n")
+	return nil
+}
+
+// restoreError says what to do about a directory that can't be filled.
+func restoreError(data string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, wal.ErrNotEmpty):
+		return exit.Fail(exit.CannotWrite, "%s is not empty; a backup is restored into a directory that is new or empty: name another with --data, "+
+			"or remove what an interrupted restore left", data)
+	case errors.Is(err, wal.ErrLocked):
+		return exit.Fail(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
+	case exit.Unwritable(err), errors.Is(err, syscall.EFBIG):
+		return exit.Fail(exit.CannotWrite, "the directory can't be restored: %w", err)
+	}
+	return backupProblem(err)
+}
+
+// backupProblem gives an error of a backup its exit code.
+func backupProblem(err error) error {
+	var damage *wal.BackupError
+	var known *exit.Failure
+	switch {
+	case errors.As(err, &known): // also one that joins others: the last word is one line
+		return known
+	case errors.As(err, &damage):
+		return exit.Fail(exit.BadData, "%w", damage)
+	case errors.Is(err, actors.ErrUnknownRecord):
+		return exit.Fail(exit.BadData, "%w; read it with the program that wrote it, or a newer one", err)
+	}
+	return exit.Fail(exit.Broken, "read the backup: %w", err)
+}
+
+func verifyBackup(ctx context.Context, p *process.Process, from string) error {
+	file, name, err := openBackup(p, from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written to it
+	survey := actors.NewSurvey()
+	info, err := wal.VerifyBackup(whileAlive{ctx, file}, name, survey.Visitor())
+	if err != nil {
+		return backupProblem(err)
+	}
+	terminal.Say(p.Stdout, "backup    %s\n", name)
+	tellBackup(p, &info, survey)
+	terminal.Say(p.Stdout, "The backup is whole.\n")
+	return nil
+}
+
+func tellBackup(p *process.Process, info *wal.BackupInfo, survey *actors.Survey) {
+	age := p.Clock().Sub(info.TakenAt).Round(time.Second)
+	terminal.Say(p.Stdout, "taken     %s, %s\n", terminal.Instant(info.TakenAt), ageOf(age))
+	tellHoldings(p.Stdout, info, survey.Holdings())
+}
+
+// ageOf is an age for people; a clock that was wrong when the backup was taken, or is now, shows.
+func ageOf(age time.Duration) string {
+	switch {
+	case age < 0:
+		return "which is " + terminal.InDays(-age) + " ahead of this machine's clock"
+	case age < time.Minute:
+		return age.String() + " ago"
+	}
+	return terminal.InDays(age) + " ago"
+}
+
+// openBackup opens a backup to read from.
+func openBackup(p *process.Process, path string) (io.ReadCloser, string, error) {
+	if path == backupStdio {
+		return io.NopCloser(p.Stdin), "stdin", nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "", exit.Fail(exit.NoInput, "%s: there is no such file", path)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, "", exit.Fail(exit.NoInput, "%s is no file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", exit.Fail(exit.NoInput, "read the backup: %w", err)
+	}
+	return file, path, nil
+}

@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/terminal"
+)
+
+const (
+	// clockEarliest is before every build of this program: a clock that is behind it was never set.
+	clockEarliest = "2026-01-01T00:00:00Z"
+	// clockStepMax is how far time of day and monotonic time may come apart while the doctor works.
+	clockStepMax = 100 * time.Millisecond
+	// clockErrorMax is an error of the clock that callers would see: quotas and switches are of whole seconds.
+	clockErrorMax = 500 * time.Millisecond
+)
+
+// clockState is what the system says of its clock.
+type clockState struct {
+	known        bool // it says something
+	synchronised bool
+	errorMax     time.Duration
+}
+
+// time holds the clock against itself, and asks the system how it is kept. It is the last check, so that the others have taken some time.
+func (d *doctor) time(context.Context) {
+	now := d.Clock()
+	earliest, err := time.Parse(time.RFC3339, clockEarliest)
+	if err != nil {
+		panic("tasard: " + clockEarliest + " is no instant")
+	}
+	const mend = "set the clock, and let a service such as chrony or systemd-timesyncd keep it"
+	if now.Before(earliest) {
+		d.note(findingFail, "clock", mend, "the time of day is %s: the clock was never set", terminal.Instant(now))
+		return
+	}
+	// With monotonic readings Sub is monotonic; without them it is the time of day.
+	if step := now.Round(0).Sub(d.began.Round(0)) - now.Sub(d.began); step.Abs() > clockStepMax {
+		d.note(findingWarn, "clock", "look at what keeps the clock: rates expire and quotas end by it", "the time of day has just stepped by %s", step)
+		return
+	}
+	switch state := systemClock(); {
+	case !state.known:
+		d.note(findingOK, "clock", "", "it is %s; this system does not say whether the clock is kept", terminal.Instant(now))
+	case !state.synchronised:
+		d.note(findingWarn, "clock", mend, "it is %s, and nothing that the kernel knows of keeps the clock", terminal.Instant(now))
+	case state.errorMax > clockErrorMax:
+		d.note(findingWarn, "clock", mend, "it is %s, the clock is kept, but may be wrong by %s", terminal.Instant(now), state.errorMax)
+	default:
+		d.note(findingOK, "clock", "", "it is %s, the clock is kept, wrong by %s at most", terminal.Instant(now), state.errorMax)
+	}
+}

@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/wal"
+)
+
+const (
+	// diskReserve is the free space below which a node changes nothing (actors.LogConfig), diskComfort what should be free.
+	diskReserve = 64 << 20
+	diskComfort = 1 << 30
+	// Syncs of a scratch block, as a batch of records needs one.
+	scratchSyncs     = 20
+	scratchBytes     = 4 << 10
+	syncSlow         = 20 * time.Millisecond
+	dataModeRefused  = 0o022 // others may change what is there
+	scratchName      = ".doctor-*"
+	dataModeWanted   = 0o700
+	directoryMissing = "serve creates it"
+)
+
+// place is what the system says of a directory.
+type place struct {
+	free   uint64 // bytes for this user
+	system string // the kind of its file system, "" = not known
+	risky  string // why data should not lie there, "" = nothing
+}
+
+// directory looks at the data directory, or at where serve would make it.
+func (d *doctor) directory(context.Context) {
+	path := d.o.Config.Dir
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.missingDirectory(path)
+	case err != nil:
+		d.note(findingFail, "data", "be the user that runs the node, or root", "the data directory can't be looked at: %v", err)
+	case !info.IsDir():
+		d.note(findingFail, "data", "choose another with --data", "%s is no directory", path)
+	case info.Mode().Perm()&dataModeRefused != 0:
+		d.note(findingWarn, "data", fmt.Sprintf("do: chmod %o %s", dataModeWanted, path), "others may write into %s (mode %04o)", path, info.Mode().Perm())
+	default:
+		d.owner(path, info)
+	}
+}
+
+func (d *doctor) missingDirectory(path string) {
+	above := filepath.Dir(filepath.Clean(path))
+	for {
+		if _, err := os.Stat(above); err == nil || above == filepath.Dir(above) {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	if err := writable(above); err != nil {
+		d.note(findingFail, "data", "create it for the user that runs the node", "there is no %s, and it can't be made: %v", path, err)
+		return
+	}
+	d.note(findingOK, "data", "", "there is no %s yet; %s", path, directoryMissing)
+}
+
+// writable tries what the permissions say, by their effect.
+func writable(directory string) error {
+	file, err := os.CreateTemp(directory, scratchName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+func (d *doctor) owner(path string, info fs.FileInfo) {
+	if owner, user, known := ownersOf(info); known && owner != user && user != 0 {
+		d.note(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, this is user %d", path, owner, user)
+		return
+	}
+	d.note(findingOK, "data", "", "%s is there, mode %04o", path, info.Mode().Perm())
+}
+
+// journal checks every byte of the log, which a running node holds.
+func (d *doctor) journal(context.Context) {
+	found, err := wal.Exists(d.o.Config.Dir)
+	if err != nil || !found {
+		d.note(findingOK, "log", "", "there is none yet")
+		return
+	}
+	report, err := wal.Verify(d.o.Config.Dir)
+	switch {
+	case errors.Is(err, wal.ErrLocked):
+		d.note(findingOK, "log", "", "a running node holds it, and has checked it at its start")
+	case err != nil:
+		d.noteAll(findingFail, "log", "", datadir.LogError(d.o.Config.Dir, err))
+	default:
+		d.note(findingOK, "log", "", "%s records, %s bytes, whole", terminal.Grouped(report.Records), terminal.Grouped(report.LogBytes))
+	}
+}
+
+// disk looks at the file system of the data directory: room, kind, and how long a sync takes.
+func (d *doctor) disk(context.Context) {
+	path := d.o.Config.Dir
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return // said already
+	}
+	where, err := placeOf(path)
+	if err != nil {
+		d.note(findingWarn, "disk", "", "its free space can't be told: %v", err)
+		return
+	}
+	megabytes := terminal.Grouped(where.free >> 20)
+	switch {
+	case where.free < diskReserve:
+		d.note(findingFail, "disk", "free some: with so little nothing is written and the node is read-only", "%s MiB are free", megabytes)
+	case where.free < diskComfort:
+		d.note(findingWarn, "disk", "free some before a node is read-only at 64 MiB", "%s MiB are free", megabytes)
+	default:
+		d.note(findingOK, "disk", "", "%s MiB are free", megabytes)
+	}
+	switch {
+	case where.risky != "":
+		d.note(findingWarn, "filesystem", "keep the data on a local disk", "the data lie on %s: %s", where.system, where.risky)
+	case where.system != "":
+		d.note(findingOK, "filesystem", "", "the data lie on %s", where.system)
+	}
+	d.sync(path)
+}
+
+// sync times the disk while nobody else writes there.
+func (d *doctor) sync(path string) {
+	if d.node != nil {
+		d.note(findingOK, "sync", "", "not timed while a node runs; its metrics have it")
+		return
+	}
+	times, err := d.timeSyncs(path)
+	if err != nil {
+		d.note(findingFail, "sync", "let the user that runs the node write there", "the disk can't be written: %v", err)
+		return
+	}
+	slices.Sort(times)
+	middle, worst := times[len(times)/2], times[len(times)-1]
+	level, do := findingOK, ""
+	if middle > syncSlow {
+		level, do = findingWarn, "every change waits for one: look for a faster disk, or for what else writes there"
+	}
+	d.note(level, "sync", do, "a sync takes %s, at worst %s, of %d", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
+}
+
+func (d *doctor) timeSyncs(path string) (times []time.Duration, err error) {
+	file, err := os.CreateTemp(path, scratchName)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	block := make([]byte, scratchBytes)
+	for range scratchSyncs {
+		began := d.Clock()
+		if _, err := file.Write(block); err != nil {
+			return nil, err
+		}
+		if err := file.Sync(); err != nil {
+			return nil, err
+		}
+		times = append(times, d.Clock().Sub(began))
+	}
+	return times, nil
+}

@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// How bad a finding is.
+const (
+	findingOK   = "OK"
+	findingWarn = "WARN" // works, and should be looked at
+	findingFail = "FAIL" // must be mended
+)
+
+// finding is one line of the doctor.
+type finding struct {
+	Level string `json:"level"`
+	Check string `json:"check"`
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+}
+
+// doctorOptions are those of serve, and what the doctor is asked for besides.
+type doctorOptions struct {
+	*setting.Serve
+	network    bool
+	json       bool
+	requiredAt time.Time // for the rehearsal; zero = as announced, or soon
+}
+
+// doctor looks at what a node needs. It changes nothing that lasts.
+type doctor struct {
+	*process.Process
+	o      *doctorOptions
+	began  time.Time
+	node   *admin.Transition // what a running node says; nil: none runs
+	views  []clientView      // of the rehearsal
+	report []finding
+}
+
+// doctorReport is what --json prints.
+type doctorReport struct {
+	Worst      string       `json:"worst"`
+	Findings   []finding    `json:"findings"`
+	Transition []clientView `json:"transition"`
+}
+
+// New is tasard doctor.
+func New(p *process.Process) *cobra.Command {
+	o := &doctorOptions{Serve: setting.DefaultServe()}
+	cmd := command.Row{
+		Use:   "doctor --data DIR",
+		Short: "Look for what would make a node fail or lie",
+		Long: `doctor looks at everything around a node: settings, clock, time zone, data directory, log, descriptors, address, certificate,
+other nodes of its cluster, mail server, sources. Give it the flags that serve is given; a node may be running or not. Each line
+begins with OK, WARN or FAIL and says what to do; the exit code is 1 when one is FAIL.
+
+It changes nothing. While no node runs it writes a scratch file into the data directory to time the disk, and removes it. At
+the mail server it logs in and sends no letter. Institutions are left alone unless --network is given; then a connection to
+each of their hosts is opened and closed, and no page is asked for: tasard sources check does that.
+
+At the end it shows what a client without a key will see of the switch to required keys: 14 days before, at the moment, and a
+day after. It is the node's own answer, from a copy of it in memory whose clock is set to those days. The day is the announced
+one, that of --required-at, or one in 15 days.`,
+		Example: `  tasard doctor --config /etc/tasard/tasard.toml
+  tasard doctor --data ./data --network --json
+  tasard doctor --data ./data --required-at 2027-03-01T00:00:00-04:00`,
+		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o.Serve) },
+		Flags: func(flags *pflag.FlagSet) {
+			setting.PlainSwitch(flags, &o.network, "network", "open a connection to the host of each source")
+			setting.PlainSwitch(flags, &o.json, "json", "print JSON")
+			flags.Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
+		},
+	}.Command(p)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // all that is wrong with the settings is told at once
+		if err := errors.Join(setting.Settle(cmd, p.Environ), setting.NeedData(cmd)); err != nil {
+			return err
+		}
+		return examine(cmd.Context(), p, o)
+	}
+	return cmd
+}
+
+// examine examines and prints.
+func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
+	quiet := *p // its log would stand between the lines
+	quiet.Stderr = io.Discard
+	d := &doctor{Process: &quiet, o: o, began: p.Clock()}
+	for _, examine := range []func(context.Context){
+		d.settings, d.running, d.zone, d.directory, d.journal, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.transition, d.time,
+	} {
+		examine(ctx)
+		if ctx.Err() != nil {
+			return exit.Fail(exit.Interrupted, "interrupted while examining")
+		}
+	}
+	if err := printDoctor(p, d); err != nil {
+		return err
+	}
+	if d.worst() == findingFail {
+		return exit.Fail(exit.Unwell, "something must be mended: see the lines that begin with FAIL")
+	}
+	return nil
+}
+
+// note adds a finding. do says what to do, "" = nothing.
+func (d *doctor) note(level, check, do, found string, args ...any) {
+	d.report = append(d.report, finding{level, check, fmt.Sprintf(found, args...), do})
+}
+
+// noteAll adds one finding for each line of an error.
+func (d *doctor) noteAll(level, check, do string, err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		d.note(level, check, do, "%s", line)
+	}
+}
+
+func (d *doctor) worst() string {
+	worst := findingOK
+	for _, f := range d.report {
+		if f.Level == findingFail || worst == findingOK {
+			worst = f.Level
+		}
+		if worst == findingFail {
+			break
+		}
+	}
+	return worst
+}
+
+func printDoctor(p *process.Process, d *doctor) error {
+	if d.o.json {
+		encoder := json.NewEncoder(p.Stdout)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(doctorReport{d.worst(), d.report, d.views})
+	}
+	table := terminal.Table(p.Stdout, "")
+	for _, f := range d.report {
+		text := terminal.Printable(f.Found)
+		if f.Do != "" {
+			text += "; " + terminal.Printable(f.Do)
+		}
+		terminal.Say(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
+	}
+	_ = table.Flush() // stdout remembers a failure
+	for _, view := range d.views {
+		terminal.Say(p.Stdout, "\n%s, %s\n", view.Day, terminal.Instant(view.At))
+		for _, line := range append([]string{view.Request, view.Status}, view.Headers...) {
+			terminal.Say(p.Stdout, "  %s\n", terminal.Printable(line))
+		}
+	}
+	return nil
+}
+
+// settings holds the settings against what serve checks.
+func (d *doctor) settings(context.Context) {
+	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
+		d.noteAll(findingFail, "settings", "", err)
+		return
+	}
+	d.note(findingOK, "settings", "", "everything that serve checks before it starts is good")
+}
+
+// running asks whether a node runs: some checks mean something else then.
+func (d *doctor) running(ctx context.Context) {
+	answer, err := remote.Ask(ctx, remote.New(remote.Socket(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowTransition, admin.None{})
+	switch {
+	case err == nil:
+		d.node = &answer
+		d.note(findingOK, "node", "", "one is running on this data directory")
+	case exit.Code(err) == exit.Unavailable:
+		d.note(findingOK, "node", "", "none is running on this data directory")
+	default:
+		d.note(findingFail, "node", "look at its log", "it runs, and does not answer as it should: %v", err)
+	}
+}
+
+// zone holds the day of Santo Domingo against what is known of it: all quotas and slots depend on it.
+func (d *doctor) zone(context.Context) {
+	const offset = -4 * 60 * 60
+	place, err := time.LoadLocation(engine.Zone)
+	if err != nil {
+		d.note(findingFail, "zone", "the program is damaged: install it again", "%s is not known: %v", engine.Zone, err)
+		return
+	}
+	local := d.Clock().In(place)
+	if _, found := local.Zone(); found != offset {
+		d.note(findingWarn, "zone", "look whether the country has changed its time; the program knows it as UTC-04:00 all year",
+			"the zone data of this machine say %s for %s", local.Format("-07:00"), engine.Zone)
+		return
+	}
+	d.note(findingOK, "zone", "", "in Santo Domingo it is %s, the day is %s", local.Format("15:04"), engine.DateOf(d.Clock()))
+}

@@ -1,0 +1,194 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	mailPatience   = 15 * time.Second
+	sourcePatience = 10 * time.Second
+	// certificateDays is how soon a certificate ends that should have been renewed.
+	certificateDays = 14 * 24 * time.Hour
+)
+
+// config is what serve would open.
+func (d *doctor) config() node.Config {
+	return setting.SettledNode(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
+}
+
+// descriptors holds the limit of open files against the connections that are wanted.
+func (d *doctor) descriptors(context.Context) {
+	conns := d.o.Config.HTTP.Conns
+	wanted, most := node.Descriptors(conns)
+	if most < wanted {
+		d.note(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
+			"%s may be open here, %s connections need %s", terminal.Grouped(most), terminal.Grouped(conns), terminal.Grouped(wanted))
+		return
+	}
+	d.note(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", terminal.Grouped(most), terminal.Grouped(conns))
+}
+
+// address tells whether the address is free, or held by the node that runs.
+func (d *doctor) address(context.Context) {
+	address := d.o.Config.HTTP.Listen
+	listener, err := node.Listen(address, "HTTP.Listen")
+	switch {
+	case err == nil:
+		_ = listener.Close() // nobody came
+		d.note(findingOK, "address", "", "%s is free", address)
+	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
+		d.note(findingOK, "address", "", "%s is taken while the node runs", address)
+	default:
+		d.note(findingFail, "address", "", "%v", setting.Explain(err))
+	}
+}
+
+// certificate looks at the days of the certificate; settings has read it.
+func (d *doctor) certificate(context.Context) {
+	c, err := d.config().LoadTLS()
+	switch {
+	case err != nil: // said already
+	case c == nil:
+		d.note(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
+	default:
+		d.certificateDays(c)
+	}
+}
+
+func (d *doctor) certificateDays(pair *tls.Certificate) {
+	now := d.Clock()
+	switch problem := node.Untimely(pair.Leaf, now); {
+	case problem != "":
+		d.note(findingFail, "certificate", "renew it and send SIGHUP to the node", "%s", problem)
+	case pair.Leaf.NotAfter.Sub(now) < certificateDays:
+		d.note(findingWarn, "certificate", "renew it and send SIGHUP to the node", "it ends in %s", terminal.InDays(pair.Leaf.NotAfter.Sub(now)))
+	default:
+		d.note(findingOK, "certificate", "", "for %s, until %s", strings.Join(namesOf(pair), ", "), terminal.Instant(pair.Leaf.NotAfter))
+	}
+}
+
+// namesOf is for whom a certificate is.
+func namesOf(pair *tls.Certificate) []string {
+	names := slices.Clone(pair.Leaf.DNSNames)
+	for _, address := range pair.Leaf.IPAddresses {
+		names = append(names, address.String())
+	}
+	return names
+}
+
+// mail goes as far as a letter would, and sends none.
+func (d *doctor) mail(ctx context.Context) {
+	wanted := d.config()
+	switch wanted.MailWay() {
+	case admin.MailOff:
+		d.note(findingWarn, "mail", "name it with --smtp-addr and --mail-from, before keys are required", "%s", setting.NoMailNote)
+		return
+	case admin.MailLog:
+		d.note(findingWarn, "mail", "name a mail server with --smtp-addr", "login codes are printed (--mail=log), which is for development")
+		return
+	}
+	config, err := wanted.MailClient()
+	if err != nil {
+		return // said already
+	}
+	ctx, cancel := context.WithTimeout(ctx, mailPatience)
+	defer cancel()
+	if err := mail.Check(ctx, config); err != nil {
+		d.note(findingFail, "mail", "look at the server and at the --smtp settings; until then nobody gets a code", "%s takes no letter: %v", config.Addr, err)
+		return
+	}
+	logged := ""
+	if config.User != "" {
+		logged = ", and lets " + config.User + " in"
+	}
+	d.note(findingOK, "mail", "", "%s answers (%s)%s; no letter was sent", config.Addr, config.TLS, logged)
+}
+
+// sources tells who would be asked, and with --network whether they can be reached.
+func (d *doctor) sources(ctx context.Context) {
+	reference, err := node.LoadReference(d.o.Config.Catalogue, d.o.Config.Definitions)
+	if err != nil {
+		return // said already
+	}
+	hosts, disabled := hostsOf(reference.Sources)
+	switch {
+	case d.o.NoCollect:
+		d.note(findingOK, "sources", "", "nothing is collected (--no-collect)")
+		return
+	case !d.o.network:
+		d.note(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", terminal.Counted(len(reference.Sources.Definitions())-disabled, "source"),
+			terminal.Counted(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
+		return
+	}
+	if d.o.Config.Collect.Contact == "" {
+		d.note(findingWarn, "sources", "name one with --collect-contact", "whoever runs a site that is asked finds no address to write to")
+	}
+	for _, host := range hosts {
+		if ctx.Err() != nil {
+			return
+		}
+		d.reach(ctx, host)
+	}
+}
+
+// hostsOf are the hosts with ports that a set asks first, and how many of its sources are turned off.
+func hostsOf(set *source.Set) (hosts []string, disabled int) {
+	for _, one := range set.Definitions() {
+		if one.Disabled != "" {
+			disabled++
+			continue
+		}
+		address, err := url.Parse(one.Pages[0].Requests[0].URL)
+		if err != nil {
+			continue // the reader of definitions has refused it
+		}
+		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
+		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), disabled
+}
+
+// reach opens a connection, with TLS where the port is that of HTTPS, and closes it. Nothing is asked for.
+func (d *doctor) reach(ctx context.Context, host string) {
+	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
+	defer cancel()
+	conn, err := d.connect(ctx, host)
+	if err == nil {
+		defer func() { _ = conn.Close() }() // nothing was said
+		if name, port, _ := net.SplitHostPort(host); port != "80" {
+			err = tls.Client(conn, &tls.Config{ServerName: name, RootCAs: d.Roots, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
+		}
+	}
+	if err != nil {
+		d.note(findingWarn, "source", "look at names, routes and certificates of this machine; tasard sources check asks it as the node does",
+			"%s is not reached: %v", host, err)
+		return
+	}
+	d.note(findingOK, "source", "", "%s is reached", host)
+}
+
+// connect opens a connection to HOST:PORT.
+func (d *doctor) connect(ctx context.Context, address string) (net.Conn, error) {
+	if d.Dial != nil {
+		return d.Dial(ctx, "tcp", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}

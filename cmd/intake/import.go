@@ -1,0 +1,144 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+// importOptions are the settings and flags of the import command.
+type importOptions struct {
+	node    node.Config
+	log     terminal.LogOptions
+	format  string    // "" = by name or first byte
+	refused string    // file for the lines that were not taken in, "" = stderr
+	source  string    // whose documents the files are, "" = they are files of observations
+	page    string    // which page of that source, "" = the only one
+	saved   time.Time // when those documents were saved, zero = not told
+}
+
+// New is tasard import.
+func New(p *process.Process) *cobra.Command {
+	o := importOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
+	return command.Row{
+		Use:   "import --data DIR FILE...",
+		Short: "Take files of observations into a data directory",
+		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read
+until its writer ends. No node may be running on the directory: hand the file to the node instead, with tasard serve
+--import FILE.
+
+A CSV file begins with these columns, in any order; an NDJSON file has them as keys, all values texts:
+
+  observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt
+
+Instants are RFC 3339, dates YYYY-MM-DD; empty means unknown. Every line that is not published is reported with file,
+line and reason: held lines are kept in quarantine; refused ones name an institution or currency that is not in the
+catalogue; malformed ones are no observations. The rest is taken in all the same. Reading a file twice changes nothing.
+
+The exit code is 0 when every line was taken in or held, 65 when some were refused or malformed and the rest was taken in,
+66 when a file can't be read or is as a whole no file of observations (empty, a wrong header, packed, a workbook), 74 when
+reading broke off in the middle. What was read before stays in.
+
+With --source ID the files are documents of that source instead, as a browser or curl saved them: workbooks (.xlsx, and the
+old .xls), pages, JSON. All days of a workbook are taken in, each as of its own day. What says no date is of the moment that
+--saved tells, and expires from then on: an old page makes no rate of today.`,
+		Example: `  tasard import --data ./data observations.csv
+  tasard import --data ./data --refused refused.ndjson 2024.csv 2025.csv
+  zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
+  tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
+  tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
+		Args: someFiles,
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddDirectory(flags, &o.node)
+			setting.AddLog(flags, &o.log)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
+			flags.Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
+			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
+			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
+			flags.Var(setting.Path(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
+		},
+		Run: func(ctx context.Context, files []string) error {
+			switch {
+			case o.source == "" && (o.page != "" || !o.saved.IsZero()):
+				return exit.Fail(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
+			case o.source != "" && o.format != "":
+				return exit.Fail(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
+			case o.source != "":
+				return importDocuments(ctx, p, o, files)
+			}
+			return importFiles(ctx, p, o, files)
+		},
+	}.Command(p)
+}
+
+func someFiles(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return exit.Fail(exit.Usage, "%s: no file given; name the files of observations, or - for standard input", cmd.CommandPath())
+}
+
+// importFiles takes the files in, one after the other. All of them are opened before anything is changed.
+func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
+	var files []*input.File
+	defer func() {
+		for _, file := range files {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	for _, name := range names {
+		file, err := input.Open(name, p.Stdin)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
+		return importAll(ctx, p, to, files, collectors.Format(o.format), report)
+	})
+}
+
+// onNode opens the report and the data directory for a work, and closes them.
+func onNode(ctx context.Context, p *process.Process, o importOptions, work func(*datadir.Directory, *report) error) (err error) {
+	report, err := openReport(p, o.refused)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, report.close()) }()
+	opened, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	return work(opened, report)
+}
+
+func importAll(ctx context.Context, p *process.Process, to *datadir.Directory, files []*input.File, format collectors.Format, report *report) error {
+	var total tally
+	for _, file := range files {
+		intake := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
+		err := intake.take(ctx, file, format)
+		total.add(&intake.tally)
+		report.summary(p.Stdout, file.Name, &intake.tally)
+		if err != nil {
+			return to.Failure(err)
+		}
+	}
+	return total.lost()
+}

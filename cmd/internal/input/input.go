@@ -1,0 +1,158 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+)
+
+// chunkBytes is how much of a stream is read at once.
+const chunkBytes = 64 << 10
+
+// File is a file of observations.
+type File struct {
+	io.ReadCloser        // nil for a named pipe, which is opened by the first read
+	Name          string // for messages
+	Size          int64  // bytes; 0 = unknown
+	Waits         bool   // reads may wait for ever: a named pipe or stdin
+}
+
+// Close closes what Open has opened.
+func (i *File) Close() error {
+	if i.ReadCloser == nil {
+		return nil
+	}
+	return i.ReadCloser.Close()
+}
+
+// Open opens a file of observations; "-" is stdin. It never waits: a named pipe is opened by the first read. Devices
+// and the like, some of which have no end, are refused.
+func Open(name string, stdin io.Reader) (*File, error) {
+	if name == "-" || name == "/dev/stdin" {
+		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Waits: true}, nil
+	}
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, exit.Fail(exit.NoInput, "%s: there is no such file", name)
+	}
+	switch {
+	case err != nil:
+	case info.Mode().Type() == fs.ModeNamedPipe:
+		return &File{Name: name, Waits: true}, nil
+	case info.IsDir():
+		err = fmt.Errorf("%s is a directory", name)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is neither a file nor a pipe", name)
+	}
+	if err != nil {
+		return nil, exit.Fail(exit.NoInput, "read observations: %w", err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, exit.Fail(exit.NoInput, "read observations: %w", err)
+	}
+	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
+}
+
+// Until is the content of the input. Where reads may wait for ever they end with ctx: a goroutine of the reader's does
+// the waiting. It ends with the stream or with ctx; only one that waits for stdin, which can't be woken, may stay until
+// the process ends, which is near when ctx has ended. ctx must end when nobody reads any more.
+func (i *File) Until(ctx context.Context) io.Reader {
+	if !i.Waits {
+		return i
+	}
+	s := &stream{ctx: ctx, chunks: make(chan chunk)}
+	go s.fill(i)
+	return s
+}
+
+// stream is what a goroutine reads, for as long as ctx lasts.
+type stream struct {
+	ctx    context.Context
+	chunks chan chunk
+	last   chunk // what is left of the chunk that came last, and its error
+}
+
+// chunk is what one read gave.
+type chunk struct {
+	bytes []byte
+	err   error
+}
+
+// Read waits for bytes, the end of the stream, or that of the context.
+func (s *stream) Read(into []byte) (int, error) {
+	for len(s.last.bytes) == 0 {
+		if s.last.err != nil {
+			return 0, s.last.err
+		}
+		select {
+		case s.last = <-s.chunks:
+		case <-s.ctx.Done():
+			s.last.err = s.ctx.Err()
+		}
+	}
+	n := copy(into, s.last.bytes)
+	s.last.bytes = s.last.bytes[n:]
+	return n, nil
+}
+
+// fill reads the input and hands over what it reads.
+func (s *stream) fill(i *File) {
+	var in io.Reader = i.ReadCloser
+	if i.ReadCloser == nil {
+		pipe, err := openPipe(s.ctx, i.Name)
+		if err != nil {
+			s.hand(chunk{err: exit.Fail(exit.NoInput, "read observations: %w", err)})
+			return
+		}
+		defer func() { _ = pipe.Close() }() // nothing was written to it
+		stop := context.AfterFunc(s.ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
+		defer stop()
+		in = pipe
+	}
+	for {
+		bytes := make([]byte, chunkBytes)
+		n, err := in.Read(bytes)
+		if !s.hand(chunk{bytes[:n], err}) || err != nil {
+			return
+		}
+	}
+}
+
+// hand gives a chunk to the reader; false when there is none any more.
+func (s *stream) hand(c chunk) bool {
+	select {
+	case s.chunks <- c:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// openPipe waits until somebody writes to the pipe. When ctx ends, opening the other end ends the wait.
+func openPipe(ctx context.Context, name string) (*os.File, error) {
+	stop := context.AfterFunc(ctx, func() {
+		if other, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			_ = other.Close() // nothing was written to it
+		}
+	})
+	defer stop()
+	return os.Open(name)
+}
+
+// Unreadable is a file that could not be opened: reading it gives the error.
+func Unreadable(name string, err error) *File {
+	return &File{ReadCloser: io.NopCloser(unreadable{err}), Name: name}
+}
+
+type unreadable struct{ err error }
+
+// Read is the error.
+func (u unreadable) Read([]byte) (int, error) { return 0, u.err }

@@ -1,0 +1,163 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// Options say which node a command speaks to, and how it answers.
+type Options struct {
+	Data   string
+	Socket string
+	JSON   bool
+}
+
+// Node is a running node that a command speaks to.
+type Node struct {
+	*admin.Client
+	start string // the command that starts such a node, for messages
+}
+
+// New is the node at a socket; start is the command that starts such a node.
+func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
+
+// Ask has the node carry out an operation.
+func Ask[Body, Answer any](ctx context.Context, n *Node, o admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
+	answer, err := o.Ask(ctx, n.Client, body, values...)
+	return answer, n.Explain(err)
+}
+
+// Explain gives an error of asking the node its exit code, and says what to do.
+func (n *Node) Explain(err error) error {
+	var unreached *admin.UnreachedError
+	var refusal *admin.Refusal
+	var strange *admin.StrangeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return refusedBy(refusal)
+	case errors.As(err, &strange):
+		return exit.Fail(exit.Broken, "%w", strange)
+	case !errors.As(err, &unreached):
+		return err
+	case Absent(unreached):
+		return exit.Fail(exit.Unavailable, "no node is running behind %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.start)
+	case errors.Is(err, fs.ErrPermission):
+		return exit.Fail(exit.Unavailable, "%s: not allowed; be the user that runs the node, or root", n.Socket)
+	case errors.Is(err, context.Canceled):
+		return exit.Fail(exit.Interrupted, "interrupted while the node was asked")
+	}
+	return exit.Fail(exit.Unavailable, "%w", unreached)
+}
+
+// Absent tells that there is no socket, or that nobody listens there.
+func Absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// ErrLeaves says that the node is on its way down, or was gone before it answered.
+var ErrLeaves = errors.New("the node is stopping")
+
+// refusedBy gives a refusal its exit code.
+func refusedBy(r *admin.Refusal) error {
+	code := exit.FailStop
+	switch r.Code {
+	case engine.CodeInvalidParameters, engine.CodeNotFound:
+		code = exit.Usage
+	case engine.CodeDataUnavailable, engine.CodeOverloaded:
+		code = exit.Unavailable
+	case engine.CodeReadOnly:
+		code = exit.CannotWrite
+	case admin.CodeUnprepared:
+		code = exit.BadData
+	case admin.CodeLeaving:
+		return exit.Fail(exit.Busy, "%w; ask again when it is gone", ErrLeaves)
+	}
+	return exit.Fail(code, "%w", r)
+}
+
+// Socket is where the operator reaches the node of a data directory.
+func Socket(socket, data string) string {
+	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
+}
+
+// Node is the one that the flags name.
+func (o *Options) Node(command string) (*Node, error) {
+	switch {
+	case o.Socket != "":
+		return New(o.Socket, "tasard serve --admin-socket "+o.Socket), nil
+	case o.Data == "":
+		return nil, exit.Fail(exit.Usage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
+	}
+	if err := datadir.Need(o.Data); err != nil {
+		return nil, err
+	}
+	return New(Socket("", o.Data), "tasard serve --data "+o.Data), nil
+}
+
+// List asks for a list and prints it as table writes it, or passes it on: one JSON object a line, as it comes.
+func List[T any](ctx context.Context, out io.Writer, asJSON bool, n *Node, of admin.Listing[T], query url.Values, table func(io.Writer, []T) error) (err error) {
+	items, err := of.Ask(ctx, n.Client, query)
+	if err != nil {
+		return n.Explain(err)
+	}
+	defer func() { err = errors.Join(err, items.Close()) }()
+	if asJSON {
+		if _, err := io.Copy(out, items); err != nil {
+			return exit.Fail(exit.Broken, "pass the list on: %w", err)
+		}
+		return nil
+	}
+	var all []T
+	for {
+		switch one, err := items.Next(); {
+		case errors.Is(err, io.EOF):
+			return table(out, all)
+		case err != nil:
+			return exit.Fail(exit.Broken, "read the list: %w", err)
+		default:
+			all = append(all, one)
+		}
+	}
+}
+
+// Running is the node that the options name, nil when they name none, or a data directory on which none runs.
+func (o *Options) Running(ctx context.Context) *Node {
+	socket := o.Socket
+	if socket == "" && o.Data != "" {
+		socket = Socket("", o.Data)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		if err == nil {
+			_ = conn.Close() // nothing was said
+		}
+	}
+	if socket == "" {
+		return nil
+	}
+	return New(socket, "tasard serve"+o.Place())
+}
+
+// Place is the flag that names the same node again.
+func (o *Options) Place() string {
+	if o.Socket != "" {
+		return fmt.Sprintf(" --admin-socket %s", o.Socket)
+	}
+	return fmt.Sprintf(" --data %s", o.Data)
+}

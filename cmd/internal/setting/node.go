@@ -1,0 +1,239 @@
+package setting
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	// ListenDefault is where a node listens unless it is told otherwise.
+	ListenDefault          = "127.0.0.1:8080"
+	connsPerAddressDefault = 128 // for a node that anybody may reach
+	connsLimit             = 1_000_000
+	leaseMax               = 10_000
+	feeNoticeMax           = 300 // characters
+	smtpUserMax            = 254
+	urlBytesMax            = 2000
+	contactRunesMax        = 200
+	clusterNodesMax        = 64
+	drainDelayMax          = 10 * time.Minute
+	spreadDefault          = 5 * time.Minute
+	spreadMax              = time.Hour
+	// NoMailNote says what a node lacks that sends no mail.
+	NoMailNote = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
+)
+
+// What --access-log may say.
+const (
+	accessOff    = "off"
+	accessErrors = "errors"
+	accessAll    = "all"
+)
+
+// Node are the settings of a node, as flags say them.
+type Node struct {
+	Config    node.Config
+	strict    bool
+	Limits    bool
+	NoCollect bool
+	access    string
+}
+
+// DefaultNode is what serve does where nobody says otherwise.
+func DefaultNode() Node {
+	return Node{
+		Config: node.Config{
+			HTTP: node.HTTP{
+				Listen: ListenDefault, FeeNotice: engine.FeeNotice, AccountURL: node.AccountURLDefault, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
+			},
+			Accounts: node.Accounts{Terms: account.Terms{
+				Allowance: account.Allowance{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, Lease: account.LeaseDefault,
+			}},
+			Mail:    node.Mail{TLS: mail.StartTLS},
+			Collect: node.Collect{Spread: spreadDefault},
+		},
+		strict: true, Limits: true, access: accessOff,
+	}
+}
+
+// SettledNode is the configuration that the flags and the process make.
+func SettledNode(p *process.Process, o *Node, log *slog.Logger) node.Config {
+	c := o.Config
+	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
+	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
+	c.Mail.Print = p.Stdout
+	switch o.access {
+	case accessErrors:
+		c.HTTP.AccessLog, c.HTTP.AccessFrom = p.Stderr, http.StatusBadRequest
+	case accessAll:
+		c.HTTP.AccessLog = p.Stderr
+	}
+	return p.Within(c, log)
+}
+
+// addNode declares all settings of a node.
+func addNode(flags *pflag.FlagSet, o *Node) {
+	h := &o.Config.HTTP
+	AddListen(flags, &h.Listen)
+	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "answer over HTTPS with the PEM certificates in `FILE`, the node's own first; SIGHUP reads it again")
+	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
+	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "connections at once, each of which takes about 30 KiB; newcomers beyond get 503")
+	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address",
+		"of them for one client address (IPv6: /64), at most a fifth of all; trusted proxies are exempt; 0 is any number")
+	flags.Var(Span(&h.DrainDelay, 0, drainDelayMax), "drain-delay",
+		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
+	AddDirectory(flags, &o.Config)
+	addCluster(flags, &o.Config.Cluster)
+	AddWatch(flags, o)
+	AddLimits(flags, o)
+	addAccounts(flags, &o.Config)
+	PlainSwitch(flags, &o.NoCollect, "no-collect", "fetch nothing from the institutions")
+	AddContact(flags, &o.Config.Collect)
+	flags.Var(Span(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
+	flags.Var(Switch(&o.strict), "strict", "refuse unknown query parameters")
+	flags.Var(Switch(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
+	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
+	flags.Var(Origin(&h.PublicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
+}
+
+// addAccounts declares how callers are counted and reached.
+func addAccounts(flags *pflag.FlagSet, c *node.Config) {
+	terms, m := &c.Accounts.Terms, &c.Mail
+	flags.Var(Count(&terms.Allowance.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day for each account, and for each address without a key")
+	flags.Var(Count(&terms.Allowance.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
+	flags.Var(Count(&terms.Lease, 1, leaseMax), "lease", "requests that are taken from a day's quota at once: as many a crash may cost an account")
+	flags.Var(Word(&m.Way, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail",
+		"how login codes are sent; by default smtp with --smtp-addr, else off; log prints them, for development")
+	flags.Var(Address(&m.Server), "smtp-addr", "the mail server")
+	flags.Var(Word(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls",
+		"how the connection to the mail server is protected; off only on one machine")
+	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "the name to log in with at the mail server")
+	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, which nobody but its owner may read")
+	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "a `FILE` of PEM certificates that may sign the mail server's; by default the system's")
+	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
+	flags.Var(prefixesValue(&c.HTTP.Proxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
+	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced")
+	AddAdminSocket(flags, &c.Admin.Socket)
+}
+
+// addCluster declares with which other nodes a node is one service.
+func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
+	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "make several nodes one service: the `NAME` of it, the same on each of them")
+	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "the number of this node in the cluster, from 1 on and for ever; no two have the same")
+	flags.Var(membersValue(&o.Members), "cluster-members",
+		"a `LIST` of the three or five nodes that keep the log, the same on each node, like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222; others are guests")
+	flags.Var(closedAddress(&o.Listen), "cluster-listen", "the address on which other nodes come in; without it the node's own among the members")
+	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "a PEM `FILE` with the authority that has signed the certificates of the nodes")
+	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "a PEM `FILE` with this node's certificate, for the name under which others reach it")
+	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
+	PlainSwitch(flags, &o.Insecure, "cluster-insecure", "let the nodes speak without certificates; only where all addresses are loopback ones")
+}
+
+// AddWatch declares what lets others watch the node.
+func AddWatch(flags *pflag.FlagSet, o *Node) {
+	o.access = accessOff
+	flags.Var(closedAddress(&o.Config.Admin.Metrics), "metrics-listen",
+		"an address for Prometheus: /metrics, /livez and /readyz, without a key; by default they are at the socket of tasard admin alone")
+	flags.Var(Word(&o.access, accessOff, accessErrors, accessAll), "access-log",
+		"write a line of JSON to stderr for each answer, or for errors: request id, route, status, time, bytes, network; no path, query or key")
+}
+
+// AddDirectory declares where data are and what is known.
+func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
+	AddData(flags, &c.Dir)
+	AddCatalogue(flags, &c.Catalogue)
+	AddSources(flags, &c.Definitions)
+}
+
+// AddData declares --data.
+func AddData(flags *pflag.FlagSet, data *string) {
+	flags.Var(Path(data, "DIR"), "data", "work on the data directory `DIR`")
+}
+
+// AddCatalogue declares --catalogue.
+func AddCatalogue(flags *pflag.FlagSet, file *string) {
+	flags.Var(Path(file, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
+}
+
+// AddSources declares --sources.
+func AddSources(flags *pflag.FlagSet, directory *string) {
+	flags.Var(Path(directory, "DIR"), "sources", "add, replace or turn off sources by the definitions in `DIR`")
+}
+
+// AddContact declares --collect-contact.
+func AddContact(flags *pflag.FlagSet, o *node.Collect) {
+	flags.Var(contactValue(&o.Contact), "collect-contact",
+		"an e-mail address or page for whoever runs a site that is asked: it goes into the User-Agent")
+}
+
+// AddListen declares --listen.
+func AddListen(flags *pflag.FlagSet, address *string) {
+	flags.Var(Address(address), "listen", "the address to answer on; port 0 takes a free one")
+}
+
+// AddLimits declares --limits.
+func AddLimits(flags *pflag.FlagSet, o *Node) {
+	flags.Var(Switch(&o.Limits), "limits", "hold callers to the quotas")
+}
+
+// AddLog declares the flags of a log, with what o holds as defaults.
+func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
+	flags.Var(Word(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
+	flags.Var(Word(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
+}
+
+// AddAdminSocket declares --admin-socket.
+func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
+	flags.Var(Path(socket, "PATH"), "admin-socket", "the socket of tasard admin; by default "+admin.SocketName+" in the data directory")
+}
+
+// membersValue is a list like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
+func membersValue(into *[]node.Member) pflag.Value {
+	parse := func(text string) (members []node.Member, err error) {
+		for part := range strings.SplitSeq(text, ",") {
+			number, address, ok := strings.Cut(strings.TrimSpace(part), "=")
+			m := node.Member{Address: address}
+			if m.Node, err = strconv.Atoi(number); !ok || err != nil || m.Node < 1 || m.Node > clusterNodesMax {
+				return nil, fmt.Errorf("%q: want a number from 1 to %d, '=' and HOST:PORT, like 1=10.0.0.1:6222", part, clusterNodesMax)
+			}
+			if _, err := hostOfAddress(address); err != nil {
+				return nil, err
+			}
+			members = append(members, m)
+		}
+		return members, nil
+	}
+	show := func(members []node.Member) string {
+		var parts []string
+		for _, m := range members {
+			parts = append(parts, fmt.Sprintf("%d=%s", m.Node, m.Address))
+		}
+		return strings.Join(parts, ",")
+	}
+	return &value[[]node.Member]{into, "members", parse, show}
+}
+
+// contactValue is one line that fits into the comment of a User-Agent.
+func contactValue(into *string) *value[string] {
+	parse := func(text string) (string, error) {
+		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
+			return "", fmt.Errorf("%q: want an e-mail address or the address of a page", text)
+		}
+		return text, nil
+	}
+	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
+}

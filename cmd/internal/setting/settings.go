@@ -1,0 +1,299 @@
+package setting
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+)
+
+// A setting is a flag that may also be given by a variable and by a line of the configuration file. The flag wins over
+// the variable, the variable over the file. The same variables and file serve every command: each takes what it knows, and
+// refuses all that is unknown or bad.
+const (
+	variablePrefix = "TASARD_"
+	configVariable = "TASARD_CONFIG"
+	configBytesMax = 1 << 20
+	settingMark    = "setting" // annotation of the flags that are settings
+	OriginMark     = "origin"  // annotation of those that a variable or the file has set: which
+)
+
+// Mark makes settings of the flags that a command has so far. Flags that belong to one call, such as --yes, are
+// declared afterwards.
+func Mark(flags *pflag.FlagSet) {
+	flags.VisitAll(func(flag *pflag.Flag) {
+		flag.Annotations = map[string][]string{settingMark: nil}
+	})
+	flags.String("config", "", "read settings from a TOML `FILE`, named as the flags are")
+}
+
+// Marked tells whether a flag is a setting.
+func Marked(flag *pflag.Flag) bool {
+	if flag == nil {
+		return false
+	}
+	_, marked := flag.Annotations[settingMark]
+	return marked
+}
+
+// settingOf is the flag of a setting: the command's own, or that of the first command that has it. What a command does not
+// know is held against the latter, so that every command refuses the same values.
+func settingOf(cmd *cobra.Command, name string) *pflag.Flag {
+	if flag := cmd.Flags().Lookup(name); Marked(flag) {
+		return flag
+	}
+	return settingBelow(cmd.Root(), name)
+}
+
+func settingBelow(parent *cobra.Command, name string) *pflag.Flag {
+	for _, command := range parent.Commands() {
+		if flag := command.Flags().Lookup(name); Marked(flag) {
+			return flag
+		}
+		if flag := settingBelow(command, name); flag != nil {
+			return flag
+		}
+	}
+	return nil
+}
+
+// Variable is the variable that says the same as a flag.
+func Variable(flag string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// All are the names of the settings of all commands, sorted.
+func All(root *cobra.Command) []string {
+	names := map[string]bool{}
+	for _, command := range root.Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if Marked(flag) {
+				names[flag.Name] = true
+			}
+		})
+		for _, name := range All(command) {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Settle completes the flags of a command from the variables and the configuration file. All that is wrong is told at once.
+func Settle(cmd *cobra.Command, environ []string) error {
+	known := All(cmd.Root())
+	variables, err := readVariables(environ, known)
+	problems := []error{err, apply(cmd, known, func(name string) (string, string, bool) {
+		text, given := variables[Variable(name)]
+		return text, Variable(name), given
+	})}
+	path := variables[configVariable]
+	if config := cmd.Flags().Lookup("config"); config != nil {
+		path = cmp.Or(config.Value.String(), path)
+	}
+	if path != "" {
+		problems = append(problems, settleFromFile(cmd, path, known))
+	}
+	return errors.Join(problems...)
+}
+
+// NeedData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
+func NeedData(cmd *cobra.Command) error {
+	if data := cmd.Flags().Lookup("data"); Marked(data) && !data.Changed {
+		return exit.Fail(exit.Usage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
+	}
+	return nil
+}
+
+func settleFromFile(cmd *cobra.Command, path string, known []string) error {
+	file, err := readConfig(path, known)
+	if err != nil {
+		return err
+	}
+	return apply(cmd, known, func(name string) (string, string, bool) {
+		line, given := file[name]
+		return line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), given
+	})
+}
+
+// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line, also of
+// settings that the command does not know.
+func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
+	var problems []error
+	for _, name := range known {
+		flag := settingOf(cmd, name)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		text, place, given := find(name)
+		if !given {
+			continue
+		}
+		if err := flag.Value.Set(text); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", place, err))
+			continue
+		}
+		flag.Changed = true
+		flag.Annotations[OriginMark] = []string{place}
+	}
+	return badSettings(problems)
+}
+
+func badSettings(problems []error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return exit.Wrap(exit.BadData, errors.Join(problems...))
+}
+
+// readVariables are the variables of ours by name; ones that no setting has are an error.
+func readVariables(environ, known []string) (map[string]string, error) {
+	names := []string{configVariable}
+	for _, setting := range known {
+		names = append(names, Variable(setting))
+	}
+	variables := map[string]string{}
+	var problems []error
+	for _, entry := range environ {
+		name, text, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, variablePrefix):
+		case slices.Contains(names, name):
+			variables[name] = text
+		default:
+			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, DidYouMean(name, names)))
+		}
+	}
+	return variables, badSettings(problems)
+}
+
+// ConfigLine is the value of a key of the configuration file, as the flag would be given it.
+type ConfigLine struct {
+	Text   string
+	Number int // from 1
+}
+
+// readConfig reads the keys of a configuration file; every bad one is told.
+func readConfig(path string, known []string) (map[string]ConfigLine, error) {
+	text, err := readConfigText(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text, known)
+}
+
+// Parse is readConfig for the text of the file.
+func Parse(path, text string, known []string) (map[string]ConfigLine, error) {
+	var keys map[string]any
+	if _, err := toml.Decode(text, &keys); err != nil {
+		var syntax toml.ParseError
+		if errors.As(err, &syntax) {
+			return nil, exit.Fail(exit.BadData, "%s:%d: %s", path, max(1, syntax.Position.Line), syntax.Message)
+		}
+		return nil, exit.Fail(exit.BadData, "%s: %w", path, err)
+	}
+	lines := map[string]ConfigLine{}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		number := lineOfKey(text, key)
+		value, scalar := configValue(keys[key])
+		switch {
+		case !slices.Contains(known, key):
+			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
+		case !scalar:
+			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number or true or false", path, number, key))
+		default:
+			lines[key] = ConfigLine{value, number}
+		}
+	}
+	return lines, badSettings(problems)
+}
+
+func readConfigText(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", exit.Fail(exit.BadData, "%s: there is no such configuration file", path)
+	case err != nil:
+		return "", exit.Fail(exit.BadData, "read configuration: %w", err)
+	case info.IsDir():
+		return "", exit.Fail(exit.BadData, "%s: want a configuration file, found a directory", path)
+	case info.Size() > configBytesMax:
+		return "", exit.Fail(exit.BadData, "%s: %d bytes, a configuration file has at most %d", path, info.Size(), configBytesMax)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", exit.Fail(exit.BadData, "read configuration: %w", err)
+	}
+	return string(text), nil
+}
+
+// configValue is a value as the flag would be given it; false for dates, lists, tables and fractions.
+func configValue(found any) (string, bool) {
+	switch value := found.(type) {
+	case string:
+		return value, true
+	case int64:
+		return strconv.FormatInt(value, 10), true
+	case bool:
+		return strconv.FormatBool(value), true
+	}
+	return "", false
+}
+
+// lineOfKey is the line in which a key of the top level, or a table, begins. The library does not tell it.
+func lineOfKey(text, key string) int {
+	for i, line := range strings.Split(text, "\n") {
+		name, _, _ := strings.Cut(line, "=")
+		name, _, _ = strings.Cut(strings.Trim(strings.TrimSpace(name), "[]"), ".")
+		if strings.Trim(strings.TrimSpace(name), `"'`) == key {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+// DidYouMean names the known word that is nearest to an unknown one, if any is near.
+func DidYouMean(word string, known []string) string {
+	nearest, least := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
+	for _, candidate := range known {
+		if d := distance(word, candidate); d < least {
+			nearest, least = candidate, d
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return " (did you mean " + nearest + "?)"
+}
+
+// distance is how many letters must be put in, taken out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,343 @@
+package setting
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// value is what a flag, a variable or a line of the configuration file sets. All three go through Set, so that they take
+// the same texts and refuse the same ones with the same words.
+type value[T any] struct {
+	into  *T
+	kind  string // for the help, where the usage names no other
+	parse func(string) (T, error)
+	show  func(T) string
+}
+
+// New is a value of a kind of its own: parse reads a text, show writes what it reads.
+func New[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
+	return &value[T]{into, kind, parse, show}
+}
+
+// Set reads a text; the error quotes it and says what belongs there.
+func (v *value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err == nil {
+		*v.into = parsed
+	}
+	return err
+}
+
+// String is the present value as it would be written.
+func (v *value[T]) String() string {
+	if v.into == nil { // the flag library asks a zero value what its zero looks like
+		return ""
+	}
+	return v.show(*v.into)
+}
+
+// Type is the kind of the value, for the help.
+func (v *value[T]) Type() string { return v.kind }
+
+// textValue is a text for which check returns nil.
+func textValue[T ~string](into *T, kind string, check func(string) error) pflag.Value {
+	parse := func(text string) (T, error) { return T(text), check(text) }
+	return &value[T]{into, kind, parse, func(text T) string { return string(text) }}
+}
+
+// Path is the name of a file or directory.
+func Path(into *string, kind string) pflag.Value {
+	return textValue(into, kind, func(text string) error {
+		if text == "" {
+			return fmt.Errorf("want a name, found nothing")
+		}
+		if strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%q: a name can't hold a zero byte", text)
+		}
+		return nil
+	})
+}
+
+// Word is one word of a list.
+func Word[T ~string](into *T, words ...string) pflag.Value {
+	return textValue(into, strings.Join(words, "|"), func(text string) error {
+		if slices.Contains(words, text) {
+			return nil
+		}
+		return fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
+	})
+}
+
+// Switch is on or off; true and false say the same.
+func Switch(into *bool) pflag.Value {
+	parse := func(text string) (bool, error) {
+		switch text {
+		case "on", "true":
+			return true, nil
+		case "off", "false":
+			return false, nil
+		}
+		return false, fmt.Errorf("%q is neither on nor off", text)
+	}
+	return &value[bool]{into, "on|off", parse, func(on bool) string {
+		if on {
+			return "on"
+		}
+		return "off"
+	}}
+}
+
+// PlainSwitch is a switch that a flag turns on by standing there.
+func PlainSwitch(flags *pflag.FlagSet, into *bool, name, usage string) {
+	parse := func(text string) (bool, error) {
+		if text != "true" && text != "false" {
+			return false, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return text == "true", nil
+	}
+	flags.Var(&value[bool]{into, "bool", parse, strconv.FormatBool}, name, usage)
+	flags.Lookup(name).NoOptDefVal = "true"
+}
+
+// Address is where to listen: host and port, each may be left to the system (":8080", "127.0.0.1:0").
+func Address(into *string) pflag.Value {
+	return textValue(into, "HOST:PORT", func(text string) error {
+		_, err := hostOfAddress(text)
+		return err
+	})
+}
+
+// closedAddress is an address with its host spelled out: without one it would be open to every network by accident.
+func closedAddress(into *string) pflag.Value {
+	return textValue(into, "HOST:PORT", func(text string) error {
+		host, err := hostOfAddress(text)
+		if err == nil && host == "" {
+			return fmt.Errorf("%q names no host: write 127.0.0.1%s for this machine alone, or 0.0.0.0%s for every network", text, text, text)
+		}
+		return err
+	})
+}
+
+// hostOfAddress is the host of HOST:PORT, "" for every one.
+func hostOfAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q is no HOST:PORT, such as 127.0.0.1:8080", text)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+		return "", fmt.Errorf("%q: the port %q is no number from 0 to 65535", text, port)
+	}
+	return host, nil
+}
+
+// Line is one line of text.
+func Line(into *string, kind string, charactersMax int) pflag.Value {
+	return textValue(into, kind, func(text string) error {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return fmt.Errorf("want a line of text, found nothing")
+		case len([]rune(text)) > charactersMax:
+			return fmt.Errorf("%d characters, at most %d", len([]rune(text)), charactersMax)
+		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\uFFFD' }):
+			return fmt.Errorf("%q: want one line of UTF-8 without control characters", text)
+		}
+		return nil
+	})
+}
+
+// Span is a duration from low to high.
+func Span(into *time.Duration, low, high time.Duration) *value[time.Duration] {
+	parse := func(text string) (time.Duration, error) {
+		span, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no span of time, such as 5s or 1m30s", text)
+		}
+		if span < low || span > high {
+			return 0, fmt.Errorf("%q is not between %s and %s", text, low, high)
+		}
+		return span, nil
+	}
+	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
+}
+
+// OptionalSpan is a duration that may be left out: then it stays zero.
+func OptionalSpan(into *time.Duration, low, high time.Duration) pflag.Value {
+	span := Span(into, low, high)
+	return &value[time.Duration]{into, "SPAN", span.parse, func(span time.Duration) string {
+		if span == 0 {
+			return ""
+		}
+		return span.String()
+	}}
+}
+
+// Number is a whole number without sign.
+func Number(into *uint64) pflag.Value {
+	parse := func(text string) (uint64, error) {
+		number, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no whole number from 0 to 18446744073709551615", text)
+		}
+		return number, nil
+	}
+	return &value[uint64]{into, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
+}
+
+// Count is a whole number from low to high.
+func Count(into *int, low, high int) *value[int] {
+	parse := func(text string) (int, error) {
+		number, err := strconv.Atoi(text)
+		if err != nil || strconv.Itoa(number) != text || number < low || number > high {
+			return 0, fmt.Errorf("%q is no whole number from %d to %d", text, low, high)
+		}
+		return number, nil
+	}
+	return &value[int]{into, "N", parse, strconv.Itoa}
+}
+
+// emailValue is an e-mail address.
+func emailValue(into *account.Email) pflag.Value {
+	parse := func(text string) (account.Email, error) {
+		email, err := account.ParseEmail(text)
+		if err != nil {
+			return email, fmt.Errorf("%q: %w", text, err)
+		}
+		return email, nil
+	}
+	return &value[account.Email]{into, "ADDRESS", parse, account.Email.String}
+}
+
+// Instant is an instant of RFC 3339.
+func Instant(into *time.Time) pflag.Value {
+	parse := func(text string) (time.Time, error) {
+		instant, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return instant, fmt.Errorf("%q is no instant, such as 2027-01-31T00:00:00-04:00", text)
+		}
+		return instant, nil
+	}
+	return &value[time.Time]{into, "INSTANT", parse, func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format(time.RFC3339)
+	}}
+}
+
+// Side is a side of a rate: an exact decimal above zero, kept as it is written.
+func Side(into *string) pflag.Value {
+	return textValue(into, "RATE", func(text string) error {
+		_, err := admin.ParseSide(text)
+		return err
+	})
+}
+
+// Date is a day of the calendar.
+func Date(into *string) pflag.Value {
+	return textValue(into, "DATE", func(text string) error {
+		if _, err := engine.ParseDate(text); err != nil {
+			return fmt.Errorf("%q is no date, such as 2027-01-31", text)
+		}
+		return nil
+	})
+}
+
+// CurrencyPattern is the form of a currency's code.
+func CurrencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) }
+
+// Currency is the code of a currency.
+func Currency(into *string) pflag.Value {
+	return textValue(into, "CODE", func(text string) error {
+		if !CurrencyPattern().MatchString(text) {
+			return fmt.Errorf("%q is no code of a currency, such as USD", text)
+		}
+		return nil
+	})
+}
+
+// URL is the address of a page.
+func URL(into *string) pflag.Value {
+	return textValue(into, "URL", func(text string) error {
+		page, err := url.Parse(text)
+		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
+			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
+			return fmt.Errorf("%q is no address of a page, such as https://example.com/keys", text)
+		}
+		return nil
+	})
+}
+
+// Origin is the address of a site, without a path; "" is none.
+func Origin(into *string) pflag.Value {
+	return textValue(into, "URL", func(text string) error {
+		site, err := url.Parse(text)
+		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
+			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
+			return fmt.Errorf("%q is no address of a site, such as https://tasas.example.com (without a path)", text)
+		}
+		return nil
+	})
+}
+
+// prefixesValue is a list of networks. Each call adds to it, so that the flag may be repeated; one text may name several.
+func prefixesValue(into *[]netip.Prefix) pflag.Value {
+	parse := func(text string) ([]netip.Prefix, error) {
+		all := slices.Clone(*into)
+		for part := range strings.SplitSeq(text, ",") {
+			prefix, err := parsePrefix(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, prefix)
+		}
+		return all, nil
+	}
+	return &value[[]netip.Prefix]{into, "CIDR", parse, func(prefixes []netip.Prefix) string {
+		var texts []string
+		for _, prefix := range prefixes {
+			texts = append(texts, prefix.String())
+		}
+		return strings.Join(texts, ",")
+	}}
+}
+
+// parsePrefix reads a network, or one address. One that has everybody in it would let every client choose its address.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || prefix.Addr().Is4In6():
+		return prefix, fmt.Errorf("%q is no network, such as 10.0.0.0/8 or fd00::/8", text)
+	case prefix.Bits() == 0:
+		return prefix, fmt.Errorf("%q is everybody: name the proxies alone", text)
+	case prefix != prefix.Masked():
+		return prefix, fmt.Errorf("%q has bits behind its length (did you mean %s?)", text, prefix.Masked())
+	}
+	return prefix, nil
+}
+
+// OptionalCount is a number that may be left out: then it stays negative.
+func OptionalCount(into *int, high int) pflag.Value {
+	counted := Count(into, 0, high)
+	return &value[int]{into, "N", counted.parse, func(n int) string {
+		if n < 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}}
+}

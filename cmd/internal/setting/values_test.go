@@ -1,0 +1,36 @@
+package setting
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/node"
+)
+
+func TestValues_Accounts(t *testing.T) {
+	var o node.HTTP
+	proxies := prefixesValue(&o.Proxies)
+	for _, text := range []string{"10.0.0.0/8", "192.0.2.7, fd00::/8", "::1"} {
+		if err := proxies.Set(text); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := proxies.String(); got != "10.0.0.0/8,192.0.2.7/32,fd00::/8,::1/128" {
+		t.Errorf("the proxies are %s", got)
+	}
+	for _, text := range []string{"", "x", "10.0.0.0", "10.0.0.1/8", "0.0.0.0/0", "::/0", "::ffff:10.0.0.0/104", "10.0.0.0/33", "10.0.0.0/8,", "fe80::1%eth0"} {
+		if err := prefixesValue(&o.Proxies).Set(text); (err == nil) != (text == "10.0.0.0") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	page := URL(&o.AccountURL)
+	for text, good := range map[string]bool{
+		"https://example.com/keys#a": true, "http://example.com": true, "ftp://example.com": false, "/keys": false, "https://": false,
+		"https://example.com/>; rel=x, <y": false, "https://example.com/\"": false, "https://example.com/\n": false, "https://example.com/\u00e9": false,
+		"https://example.com/" + strings.Repeat("x", urlBytesMax): false,
+	} {
+		if err := page.Set(text); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package terminal
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// LogOptions say how a command logs.
+type LogOptions struct {
+	Format string // auto, text, json
+	Level  string // debug, info, warn, error
+}
+
+// NewLogger writes to out: lines for people, or JSON for machines; "auto" takes the first on a terminal.
+func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.Level)); err != nil {
+		level = slog.LevelInfo // the flag has refused everything else
+	}
+	if o.Format == "json" || o.Format == "auto" && !IsTerminal(out) {
+		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: publicAttr}))
+	}
+	return slog.New(&lineHandler{out: out, mu: new(sync.Mutex), level: level})
+}
+
+// IsTerminal reports whether a person reads along. A device that is no terminal, such as /dev/null, counts as one.
+func IsTerminal(out any) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// secretNames are attributes whose value never reaches a log, whoever passes it on.
+func secretNames() []string {
+	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
+}
+
+// publicAttr hides secrets and gives instants in UTC. The code of an error is a word; that of a login, which is hidden, has digits.
+func publicAttr(_ []string, attr slog.Attr) slog.Attr {
+	name := strings.ToLower(attr.Key)
+	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
+		return slog.String(attr.Key, "(hidden)")
+	}
+	if attr.Value.Kind() == slog.KindTime {
+		return slog.Time(attr.Key, attr.Value.Time().UTC())
+	}
+	return attr
+}
+
+// isWord tells texts of small letters and underscores, as the codes of errors are.
+func isWord(value slog.Value) bool {
+	return value.Kind() == slog.KindString &&
+		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
+}
+
+// lineHandler writes one line for each record: instant, level, message, then name=value.
+type lineHandler struct {
+	out   io.Writer
+	mu    *sync.Mutex // one line at a time, also among the handlers made from this one
+	level slog.Level
+	attrs []byte // what WithAttrs added, ready to be written
+	group string // prefix of names, with its dot
+}
+
+// Enabled reports whether lines of the level are written.
+func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// Handle writes the line.
+func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
+	var line bytes.Buffer
+	message := record.Message
+	if strings.ContainsFunc(message, unprintable) || !utf8.ValidString(message) {
+		message = strconv.Quote(message)
+	}
+	fmt.Fprintf(&line, "%s %-5s %s", record.Time.UTC().Format("2006-01-02T15:04:05Z"), record.Level, message)
+	line.Write(h.attrs)
+	record.Attrs(func(attr slog.Attr) bool {
+		appendAttr(&line, h.group, attr)
+		return true
+	})
+	line.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.out.Write(line.Bytes())
+	return err
+}
+
+// WithAttrs is a handler whose lines carry the attributes.
+func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	line := bytes.NewBuffer(slices.Clone(h.attrs))
+	for _, attr := range attrs {
+		appendAttr(line, h.group, attr)
+	}
+	with.attrs = line.Bytes()
+	return &with
+}
+
+// WithGroup is a handler that puts the name before the names of attributes.
+func (h *lineHandler) WithGroup(name string) slog.Handler {
+	with := *h
+	if name != "" {
+		with.group += name + "."
+	}
+	return &with
+}
+
+func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
+	attr.Value = attr.Value.Resolve()
+	attr = publicAttr(nil, attr)
+	if attr.Equal(slog.Attr{}) {
+		return
+	}
+	if attr.Value.Kind() == slog.KindGroup {
+		if attr.Key != "" {
+			group += attr.Key + "."
+		}
+		for _, member := range attr.Value.Group() {
+			appendAttr(line, group, member)
+		}
+		return
+	}
+	text := attr.Value.String()
+	if attr.Value.Kind() == slog.KindTime {
+		text = attr.Value.Time().Format(time.RFC3339Nano)
+	}
+	fmt.Fprintf(line, " %s=%s", word(group+attr.Key), word(text))
+}
+
+// word is a name or a value as it stands in a line: quoted, unless nothing in it could pass for something else (S14).
+func word(text string) string {
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// unprintable tells what a terminal or a reader of lines could obey instead of showing it.
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }

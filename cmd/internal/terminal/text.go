@@ -1,0 +1,84 @@
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+)
+
+// Say writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
+func Say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+
+// Counted is a number with what it counts: 1 line, 2 lines.
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Grouped(n) + " " + what + "s"
+}
+
+// Grouped writes a whole number with commas between thousands.
+func Grouped[N int | int64 | uint64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// InDays is a span as people count it.
+func InDays(span time.Duration) string {
+	const day = 24 * time.Hour
+	if span < 2*day {
+		return span.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%d days", span/day)
+}
+
+// Instant is a time for people who sit beside logs: UTC, to the second.
+func Instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// Printable keeps text of others from steering the terminal.
+func Printable(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// Present gives an answer as one line of JSON, or as table writes it.
+func Present(out io.Writer, asJSON bool, answer any, table func()) error {
+	if !asJSON {
+		table()
+		return nil
+	}
+	if err := json.NewEncoder(out).Encode(answer); err != nil {
+		return exit.Fail(exit.Broken, "write the answer: %w", err)
+	}
+	return nil
+}
+
+// Table is a table that begins with a line of heads; cells end with a tab, lines with a newline. Flush writes it.
+func Table(out io.Writer, heads string) *tabwriter.Writer {
+	const gap = 2
+	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
+	Say(table, "%s", heads)
+	return table
+}

@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+func (r *request) rates() *cobra.Command {
+	return command.Row{
+		Use:   "rates",
+		Short: "Set or withdraw rates by hand",
+		Long: `rates publishes what an operator knows and no source says, or says wrongly. A manual rate wins over every collected one
+until it expires or is withdrawn; then the collected one is published again.`,
+		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
+  tasard admin rates withdraw vega-real USD --data ./data --by ana`,
+		Below: []*cobra.Command{r.setRate(), r.withdrawRate()},
+	}.Command(r.Process)
+}
+
+func (r *request) setRate() *cobra.Command {
+	body, span := admin.ManualRate{}, time.Duration(0)
+	return r.change(command.Row{
+		Use:   "set INSTITUTION CURRENCY --buy RATE --sell RATE",
+		Short: "Publish a rate by hand",
+		Long: `set publishes a rate of an institution: --buy is what it pays (compra), --sell what it asks (venta), in pesos for one
+unit of the currency; one of them may be left out. The rate lasts 24 hours, or as --for or --expires say. A value that the
+rules would hold back from any other source, as one far off the market, is held back here too: the answer names its number,
+and tasard admin quarantine release publishes it. Then the exit code is 65.`,
+		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
+  tasard admin rates set popular EUR --sell 70.25 --for 6h --data ./data`,
+		Args: oneQuote,
+		Flags: func(flags *pflag.FlagSet) {
+			addQuote(flags, &body.Quote)
+			flags.Var(setting.Side(&body.Buy), "buy", "what the institution pays for one unit")
+			flags.Var(setting.Side(&body.Sell), "sell", "what it asks for one unit")
+			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "the day that the rate is of; by default unknown")
+			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "the `INSTANT` at which it expires, RFC 3339")
+			flags.Var(setting.OptionalSpan(&span, time.Minute, admin.ManualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
+		},
+		Run: func(ctx context.Context, args []string) error {
+			switch {
+			case body.Buy == "" && body.Sell == "":
+				return exit.Fail(exit.Usage, "tasard admin rates set: no side; give --buy RATE, --sell RATE or both")
+			case span != 0 && !body.ExpiresAt.IsZero():
+				return exit.Fail(exit.Usage, "tasard admin rates set: want one of --expires INSTANT and --for SPAN")
+			case span != 0:
+				body.For = span.String()
+			}
+			body.Institution, body.Currency, body.By = args[0], args[1], r.by
+			return r.publish(ctx, &body)
+		},
+	})
+}
+
+// publish sets a rate. One that the rules hold back is an error that says what to do about it.
+func (r *request) publish(ctx context.Context, body *admin.ManualRate) error {
+	answer, err := ask(ctx, r, admin.SetRate, *body, printSet)
+	if err != nil || answer.Held == nil {
+		return err
+	}
+	return exit.Fail(exit.BadLines, "%s is held back as %s: %s: %s; when it is right all the same: tasard admin quarantine release %s%s",
+		answer.ID, answer.Held.Number, answer.Held.Reason, answer.Held.Detail, answer.Held.Number, r.Place())
+}
+
+func printSet(out io.Writer, s *admin.RateChange) {
+	if s.Held == nil {
+		terminal.Say(out, "%s is set by %s.\n", s.ID, terminal.Printable(s.By))
+	}
+	printOffering(out, s.Published)
+}
+
+func (r *request) withdrawRate() *cobra.Command {
+	body := admin.Withdrawal{Source: admin.ManualSource}
+	return r.change(command.Row{
+		Use:   "withdraw INSTITUTION CURRENCY",
+		Short: "Take a rate back",
+		Long: `withdraw ends what a source, by default the operator, says of a rate. What another source says of it is published again;
+with no other one the rate is gone. A source that is collected says it again with its next answer.`,
+		Example: `  tasard admin rates withdraw vega-real USD --data ./data --by ana
+  tasard admin rates withdraw popular USD --source infodolar --data ./data`,
+		Args: oneQuote,
+		Flags: func(flags *pflag.FlagSet) {
+			addQuote(flags, &body.Quote)
+			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "whose word is taken back")
+		},
+		Run: func(ctx context.Context, args []string) error {
+			body.Institution, body.Currency, body.By = args[0], args[1], r.by
+			_, err := ask(ctx, r, admin.WithdrawRate, body, printWithdrawn)
+			return err
+		},
+	})
+}
+
+func printWithdrawn(out io.Writer, w *admin.RateChange) {
+	terminal.Say(out, "%s of %s is withdrawn by %s.\n", w.ID, terminal.Printable(w.SourceID), terminal.Printable(w.By))
+	printOffering(out, w.Published)
+}
+
+// addQuote declares the flags that tell the quotes of one institution and currency apart.
+func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
+	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
+	var channels, kinds []string
+	for _, channel := range engine.Channels() {
+		channels = append(channels, string(channel))
+	}
+	for _, kind := range engine.Kinds() {
+		kinds = append(kinds, string(kind))
+	}
+	flags.Var(setting.Word(&q.Channel, channels...), "channel", "the channel of the rate")
+	flags.Var(setting.Word(&q.Kind, kinds...), "kind", "the kind of the rate")
+}
+
+// oneQuote wants the institution and the currency of a rate.
+func oneQuote(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
+		return nil
+	}
+	return exit.Fail(exit.Usage, "%s: want an institution and a currency, such as popular USD, found %q", cmd.CommandPath(), args)
+}
+
+// printOffering says what is published.
+func printOffering(out io.Writer, o *admin.Offer) {
+	if o == nil {
+		terminal.Say(out, "Nothing is published for it now.\n")
+		return
+	}
+	until := "until " + terminal.Instant(o.ExpiresAt)
+	if o.Stale {
+		until = "stale since " + terminal.Instant(o.ExpiresAt)
+	}
+	terminal.Say(out, "Published now: %s / %s of %s, %s.\n", terminal.Printable(o.Buy), terminal.Printable(o.Sell), terminal.Printable(o.SourceID), until)
+}

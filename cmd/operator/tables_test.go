@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+// TestAdmin_Tables wants names that others chose to steer no terminal, and nothing to be cut off.
+func TestAdmin_Tables(t *testing.T) {
+	at := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	printAccount(&out, &admin.Account{
+		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: admin.Limits{Day: 20000, Minute: 60, Own: true},
+		Day: admin.Window{Limit: 20000, Remaining: 19990, ResetAt: at}, Minute: admin.Window{Limit: 60, Remaining: 50, ResetAt: at},
+		Keys: []admin.Key{
+			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsedAt: at},
+		},
+	})
+	want := `account    7
+e-mail     ana@example.com
+since      2026-06-30T15:00:00Z
+state      suspended since 2026-06-30T15:00:00Z: a?[2Jb
+limits     20,000 a day, 60 in 60 seconds (its own)
+day        19,990 left, until 2026-06-30T15:00:00Z
+minute     50 left
+
+KEY    NAME      ENDS IN  CREATED               LAST USED             STATE
+key_1  ?gnp.exe  abcd     2026-06-30T15:00:00Z  -                     active
+key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 2026-06-30T15:00:00Z
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestCluster_StatusInWords: what an operator reads of nodes that are there, gone, or were never heard.
+func TestCluster_StatusInWords(t *testing.T) {
+	since := time.Unix(61, 0)
+	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
+		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
+		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
+		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},
+	}}
+	var out strings.Builder
+	printCluster(&out, &shown)
+	const want = `rates: a majority of the nodes is there: changes are possible, since 1970-01-01T00:01:01Z
+
+NODE    ADDRESS        STATE                                                   RECORD  LACKS  VERSION
+node-1  10.0.0.1:6222  this one, its part is not whole                         62      1      -
+node-2  10.0.0.2:6222  reachable, leads                                        63      0      -
+node-3  10.0.0.3:6222  unreachable, last heard at 1970-01-01T00:01:01Z, guest  0       63     -
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	shown.Majority = false
+	out.Reset()
+	if printCluster(&out, &shown); !strings.Contains(out.String(), "no majority: reads and leased requests go on") {
+		t.Error(out.String())
+	}
+}
+
+// TestAdmin_HeldTable wants what sources say to steer no terminal.
+func TestAdmin_HeldTable(t *testing.T) {
+	var out bytes.Buffer
+	err := printHeld(&out, []admin.Held{{
+		Number: "USD/17", ObservedAt: time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
+		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
+	}})
+	want := `NUMBER  WHEN                  SOURCE  INSTITUTION  CHANNEL  KIND        BUY  SELL   DATE  REASON      DOCUMENT      DETAIL
+USD/17  2026-06-30T15:00:00Z  x-site  popular      branch   commercial  -    5?[2J  -     unparsable  0123456789ab  a?b
+`
+	if err != nil || out.String() != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), want)
+	}
+}

@@ -1,0 +1,194 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+// reasonRunesShown is how much of a reason a table shows; --json has the rest.
+const reasonRunesShown = 100
+
+// New is tasard sources.
+func New(p *process.Process) *cobra.Command {
+	return command.Row{
+		Use:   "sources",
+		Short: "List, check or try out where rates come from",
+		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
+read it. The program carries one for every institution that publishes; a directory of definitions, --sources, adds to
+them, replaces some or turns some off.`,
+		Example: `  tasard sources list --data ./data
+  tasard sources check bhd-site
+  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
+		Below: []*cobra.Command{newSourcesList(p), newSourcesCheck(p), newSourcesParse(p)},
+	}.Command(p)
+}
+
+// sourcesOptions say which sources a command looks at.
+type sourcesOptions struct {
+	directory string
+	catalogue string
+	json      bool
+}
+
+// open is the definitions that the options name, held against the catalogue.
+func (o *sourcesOptions) open() (node.Reference, error) {
+	return node.LoadReference(o.catalogue, o.directory)
+}
+
+// add declares the flags of sourcesOptions.
+func (o *sourcesOptions) add(flags *pflag.FlagSet) {
+	setting.AddSources(flags, &o.directory)
+	setting.AddCatalogue(flags, &o.catalogue)
+}
+
+func newSourcesList(p *process.Process) *cobra.Command {
+	o, at := &sourcesOptions{}, &remote.Options{}
+	return command.Row{
+		Use:   "list",
+		Short: "List the sources and how they are",
+		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
+something of each was taken in last, and why not since. Without a node it lists the definitions.
+
+States: ok, partial (a page failed, or the rules hold something back), held (the rules hold everything back), failing,
+resting (failing for long: tried once a day), never (not since the start), disabled, off (nobody collects it).`,
+		Example: `  tasard sources list --data ./data
+  tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddData(flags, &at.Data)
+			setting.AddAdminSocket(flags, &at.Socket)
+			o.add(flags)
+		},
+		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &o.json, "json", "answer as JSON") },
+		Run:   func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
+		Alone: true,
+	}.Command(p)
+}
+
+func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at *remote.Options) error {
+	at.JSON = o.json
+	if running := at.Running(ctx); running != nil {
+		shown, err := remote.Ask(ctx, running, admin.ListSources, admin.None{})
+		if err != nil {
+			return err
+		}
+		return terminal.Present(p.Stdout, at.JSON, shown, func() { printSources(p.Stdout, &shown, "") })
+	}
+	reference, err := o.open()
+	if err != nil {
+		return err
+	}
+	shown := node.DescribeSources(reference.Sources)
+	place := ""
+	if at.Data != "" && datadir.Need(at.Data) != nil {
+		place = " (" + at.Data + " is no data directory)"
+	}
+	return terminal.Present(p.Stdout, at.JSON, shown, func() {
+		printSources(p.Stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
+	})
+}
+
+func printSources(out io.Writer, shown *admin.Sources, before string) {
+	terminal.Say(out, "%s", before)
+	table := terminal.Table(out, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
+	for i := range shown.Sources {
+		s := &shown.Sources[i]
+		success, rates, held := "-", "-", "-"
+		if h := s.Health; h != nil && h.Runs > 0 {
+			success, rates, held = terminal.Instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
+		}
+		terminal.Say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Printable(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
+			s.State, success, rates, held, terminal.Printable(shortened(whyOf(s), reasonRunesShown)))
+	}
+	_ = table.Flush() // out remembers a failure
+}
+
+// whyOf says why a source is as it is, "" when there is nothing to say.
+func whyOf(s *admin.Source) string {
+	h := s.Health
+	switch {
+	case h == nil || s.Disabled != "":
+		return s.Disabled
+	case h.Runs == 0 && !h.Running.IsZero():
+		return "is being asked since " + terminal.Instant(h.Running)
+	case h.Runs == 0 && !h.LastSlot.IsZero():
+		return "heard before the start, for the slot of " + terminal.Instant(h.LastSlot)
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
+		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
+	case h.Held > 0:
+		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Held, h.Read, s.ID)
+	case h.Frozen:
+		return "says the same since " + terminal.Instant(h.UnchangedSince)
+	}
+	return ""
+}
+
+// shortened cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
+func shortened(text string, runesMax int) string {
+	runes := []rune(text)
+	if len(runes) <= runesMax {
+		return text
+	}
+	end := runesMax / 2
+	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
+}
+
+// Known is the definition of an id that a user typed.
+func Known(set *source.Set, id string) (*source.Definition, error) {
+	if d, known := set.Find(id); known {
+		return d, nil
+	}
+	var ids, ofInstitution []string
+	meant := strings.ToLower(id)
+	for _, d := range set.Definitions() {
+		ids = append(ids, d.ID)
+		if d.Institution == meant {
+			ofInstitution = append(ofInstitution, d.ID)
+		}
+	}
+	hint := setting.DidYouMean(meant, ids)
+	if len(ofInstitution) > 0 {
+		hint = fmt.Sprintf(" (%s has %s)", meant, strings.Join(ofInstitution, ", "))
+	}
+	return nil, exit.Fail(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
+}
+
+// Page is the page of a source that a user named; "" names the only one.
+func Page(d *source.Definition, name string) (int, error) {
+	var names []string
+	for i := range d.Pages {
+		if d.Pages[i].Name == name {
+			return i, nil
+		}
+		names = append(names, d.Pages[i].Name)
+	}
+	slices.Sort(names)
+	switch all := strings.Join(names, ", "); {
+	case len(d.Pages) == 1 && name == "":
+		return 0, nil
+	case len(d.Pages) == 1:
+		return 0, exit.Fail(exit.Usage, "the source %s has one page only; leave --page %s out", d.ID, name)
+	case name == "":
+		return 0, exit.Fail(exit.Usage, "the source %s has several pages; name one of %s with --page", d.ID, all)
+	default:
+		return 0, exit.Fail(exit.Usage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
+			setting.DidYouMean(strings.ToLower(name), names), all)
+	}
+}
