@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -144,7 +144,7 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		event, err := actors.DescribeRecord(entry.Record)
+		event, err := dump.Record(entry.Record)
 		if err != nil {
 			return fail(exitBadData, "%s at offset %d, sequence %d: %w", entry.Segment, entry.Offset, entry.Seq, err)
 		}
