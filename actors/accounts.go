@@ -141,7 +141,7 @@ func (s *System) createKey(id uint64, name string) (account.KeyRecord, account.S
 func (s *System) forget(digest account.Digest, account uint64, why error) {
 	switch asEngineError(why).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
-		s.tenants.keys.release(digest, account)
+		s.tenants.keys.Release(digest, account)
 	}
 }
 
@@ -164,7 +164,7 @@ func (s *System) drawKey(number uint64) (account.KeyRecord, account.Secret, erro
 		if err != nil {
 			return account.KeyRecord{}, account.Secret{}, internal(err)
 		}
-		if digest := secret.Digest(); s.tenants.keys.claim(digest, number) {
+		if digest := secret.Digest(); s.tenants.keys.Claim(digest, number) {
 			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
 		}
 	}

@@ -61,7 +61,7 @@ func (s *shardActor) instruct(id uint64, events []account.Event, from *credit) {
 // index lets everybody find new keys.
 func (s *shardActor) index(events []account.Event) {
 	for _, event := range events {
-		if made, is := event.(*account.KeyCreated); is && !s.keys.claim(made.Key.Digest, made.Account) {
+		if made, is := event.(*account.KeyCreated); is && !s.keys.Claim(made.Key.Digest, made.Account) {
 			panic(fmt.Errorf("take in a key of account %d: another account has one alike", made.Account))
 		}
 	}

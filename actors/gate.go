@@ -59,7 +59,7 @@ func (s *System) keysRequired() bool {
 // admitKey asks the account of a key. A key of no account is refused like one that its account does not
 // know.
 func (s *System) admitKey(key account.Digest) (account.Grant, error) {
-	id := s.tenants.keys.account(key)
+	id := s.tenants.keys.Account(key)
 	if id == 0 {
 		return account.Grant{Verdict: account.Verdict{Violated: engine.CodeInvalidKey}}, nil
 	}
@@ -111,7 +111,7 @@ func (s *System) KeyUsage(key account.Digest) (account.Verdict, error) {
 	if err := s.available(); err != nil {
 		return account.Verdict{}, err
 	}
-	id := s.tenants.keys.account(key)
+	id := s.tenants.keys.Account(key)
 	if id == 0 {
 		return account.Verdict{}, errInvalidKey
 	}

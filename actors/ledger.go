@@ -3,6 +3,7 @@ package actors
 import (
 	"encoding/binary"
 
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -11,7 +12,7 @@ import (
 type ledger struct {
 	decoder   *record.Decoder
 	accounts  [][]sleeper
-	claims    [][]keyClaim // of their keys
+	claims    [][]keyindex.Claim // of their keys
 	addresses [][]account.AddressState
 }
 
@@ -33,7 +34,7 @@ func (l *ledger) keep(all [][]byte) error {
 	for _, data := range all {
 		size += len(data) + binary.MaxVarintLen32
 	}
-	memory, sleepers, claims := make([]byte, 0, size), make([]sleeper, 0, len(all)), make([]keyClaim, 0, len(all))
+	memory, sleepers, claims := make([]byte, 0, size), make([]sleeper, 0, len(all)), make([]keyindex.Claim, 0, len(all))
 	for _, data := range all {
 		state, err := l.decoder.Skim(data)
 		if err != nil {
@@ -43,7 +44,7 @@ func (l *ledger) keep(all [][]byte) error {
 		memory = appendDormant(memory, data)
 		sleepers = append(sleepers, sleeper{state.Record.ID, dormant(memory[start:len(memory):len(memory)])})
 		for i := range state.Record.Keys {
-			claims = append(claims, claimOf(state.Record.Keys[i].Digest, state.Record.ID))
+			claims = append(claims, keyindex.ClaimOf(state.Record.Keys[i].Digest, state.Record.ID))
 		}
 	}
 	l.accounts, l.claims = append(l.accounts, sleepers), append(l.claims, claims)

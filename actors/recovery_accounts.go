@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -14,7 +15,7 @@ import (
 type tenantReplay struct {
 	idle       []map[uint64]dormant        // accounts as the snapshot holds them, by shard, but for those that are
 	awake      map[uint64]*account.Account // which an event was about
-	claims     [][]keyClaim                // of the keys of the snapshot
+	claims     [][]keyindex.Claim          // of the keys of the snapshot
 	registry   *account.Registry
 	transition account.Transition
 	steady     time.Duration // newest
@@ -140,19 +141,19 @@ func (r *tenantReplay) wake(asleep dormant) (*account.Account, error) {
 }
 
 // settle makes every account dormant, by shard, and fills the index of keys.
-func (r *tenantReplay) settle(keys *keyIndex) ([]map[uint64]dormant, error) {
+func (r *tenantReplay) settle(keys *keyindex.Index) ([]map[uint64]dormant, error) {
 	if r.shared {
 		r.registry.Resume(account.Moment{Wall: r.seen, Steady: r.steady})
 	}
-	var claims []keyClaim
+	var claims []keyindex.Claim
 	for id, account := range r.awake {
 		state := account.State()
 		r.idle[r.shard(id)][id] = frozen(state)
 		for i := range state.Record.Keys {
-			claims = append(claims, claimOf(state.Record.Keys[i].Digest, id))
+			claims = append(claims, keyindex.ClaimOf(state.Record.Keys[i].Digest, id))
 		}
 	}
-	if id, whole := keys.fill(append(r.claims, claims)); !whole {
+	if id, whole := keys.Fill(append(r.claims, claims)); !whole {
 		return nil, fmt.Errorf("two accounts have keys alike, one of them is account %d", id)
 	}
 	r.awake, r.claims = nil, nil

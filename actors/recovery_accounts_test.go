@@ -68,26 +68,3 @@ func TestAccountsOfASnapshotGoOn(t *testing.T) {
 		t.Errorf("an event of nobody: %v", err)
 	}
 }
-
-// The index is filled at once as one by one.
-func TestKeyIndexIsFilled(t *testing.T) {
-	one, all := newKeyIndex(), newKeyIndex()
-	var claims [][]keyClaim
-	for id := uint64(1); id <= 3*keySlotsMin; id++ {
-		if !one.claim(keyOf(id), id) {
-			t.Fatal(id)
-		}
-		claims = append(claims, []keyClaim{claimOf(keyOf(id), id), claimOf(keyOf(id), id)}) // an account that was awake claims again
-	}
-	if _, whole := all.fill(claims); !whole || all.used != one.used {
-		t.Fatalf("%d keys, want %d", all.used, one.used)
-	}
-	for id := uint64(1); id <= 3*keySlotsMin+10; id++ {
-		if got, want := all.account(keyOf(id)), one.account(keyOf(id)); got != want {
-			t.Fatalf("key %d is of account %d, want %d", id, got, want)
-		}
-	}
-	if id, whole := newKeyIndex().fill([][]keyClaim{{claimOf(keyOf(1), 1)}, {claimOf(keyOf(1), 2)}}); whole || id != 2 {
-		t.Errorf("two accounts with one key: %d", id)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -36,7 +37,7 @@ type shardActor struct {
 	sweeps         uint64
 	spawned        uint64
 
-	keys    *keyIndex
+	keys    *keyindex.Index
 	heard   uint64    // messages about other nodes' records
 	resting []*living // will be asked whether they rest from their lease
 	outbox  *outbox

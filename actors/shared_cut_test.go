@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -359,7 +360,7 @@ func TestShared_DescribesBundles(t *testing.T) {
 	defer f.stop()
 	observe(t, f.nodes[1].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
 	f.settled()
-	line, err := DescribeRecord(f.log.records[0])
+	line, err := dump.Record(f.log.records[0])
 	if err != nil || !bytes.HasPrefix([]byte(line), []byte(`{"event":"bundle","node":2,"records":[{"event":"refreshed","currency":"USD"`)) {
 		t.Errorf("%s, %v", line, err)
 	}

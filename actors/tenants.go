@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -20,7 +21,7 @@ type tenants struct {
 	random     *lockedReader
 	seal       [32]byte // of login codes
 	shared     bool     // seal is that of all nodes of a cluster
-	keys       *keyIndex
+	keys       *keyindex.Index
 	transition atomic.Pointer[account.Transition]
 	living     atomic.Int64  // accounts with an actor
 	population atomic.Int64  // accounts
@@ -46,7 +47,7 @@ type tenantInquiries struct {
 
 func newTenants(c Config) (*tenants, error) {
 	t := &tenants{
-		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: newKeyIndex(),
+		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: keyindex.New(),
 		asks: tenantInquiries{
 			admissions: mailbox.NewAsker[admissionQuery, account.Grant](c.AskTimeout),
 			strangers:  mailbox.NewAsker[strangerQuery, account.Grant](c.AskTimeout),

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -58,7 +59,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 	var records bytes.Buffer
 	for _, record := range all.records {
 		records.Write(record)
-		line, err := DescribeRecord(record)
+		line, err := dump.Record(record)
 		if err != nil {
 			t.Fatal(err)
 		}

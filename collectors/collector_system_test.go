@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -75,7 +76,7 @@ func (m *memoryLog) Close() error { return nil }
 func (m *memoryLog) publications(t testing.TB) map[string]int {
 	count := map[string]int{}
 	for _, record := range m.records {
-		text, err := actors.DescribeRecord(record)
+		text, err := dump.Record(record)
 		must(t, err)
 		var line struct {
 			SourceID, Currency string

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -141,7 +141,7 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		event, err := actors.DescribeRecord(entry.Record)
+		event, err := dump.Record(entry.Record)
 		if err != nil {
 			return exit.Fail(exit.BadData, "%s at offset %d, sequence %d: %w", entry.Segment, entry.Offset, entry.Seq, err)
 		}

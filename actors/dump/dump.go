@@ -1,4 +1,4 @@
-package actors
+package dump
 
 import (
 	"encoding/json"
@@ -9,10 +9,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DescribeRecord is a record of the log as one line of JSON, for people: the event's name, then its fields
+// Record is a record of the log as one line of JSON, for people: the event's name, then its fields
 // under the names that the API uses, without those that are empty. E-mail addresses are masked, of the
 // digests of keys and sessions only the beginning is shown. A bundle names its node and has its events in a list.
-func DescribeRecord(data []byte) (string, error) {
+func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	events, err := d.Events(data, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-package actors
+package dump
 
 import (
 	"encoding/hex"

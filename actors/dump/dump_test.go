@@ -1,6 +1,8 @@
-package actors
+package dump
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -11,7 +13,7 @@ import (
 // goldenRecords are records of every kind, by name.
 func goldenRecords(t *testing.T) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob("internal/record/testdata/golden-records/*.hex")
+	files, err := filepath.Glob("../internal/record/testdata/golden-records/*.hex")
 	if err != nil || len(files) < 27 {
 		t.Fatal(files, err)
 	}
@@ -31,9 +33,10 @@ func goldenRecords(t *testing.T) map[string][]byte {
 
 // What operators are shown is one line, and names the account and no more of its address, of digests a beginning.
 func TestS5_DescriptionsAreMasked(t *testing.T) {
-	digest, masked := keyOf(7), mustEmail(t, "ana.perez@example.com").ID().String()
+	const masked = `"email":"a…@….com"`
+	digest := sha256.Sum256(binary.BigEndian.AppendUint64(nil, 7)) // as the golden records have it
 	for name, record := range goldenRecords(t) {
-		line, err := DescribeRecord(record)
+		line, err := Record(record)
 		word, _, _ := strings.Cut(name, "-")
 		if err != nil || !strings.Contains(line, `"event":"`+word+`"`) || strings.Contains(line, "\n") {
 			t.Errorf("%s: %s, %v", name, line, err)
@@ -49,18 +52,18 @@ func TestS5_DescriptionsAreMasked(t *testing.T) {
 
 func TestDescribeRecord(t *testing.T) {
 	all := goldenRecords(t)
-	line, err := DescribeRecord(all["withdrawn"])
+	line, err := Record(all["withdrawn"])
 	want := `{"event":"withdrawn","currency":"USD","sourceId":"manual","quote":{"institutionId":"popular","channel":"branch","kind":"commercial"},` +
 		`"at":"2026-06-17T16:00:00Z","by":"ana"}`
 	if err != nil || line != want {
 		t.Errorf("%s, %v\nwant %s", line, err, want)
 	}
 	for _, want := range []string{`"slot":"2026-06-17T15:59:00.000000007Z"`, `"document":"` + strings.Repeat("5e", 32) + `"`, `"reason":"same_sides"`} {
-		if line, err := DescribeRecord(all["refreshed-slot"]); err != nil || !strings.Contains(line, want) {
+		if line, err := Record(all["refreshed-slot"]); err != nil || !strings.Contains(line, want) {
 			t.Errorf("%s, %v lacks %s", line, err, want)
 		}
 	}
-	if _, err := DescribeRecord([]byte{0xff}); err == nil {
+	if _, err := Record([]byte{0xff}); err == nil {
 		t.Error("garbage is described")
 	}
 }

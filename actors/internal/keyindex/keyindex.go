@@ -1,4 +1,4 @@
-package actors
+package keyindex
 
 import (
 	"encoding/binary"
@@ -8,53 +8,54 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// keyIndex says which account a key may belong to. It is read by every request and by everybody at once,
+// Index says which account a key may belong to. It is read by every request and by everybody at once,
 // without a lock; it is written when keys are made. An entry is only a hint where to ask: the account
 // itself compares the whole digest, and knows whether the key is revoked.
 //
 // It is a hash table with open addressing. An entry's account is written before its fingerprint and neither is
 // changed while it is in the table, so a reader sees all of it or nothing. A table that becomes full is
 // replaced by a larger one; readers of the old one lose nothing.
-type keyIndex struct {
-	table   atomic.Pointer[keyTable]
+type Index struct {
+	current atomic.Pointer[table]
 	writing sync.Mutex
 	used    int // slots of the table, given up ones included
 }
 
-type keyTable struct {
+type table struct {
 	mask  uint64
-	slots []keySlot
+	slots []slot
 }
 
-type keySlot struct {
+type slot struct {
 	fingerprint atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
 	account     atomic.Uint64 // 0 = given up
 }
 
 const (
-	keySlotsMin  = 1 << 10
-	keyLoadPart  = 3 // the table is larger when this many
-	keyLoadWhole = 4 // of this many slots are used
+	slotsMin  = 1 << 10
+	loadPart  = 3 // the table is larger when this many
+	loadWhole = 4 // of this many slots are used
 )
 
-func newKeyIndex() *keyIndex {
-	x := &keyIndex{}
-	x.table.Store(newKeyTable(keySlotsMin))
+// New makes an empty index.
+func New() *Index {
+	x := &Index{}
+	x.current.Store(newTable(slotsMin))
 	return x
 }
 
-func newKeyTable(size int) *keyTable {
-	return &keyTable{mask: uint64(size - 1), slots: make([]keySlot, size)}
+func newTable(size int) *table {
+	return &table{mask: uint64(size - 1), slots: make([]slot, size)}
 }
 
-// keyPrint is never 0.
-func keyPrint(digest account.Digest) uint64 {
+// printOf is never 0.
+func printOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// account is the account to ask about a digest, 0 when there is none.
-func (x *keyIndex) account(digest account.Digest) uint64 {
-	table, mark := x.table.Load(), keyPrint(digest)
+// Account is the account to ask about a digest, 0 when there is none.
+func (x *Index) Account(digest account.Digest) uint64 {
+	table, mark := x.current.Load(), printOf(digest)
 	for at := mark & table.mask; ; at = (at + 1) & table.mask {
 		switch slot := &table.slots[at]; slot.fingerprint.Load() {
 		case 0:
@@ -65,13 +66,13 @@ func (x *keyIndex) account(digest account.Digest) uint64 {
 	}
 }
 
-// claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
+// Claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
 // drawn again; that has never happened to anybody.
-func (x *keyIndex) claim(digest account.Digest, account uint64) bool {
+func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	table, mark := x.table.Load(), keyPrint(digest)
-	if (x.used+1)*keyLoadWhole > len(table.slots)*keyLoadPart {
+	table, mark := x.current.Load(), printOf(digest)
+	if (x.used+1)*loadWhole > len(table.slots)*loadPart {
 		table = x.grow(table)
 	}
 	slot := table.find(mark)
@@ -89,23 +90,24 @@ func (x *keyIndex) claim(digest account.Digest, account uint64) bool {
 	return true
 }
 
-// keyClaim is the claim of an account to a fingerprint.
-type keyClaim struct{ print, account uint64 }
+// Claim is the claim of an account to a fingerprint.
+type Claim struct{ print, account uint64 }
 
-func claimOf(digest account.Digest, account uint64) keyClaim {
-	return keyClaim{keyPrint(digest), account}
+// ClaimOf is the claim of an account to the fingerprint of a digest.
+func ClaimOf(digest account.Digest, account uint64) Claim {
+	return Claim{printOf(digest), account}
 }
 
-// fill takes the claims of a replay, before anybody reads: one table, made large enough at once. False and the account when
+// Fill takes the claims of a replay, before anybody reads: one table, made large enough at once. False and the account when
 // another one has a fingerprint already.
-func (x *keyIndex) fill(all [][]keyClaim) (account uint64, whole bool) {
+func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	count := 0
 	for _, claims := range all {
 		count += len(claims)
 	}
-	table := newKeyTable(keyTableSize(count))
+	table := newTable(tableSize(count))
 	for _, claims := range all {
 		for _, claim := range claims {
 			slot := table.find(claim.print)
@@ -119,31 +121,31 @@ func (x *keyIndex) fill(all [][]keyClaim) (account uint64, whole bool) {
 			x.used++
 		}
 	}
-	x.table.Store(table)
+	x.current.Store(table)
 	return 0, true
 }
 
-// keyTableSize is that of a table in which so many fill at most a half.
-func keyTableSize(count int) int {
-	size := keySlotsMin
+// tableSize is that of a table in which so many fill at most a half.
+func tableSize(count int) int {
+	size := slotsMin
 	for size < 2*(count+1) {
 		size *= 2
 	}
 	return size
 }
 
-// release gives a fingerprint up, of a key that was never made or that its account has forgotten.
-func (x *keyIndex) release(digest account.Digest, account uint64) {
+// Release gives a fingerprint up, of a key that was never made or that its account has forgotten.
+func (x *Index) Release(digest account.Digest, account uint64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	mark := keyPrint(digest)
-	if slot := x.table.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
+	mark := printOf(digest)
+	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
 		slot.account.Store(0)
 	}
 }
 
 // find is the slot of a mark, or the free one where it belongs.
-func (t *keyTable) find(mark uint64) *keySlot {
+func (t *table) find(mark uint64) *slot {
 	for at := mark & t.mask; ; at = (at + 1) & t.mask {
 		if p := t.slots[at].fingerprint.Load(); p == 0 || p == mark {
 			return &t.slots[at]
@@ -152,14 +154,14 @@ func (t *keyTable) find(mark uint64) *keySlot {
 }
 
 // grow replaces the table by one in which what is in use fills at most a half. The caller writes.
-func (x *keyIndex) grow(old *keyTable) *keyTable {
+func (x *Index) grow(old *table) *table {
 	live := 0
 	for i := range old.slots {
 		if old.slots[i].account.Load() != 0 {
 			live++
 		}
 	}
-	table := newKeyTable(keyTableSize(live))
+	table := newTable(tableSize(live))
 	for i := range old.slots {
 		if account := old.slots[i].account.Load(); account != 0 {
 			slot := table.find(old.slots[i].fingerprint.Load())
@@ -168,6 +170,6 @@ func (x *keyIndex) grow(old *keyTable) *keyTable {
 		}
 	}
 	x.used = live
-	x.table.Store(table)
+	x.current.Store(table)
 	return table
 }

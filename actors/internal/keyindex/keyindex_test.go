@@ -1,0 +1,116 @@
+package keyindex
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+	"testing"
+
+	"github.com/tasard/tasard/engine/account"
+)
+
+// keyOf is the digest of an account's key.
+func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
+
+func TestIndex(t *testing.T) {
+	x := New()
+	if x.Account(keyOf(1)) != 0 {
+		t.Error("an empty index knows a key")
+	}
+	for id := uint64(1); id <= 10_000; id++ {
+		if !x.Claim(keyOf(id), id) {
+			t.Fatalf("key %d is taken", id)
+		}
+	}
+	if x.Claim(keyOf(5), 6) || !x.Claim(keyOf(5), 5) {
+		t.Error("a print has two owners, or none")
+	}
+	x.Release(keyOf(5), 6)
+	if x.Account(keyOf(5)) != 5 {
+		t.Error("released by another one")
+	}
+	x.Release(keyOf(5), 5)
+	if x.Account(keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || x.Account(keyOf(5)) != 6 {
+		t.Error("a released print can't be claimed again")
+	}
+	for id := uint64(6); id <= 10_000; id++ {
+		if got := x.Account(keyOf(id)); got != id {
+			t.Fatalf("key %d leads to account %d", id, got)
+		}
+	}
+	var zero account.Digest
+	if !x.Claim(zero, 3) || x.Account(zero) != 3 {
+		t.Error("a digest of zeros is lost")
+	}
+}
+
+// Prints that begin alike stand behind each other.
+func TestCollisions(t *testing.T) {
+	x := New()
+	near := func(n int) (d account.Digest) {
+		binary.LittleEndian.PutUint64(d[:], uint64(n)<<32|42)
+		return d
+	}
+	for n := range 2000 {
+		x.Claim(near(n), uint64(n+1))
+	}
+	for n := range 2000 {
+		if got := x.Account(near(n)); got != uint64(n+1) {
+			t.Fatalf("%d leads to %d", n, got)
+		}
+	}
+}
+
+// While keys are made, others are found.
+func TestIndexIsReadWhileItGrows(t *testing.T) {
+	x := New()
+	x.Claim(keyOf(1), 1)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if x.Account(keyOf(1)) != 1 {
+					t.Error("a key is not found while others are made")
+					return
+				}
+			}
+		})
+	}
+	for id := uint64(2); id < 20_000; id++ {
+		x.Claim(keyOf(id), id)
+		if id%3 == 0 {
+			x.Release(keyOf(id), id)
+		}
+	}
+	close(stop)
+	readers.Wait()
+}
+
+// The index is filled at once as one by one.
+func TestIndexIsFilled(t *testing.T) {
+	one, all := New(), New()
+	var claims [][]Claim
+	for id := uint64(1); id <= 3*slotsMin; id++ {
+		if !one.Claim(keyOf(id), id) {
+			t.Fatal(id)
+		}
+		claims = append(claims, []Claim{ClaimOf(keyOf(id), id), ClaimOf(keyOf(id), id)}) // an account that was awake claims again
+	}
+	if _, whole := all.Fill(claims); !whole || all.used != one.used {
+		t.Fatalf("%d keys, want %d", all.used, one.used)
+	}
+	for id := uint64(1); id <= 3*slotsMin+10; id++ {
+		if got, want := all.Account(keyOf(id)), one.Account(keyOf(id)); got != want {
+			t.Fatalf("key %d is of account %d, want %d", id, got, want)
+		}
+	}
+	if id, whole := New().Fill([][]Claim{{ClaimOf(keyOf(1), 1)}, {ClaimOf(keyOf(1), 2)}}); whole || id != 2 {
+		t.Errorf("two accounts with one key: %d", id)
+	}
+}
