@@ -41,7 +41,7 @@ type Record struct {
 	Allowance   Allowance   // zero = the node's own
 }
 
-// Account is one account with its two windows. Like a Book it has one owner, decides events and applies them when they are durable.
+// Account is one account with its two windows. Like an engine.Book it has one owner, decides events and applies them when they are durable.
 // Danger: what was spent of the leases is in no event and no state; whoever lets go of the Account without Return forfeits it.
 type Account struct {
 	record Record       // without keys

@@ -21,7 +21,7 @@ type Grant struct {
 	At      Moment
 }
 
-// Gate admits requests. Errors are *Error: 401 codes once keys are required (K6), CodeOverloaded, CodeReadOnly, CodeDataUnavailable while
+// Gate admits requests. Errors are *engine.Error: 401 codes once keys are required (K6), CodeOverloaded, CodeReadOnly, CodeDataUnavailable while
 // the log replays. A grant that is not Admitted is a 429. Before keys are required a key that is unknown, revoked or of a suspended
 // account is a caller without a key.
 type Gate interface {
@@ -34,7 +34,7 @@ type Gate interface {
 }
 
 // Service is the way from an e-mail address to a limited, counted, revocable key (K1). Tokens are the digests of sessions. Everything
-// that a method without error promises is on disk. Errors are *Error.
+// that a method without error promises is on disk. Errors are *engine.Error.
 type Service interface {
 	RequestCode(email Email, from netip.Addr) error
 	OpenSession(email Email, code string, from netip.Addr) (token Secret, expires time.Time, err error)

@@ -189,6 +189,7 @@ go.mod go.sum Makefile README.md LICENSE CHANGELOG.md Dockerfile .golangci.yml .
 func TestLayout_Control(t *testing.T) {
 	for _, tt := range []struct{ file, imported, want string }{
 		{"engine/doc.go", module + "wal", "engine/doc.go imports " + module + "wal"},
+		{"engine/doc.go", module + "engine/account", "engine/doc.go imports " + module + "engine/account"},
 		{"main.go", module + "bench", "main.go imports"},
 		{"cmd/doc.go", module + "bench", "cmd/doc.go imports"},
 		{"httpapi/doc.go", "github.com/asynkron/protoactor-go/actor", "httpapi/doc.go imports"},
