@@ -22,77 +22,75 @@ type row struct {
 
 // layout is the table of packages, "." is the root. One that is not in it fails the test: a new package is a decision, not an accident. A
 // library has an owner because no other row names it.
-func layout() map[string]row {
-	return map[string]row{
-		".": {may: "cmd"},
-		"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
-			"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
-			"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
-			"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
-			tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang"},
-		"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-			"httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
-		"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-			"node httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
-		"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
-			"node httpapi/admin engine actors actors/yield collectors collectors/source spf13/cobra spf13/pflag"},
-		"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-			"httpapi/admin engine spf13/cobra spf13/pflag"},
-		"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-			"node httpapi/admin engine collectors collectors/source spf13/cobra spf13/pflag"},
-		"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting spf13/cobra spf13/pflag"},
-		"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
-		"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
-		"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
-		"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
-		"cmd/internal/input":    {may: "cmd/internal/exit"},
-		"cmd/internal/terminal": {may: "cmd/internal/exit"},
-		"cmd/internal/exit":     {may: "actors wal engine"},
-		"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
-			"collectors collectors/source collectors/fetch"},
-		"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
-		"node/metrics":  {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
-		"httpapi/admin": {may: "engine engine/account", exact: true},
-		"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
-		"engine/account": {may: "engine", // who asks, and how much
-			never: "log log/slog net net/http os os/exec unsafe", exact: true},
-		"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
-		"actors": {may: "engine engine/account wal actors/internal/keyindex actors/internal/record actors/mailbox actors/yield klauspost/compress",
-			tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
-				"orcaman/concurrent-map", // a node starts faster in tests
-			never: "net net/http", exact: true},
-		"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
-		"actors/yield":               {never: "net net/http", exact: true},
-		"actors/dump":                {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
-		"actors/internal/keyindex":   {may: "engine/account", never: "net net/http os", exact: true},
-		"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
-		"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
-		"actors/cluster/clustertest": {}, // of tests, here and in the root
-		"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-		"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
-			tests: "santhosh-tekuri/jsonschema/v6", exact: true, doc: 163},
-		"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
-		"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
-		"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
-		"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
-		"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
-		"httpapi/client":              {never: "os", exact: true},
-		"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
-		"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
-		"httpapi/pages":               {may: "engine httpapi/internal/fields", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
-		"httpapi/pages/account":       {may: "engine engine/account httpapi/pages", never: "os net"},
-		"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
-		"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
-		"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http", doc: 136},
-		"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
-		"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
-		"collectors/simulated":        {may: "engine collectors/source"},
-		"bench": {may: "engine httpapi/apitest httpapi/client HdrHistogram/hdrhistogram-go golang.org/x/sys " +
-			"jackc/pgx/v5 valyala/fasthttp", names: 346}, // the yardsticks: PostgreSQL, the bare server
-		"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
-		"packaging":      {tests: "go.yaml.in/yaml/v3"},
-		"packaging/tidy": {},
-	}
+var layout = map[string]row{
+	".": {may: "cmd"},
+	"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
+		"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
+		"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
+		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
+		tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang"},
+	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+		"httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
+	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+		"node httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
+	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
+		"node httpapi/admin engine actors actors/yield collectors collectors/source spf13/cobra spf13/pflag"},
+	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+		"httpapi/admin engine spf13/cobra spf13/pflag"},
+	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
+		"node httpapi/admin engine collectors collectors/source spf13/cobra spf13/pflag"},
+	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting spf13/cobra spf13/pflag"},
+	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
+	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
+	"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
+	"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
+	"cmd/internal/input":    {may: "cmd/internal/exit"},
+	"cmd/internal/terminal": {may: "cmd/internal/exit"},
+	"cmd/internal/exit":     {may: "actors wal engine"},
+	"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
+		"collectors collectors/source collectors/fetch"},
+	"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+	"node/metrics":  {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+	"httpapi/admin": {may: "engine engine/account", exact: true},
+	"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
+	"engine/account": {may: "engine", // who asks, and how much
+		never: "log log/slog net net/http os os/exec unsafe", exact: true},
+	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
+	"actors": {may: "engine engine/account wal actors/internal/keyindex actors/internal/record actors/mailbox actors/yield klauspost/compress",
+		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
+			"orcaman/concurrent-map", // a node starts faster in tests
+		never: "net net/http", exact: true},
+	"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
+	"actors/yield":               {never: "net net/http", exact: true},
+	"actors/dump":                {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
+	"actors/internal/keyindex":   {may: "engine/account", never: "net net/http os", exact: true},
+	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
+	"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
+	"actors/cluster/clustertest": {}, // of tests, here and in the root
+	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
+	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
+		tests: "santhosh-tekuri/jsonschema/v6", exact: true, doc: 163},
+	"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
+	"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
+	"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
+	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
+	"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
+	"httpapi/client":              {never: "os", exact: true},
+	"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+	"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
+	"httpapi/pages":               {may: "engine httpapi/internal/fields", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
+	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages", never: "os net"},
+	"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
+	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
+	"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http", doc: 136},
+	"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
+	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
+	"collectors/simulated":        {may: "engine collectors/source"},
+	"bench": {may: "engine httpapi/apitest httpapi/client HdrHistogram/hdrhistogram-go golang.org/x/sys " +
+		"jackc/pgx/v5 valyala/fasthttp", names: 346}, // the yardsticks: PostgreSQL, the bare server
+	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
+	"packaging":      {tests: "go.yaml.in/yaml/v3"},
+	"packaging/tidy": {},
 }
 
 const (
@@ -107,7 +105,7 @@ func TestLayout(t *testing.T) {
 	for _, problem := range slices.Concat(layoutProblems(readSources(t)), placeProblems(files())) {
 		t.Error(problem)
 	}
-	for folder := range layout() {
+	for folder := range layout {
 		if !slices.ContainsFunc(readSources(t), func(s source) bool { return path.Dir(s.path) == folder }) {
 			t.Errorf("%s has a row in the layout, and no Go file", folder)
 		}
@@ -133,7 +131,7 @@ func layoutProblems(sources []source) (problems []string) {
 		}
 	}
 	for folder, lines := range docs {
-		row, ok := layout()[folder]
+		row, ok := layout[folder]
 		if !ok && folder[0] != '.' {
 			problems = append(problems, folder+" has no row in the layout")
 		}
@@ -149,7 +147,7 @@ func layoutProblems(sources []source) (problems []string) {
 
 // mayImport tells whether the row of the file's package allows an import.
 func (s source) mayImport(imported string) bool {
-	row := layout()[path.Dir(s.path)]
+	row := layout[path.Dir(s.path)]
 	ours, isOurs := strings.CutPrefix(imported, module)
 	first, _, _ := strings.Cut(imported, "/")
 	switch allowed := strings.Fields(row.may); {

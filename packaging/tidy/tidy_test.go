@@ -65,7 +65,7 @@ func TestTidy(t *testing.T) {
 				t.Error(problem)
 			}
 		}
-		if layout()[path.Dir(s.path)].exact && !s.isTest() {
+		if layout[path.Dir(s.path)].exact && !s.isTest() {
 			for _, problem := range binaryFloats(s) {
 				t.Error(problem)
 			}
