@@ -106,6 +106,7 @@ func (h *boardHistory) read(who int, random *rand.Rand) {
 func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 	var all sync.WaitGroup
 	all.Go(func() {
+		random := rand.New(rand.NewPCG(seed, boardReaders))
 		for i := range boardWrites {
 			if crash != nil && i == boardWrites/2 {
 				crash()
@@ -113,6 +114,7 @@ func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 			if h.publish(until); h.crashed.Load() {
 				return
 			}
+			h.read(0, random) // whoever published sees it; on one processor all others may read before it or behind it
 		}
 	})
 	for who := range boardReaders {
