@@ -47,6 +47,9 @@ func fail(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
+// errNoDir is the one field that has no default.
+var errNoDir = fail(Invalid, "Dir", "missing: name the directory that keeps the data")
+
 // directoryError says what can be done about an error of opening the data directory.
 func directoryError(err error) error {
 	switch {

@@ -43,6 +43,9 @@ type Node struct {
 	done  chan struct{}
 	once  sync.Once // closes done
 	err   error     // to be read when done is closed
+
+	closing sync.Once
+	closed  error // what Close says
 }
 
 // Open opens a node: its log, actors, mail, listeners, management and collectors, in this order; what needs nothing of the data directory
@@ -74,6 +77,9 @@ func (c *closers) close() error {
 
 func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	c := &n.config
+	if c.Dir == "" {
+		return errNoDir
+	}
 	if err := c.Cluster.check(c); err != nil {
 		return err
 	}
@@ -320,8 +326,13 @@ func (n *Node) Rates() int {
 }
 
 // Close ends the node in order: what is being collected, requests in flight, the operator's too, then the system, whose accepted changes
-// are on disk when it returns, then letters that wait. With HTTP.DrainDelay it first answers on for that long.
+// are on disk when it returns, then letters that wait. With HTTP.DrainDelay it first answers on for that long. Closing again says the same.
 func (n *Node) Close(ctx context.Context) error {
+	n.closing.Do(func() { n.closed = n.close(ctx) })
+	return n.closed
+}
+
+func (n *Node) close(ctx context.Context) error {
 	n.cancel()
 	n.beside.Wait()
 	n.front.server.Drain()
@@ -358,6 +369,9 @@ func (n *Node) linger() {
 // where data are and what is known; close the system afterwards.
 func OpenSystem(ctx context.Context, c Config) (*actors.System, Reference, error) {
 	c = c.filled()
+	if c.Dir == "" {
+		return nil, Reference{}, errNoDir
+	}
 	reference, err := c.reference()
 	if err != nil {
 		return nil, reference, err
