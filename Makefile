@@ -42,7 +42,7 @@ run: build ## start the demo: a whole node, fed by a simulated market
 
 .PHONY: build
 build: ## build ./tasard
-	$(GO) build -trimpath -o tasard .
+	$(GO) build -trimpath -ldflags='-s -w' -o tasard .
 
 .PHONY: test
 test: ## every test that a change must pass: needs nothing but Go; packages that did not change are not run again
