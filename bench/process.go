@@ -108,9 +108,15 @@ func (p *child) find(text string) string {
 
 // trouble is an error with how the process ended, and its last words.
 func (p *child) trouble(why error) error {
+	state := "it runs"
+	select {
+	case <-p.done:
+		state = p.cmd.ProcessState.String()
+	default:
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return fmt.Errorf("%s: %w (%v); its last lines:\n%s", p.name, why, p.cmd.ProcessState, p.output[max(0, len(p.output)-2000):])
+	return fmt.Errorf("%s: %w (%s); its last lines:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
 }
 
 // errDied is wrapped when a process that was to run has ended.
