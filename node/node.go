@@ -77,6 +77,10 @@ func (c *closers) close() error {
 
 func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	c := &n.config
+	listener := c.HTTP.Listener
+	if listener != nil {
+		opened.add(listener.Close)
+	}
 	if c.Dir == "" {
 		return errNoDir
 	}
@@ -90,13 +94,12 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		return err
 	}
 	n.certificate.warn(c.Logger, c.Clock())
-	listener := c.HTTP.Listener
 	if listener == nil {
 		if listener, err = Listen(c.HTTP.Listen, "HTTP.Listen"); err != nil {
 			return err
 		}
+		opened.add(listener.Close)
 	}
-	opened.add(listener.Close)
 	var watched net.Listener
 	if c.Admin.Metrics != "" {
 		if watched, err = Listen(c.Admin.Metrics, "Admin.Metrics"); err != nil {

@@ -60,6 +60,20 @@ func TestOpen_NamesTheField(t *testing.T) {
 	}
 }
 
+// TestOpen_ClosesItsListener: a listener that was handed over is closed whatever is wrong.
+func TestOpen_ClosesItsListener(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.Open(t.Context(), node.Config{HTTP: node.HTTP{Listener: listener}}); err == nil {
+		t.Error("a node without a directory")
+	}
+	if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
 // TestClose_Again says the same as the first time, and the address is free.
 func TestClose_Again(t *testing.T) {
 	n, err := node.Open(t.Context(), node.Config{Dir: t.TempDir()})
