@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net"
 	"syscall"
 	"time"
@@ -25,11 +24,10 @@ func Descriptors(conns int) (wanted, most int) {
 }
 
 // limits are the connections that the server takes: no more than there are descriptors for.
-func (h *HTTP) limits(log *slog.Logger) httpapi.Limits {
+func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerAddress: cmp.Or(h.ConnsPerAddress, -1)}
 	if wanted, most := Descriptors(h.Conns); most < wanted {
 		l.ConnsMax = max(1, most-descriptorsKept)
-		log.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections", "connections", l.ConnsMax)
 	}
 	return l
 }
@@ -73,6 +71,10 @@ func checkListen(address string) error {
 
 // startFront answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
 func (n *Node) startFront(listener net.Listener) {
+	if wanted, most := Descriptors(n.config.HTTP.Conns); most < wanted {
+		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",
+			"connections", n.config.HTTP.limits().ConnsMax)
+	}
 	n.front = &front{server: n.core.Server, url: n.certificate.scheme() + listener.Addr().String(), ended: make(chan struct{})}
 	go func() {
 		defer close(n.front.ended)
