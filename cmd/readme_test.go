@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"cmp"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,11 +15,18 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestReadme_Commands wants every command that README and the help of the commands show to be one that the program takes.
+// TestReadme_Commands wants every command that README, docs and the help of the commands show to be one that the program takes.
 func TestReadme_Commands(t *testing.T) {
-	lines := regexp.MustCompile(`(?m)^    (?:\$ )?((?:\./)?tasard [a-z-]+(?: .+?(?:\\\n.+?)*)?)$`).FindAllStringSubmatch(readFile(t, "README.md"), -1)
-	if len(lines) < 15 {
-		t.Fatalf("only %d commands were found in README", len(lines))
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]string
+	for _, page := range append(pages, "README.md") {
+		lines = append(lines, regexp.MustCompile(`(?m)^ {4}(?: {4})?(?:\$ )?((?:\./)?tasard [a-z-]+(?: .+?(?:\\\n.+?)*)?)$`).FindAllStringSubmatch(readFile(t, page), -1)...)
+	}
+	if len(lines) < 40 {
+		t.Fatalf("only %d commands were found in README and docs", len(lines))
 	}
 	for _, line := range lines {
 		checkExample(t, line[1])

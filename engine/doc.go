@@ -28,7 +28,7 @@
 //
 // # Decisions
 //
-// The rules carry the ids of the decisions register (README). What that register left open was decided here; X19 to X21 are decisions of
+// The rules carry the ids of the decisions register (docs/decisions.md). What that register left open was decided here; X19 to X21 are decisions of
 // engine/account:
 //
 //   - X1: when all offers of a quote have expired, the one that expired last stays published, as stale (S11, E4).

@@ -85,9 +85,9 @@ func look(t *testing.T, client *http.Client, url string) string {
 	return text
 }
 
-// TestReadme_Example wants README to show the example that is run.
-func TestReadme_Example(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// TestDocs_Example wants docs/embedding.md to show the example that is run.
+func TestDocs_Example(t *testing.T) {
+	page, err := os.ReadFile("../docs/embedding.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestReadme_Example(t *testing.T) {
 	_, code, _ := strings.Cut(string(example), "func Example() {\n")
 	code, _, _ = strings.Cut(code, "\t// Output:")
 	code = strings.TrimPrefix(strings.ReplaceAll("\n"+code, "\n\t", "\n"), "\n")
-	if !strings.Contains(string(readme), "```go\n"+code+"```\n") {
-		t.Errorf("README does not show\n%s", code)
+	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
+		t.Errorf("docs/embedding.md does not show\n%s", code)
 	}
 }

@@ -28,7 +28,7 @@ func decisionsOf() []string {
 
 // TestReadme_Register wants a row for each decision, with a test that exists.
 func TestReadme_Register(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| ([SPTQELKIX]\\d+) \\| (.+) \\| `(Test\\w+)` \\|$").FindAllStringSubmatch(readText(t, "README.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| ([SPTQELKIX]\\d+) \\| (.+) \\| `(Test\\w+)` \\|$").FindAllStringSubmatch(readText(t, "docs/decisions.md"), -1)
 	tests := testNames(readSources(t))
 	var ids []string
 	for _, row := range rows {
@@ -42,16 +42,58 @@ func TestReadme_Register(t *testing.T) {
 	}
 }
 
-// TestReadme_ExitCodes wants README and help to tell the same codes.
+// TestReadme_ExitCodes wants docs and help to tell the same codes.
 func TestReadme_ExitCodes(t *testing.T) {
-	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(readText(t, "README.md"), -1)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(readText(t, "docs/recovery.md"), -1)
 	var told []string
 	for _, row := range rows {
 		told = append(told, fmt.Sprintf("  %-4s %s", row[1], row[2]))
 	}
 	if got := "\nExit codes:\n" + strings.Join(told, "\n") + "\n\n"; !strings.Contains(readText(t, "cmd/testdata/help.txt"), got) {
-		t.Errorf("the help does not have README's table%s", got)
+		t.Errorf("the help does not have the table of docs/recovery.md%s", got)
 	}
+}
+
+// TestDocs_LinksAndLength wants every link of README and docs to lead to a file and a heading that exist, and each page to be short.
+func TestDocs_LinksAndLength(t *testing.T) {
+	links := 0
+	for _, name := range files() {
+		if name != "README.md" && path.Dir(name) != "docs" || path.Ext(name) != ".md" {
+			continue
+		}
+		text := readText(t, name)
+		if lines, most := strings.Count(text, "\n"), map[bool]int{true: 200, false: 300}[name == "README.md"]; lines > most {
+			t.Errorf("%s has %d lines, at most %d", name, lines, most)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1) {
+			target, heading, _ := strings.Cut(link[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			target = path.Join(path.Dir(name), target)
+			if strings.HasPrefix(link[1], "#") {
+				target = name
+			}
+			if !slices.Contains(files(), target) {
+				t.Errorf("%s links to %s, which does not exist", name, link[1])
+			} else if heading != "" && !slices.Contains(headings(readText(t, target)), heading) {
+				t.Errorf("%s links to %s: %s has no such heading", name, link[1], target)
+			}
+		}
+	}
+	if links < 30 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// headings are the anchors that a page's headings have.
+func headings(text string) (anchors []string) {
+	for _, line := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		word := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(line[1]), "")
+		anchors = append(anchors, strings.ReplaceAll(word, " ", "-"))
+	}
+	return anchors
 }
 
 // testNames are the names of all tests of the repository.

@@ -8,7 +8,7 @@
 // What no caller can see is not here: what is kept in the log (L1, K2), how sources and refreshes are judged (S11, T3, I1 to
 // I4), snapshots (P3), the announcement before it is made (K7).
 //
-// Every rule is a subtest named after its decision (S2, P1, Q12; the register is in README.md), so that go test -run picks
+// Every rule is a subtest named after its decision (S2, P1, Q12; the register is in docs/decisions.md), so that go test -run picks
 // some and a report tells rule by rule. What can't be seen from outside, or not with the data that the server has (no rate
 // without a side, nothing expired), passes, and says so in the log.
 //
