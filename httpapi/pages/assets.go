@@ -58,13 +58,13 @@ func (f *Frame) addAsset(name string, content []byte, a asset) {
 	f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, a
 }
 
-// Asset is the path of an asset.
-func (f *Frame) Asset(name string) (string, error) {
+// Asset is the path of an asset. It panics when none has the name: names are the program's own.
+func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {
-		return "", fmt.Errorf("no asset is called %q; add it with AddAsset", name)
+		panic("pages: no asset is called " + name + "; add it with AddAsset")
 	}
-	return path, nil
+	return path
 }
 
 // serveAsset answers under /assets/.

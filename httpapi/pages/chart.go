@@ -1,9 +1,13 @@
 package pages
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -35,7 +39,7 @@ type line struct {
 	readings   []reading
 }
 
-// chart is what the template draws.
+// chart is what is drawn.
 type chart struct {
 	Width, Height, Left, Right int
 	LabelX, LabelY             int // of values, of dates
@@ -106,6 +110,42 @@ func newChart(title string, from, to engine.Date, lines []line) *chart {
 	}
 	return c
 }
+
+// node is the drawing. Nothing for a chart of nothing.
+func (c *chart) node(l *Localizer) Node {
+	if c == nil {
+		return nil
+	}
+	var last []string
+	for _, line := range c.Lines {
+		last = append(last, l.Str(line.Key)+" "+line.Last.String())
+	}
+	label := func(x, y int, anchor, text string) Node {
+		return El("text", Class("tick"), number("x", x), number("y", y), Attr("text-anchor", anchor), Text(text))
+	}
+	return Figure(Class("chart"), FigCaption(l.T(c.Title)),
+		SVG(Attr("viewBox", fmt.Sprintf("0 0 %d %d", c.Width, c.Height)), Role("img"),
+			Aria("label", l.Str(c.Title)+": "+strings.Join(last, ", ")),
+			El("g", Aria("hidden", "true"),
+				Map(c.Ticks, func(t tick) Node {
+					return Group{
+						El("path", Class("grid"), Attr("d", fmt.Sprintf("M%d %dH%d", c.Left, t.Y, c.Right))),
+						label(c.LabelX, t.LabelY, "end", t.Label),
+					}
+				}),
+				Map(c.Dates, func(d dateTick) Node { return label(d.X, c.LabelY, d.Anchor, l.ShortDate(d.Date)) }),
+				Map(c.Lines, func(line drawnLine) Node {
+					return Group{
+						El("path", Class("line "+line.Class), Attr("d", line.Path)),
+						El("circle", Class("end "+line.Class), number("cx", line.LastX), number("cy", line.LastY), Attr("r", "42")),
+					}
+				}))),
+		Ul(Class("legend"), Map(c.Lines, func(line drawnLine) Node {
+			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(line.Last.String())))
+		})))
+}
+
+func number(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
 // niceStep is 1, 2 or 5 times a power of ten, so that about chartTicks of them make the span. A span of nothing gets a step of 0.10.
 func niceStep(span int64) int64 {

@@ -2,11 +2,8 @@ package pages
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"fmt"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"io/fs"
 	"net/http"
@@ -32,20 +29,18 @@ const (
 // once every asset is added.
 type Frame struct {
 	config     Config
-	words      map[Language]words
+	texts      *Texts
 	assets     map[string]asset  // by hashed name
 	assetPaths map[string]string // by plain name
 	limiter    *limiter
 	pace       pace
 	kept       kept
-	failure    *Body
 	packers    sync.Pool // of *gzip.Writer, a megabyte each
 }
 
 func newFrame(config Config) *Frame {
-	files := sub(frameFiles, "frame")
 	f := &Frame{
-		config: config, words: mustWords(files), assets: map[string]asset{}, assetPaths: map[string]string{},
+		config: config, texts: ReadTexts(sub(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
 		limiter: newLimiter(config.PerMinute, config.Seed),
 	}
 	f.packers.New = func() any {
@@ -53,7 +48,6 @@ func newFrame(config Config) *Frame {
 		return writer
 	}
 	f.addOwnAssets()
-	f.failure = f.Body(files, "error")
 	return f
 }
 
@@ -83,21 +77,6 @@ func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
 
-// Document is one page, to be put into the frame.
-type Document struct {
-	Body        *Body
-	Data        any    // what the body's template gets
-	Title       string // of the browser's tab, in the language of the request
-	Description string // for search engines, "" = none
-	Status      int    // 0 = 200
-	Query       string // what the other language's link keeps of the query, encoded
-	Section     string // the entry of the menu that it belongs to: "/", "/institutions", "/docs", "/account", "/terms"
-	NoIndex     bool   // search engines pass it by
-	Scripts     []string
-	Styles      []string // both: names of assets, beside the frame's own
-	Policy      string   // Content-Security-Policy, "" = Policy
-}
-
 // rendered is a page as it goes out. It is immutable.
 type rendered struct {
 	status int
@@ -120,23 +99,23 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 }
 
 // WriteKept answers a page that is the same for everybody who asks for it in this language, with this query, which the caller has
-// normalised: it must not have more forms than somebody may fairly ask for. The page is made when nobody asked for it within the second,
-// or until the instant that make gives if that is later. Addresses and cookies must not go into it.
-func (f *Frame) WriteKept(w http.ResponseWriter, r *Request, query string, make func() (*Document, time.Time, error)) {
+// normalised: it must not have more forms than a client may fairly ask for. The page is made when it was not asked for within the second,
+// or until Document.Until if that is later. Addresses and cookies must not go into it.
+func (f *Frame) WriteKept(w http.ResponseWriter, r *Request, query string, make func() (*Document, error)) {
 	key := keptKey{r.Language, r.suggests(), r.Page, query}
 	page, err := f.kept.take(key, r.Now, func() (*rendered, time.Time, error) {
 		if !f.pace.allow(r.Now, rendersPerSecondMax) {
 			return nil, time.Time{}, errBusy
 		}
-		doc, until, err := make()
+		doc, err := make()
 		if err != nil {
-			return nil, until, err
-		}
-		if second := r.Now.Truncate(time.Second).Add(time.Second); until.Before(second) {
-			until = second
+			return nil, time.Time{}, err
 		}
 		page, err := f.render(r, doc)
-		return page, until, err
+		if second := r.Now.Truncate(time.Second).Add(time.Second); doc.Until.Before(second) {
+			return page, second, err
+		}
+		return page, doc.Until, err
 	})
 	if err != nil {
 		f.Fail(w, r, err)
@@ -149,83 +128,14 @@ func (f *Frame) WriteKept(w http.ResponseWriter, r *Request, query string, make 
 	f.sendPage(w, r, page)
 }
 
-// menuEntry is a link of the navigation.
-type menuEntry struct {
-	Page, Key string
-	Current   bool
-}
-
-// alternate is the page in a language.
-type alternate struct {
-	Language Language
-	URL      string
-}
-
-// view is what the layout gets.
-type view struct {
-	*Document
-	Language      Language
-	Suggest, Demo bool
-	OtherPath     string
-	Canonical     string
-	Alternates    []alternate
-	Menu          []menuEntry
-	Scripts       []string
-	Styles        []string
-}
-
-func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
-	v := view{Document: doc, Language: r.Language, Suggest: r.suggests(), Demo: f.config.Demo}
-	query := ""
-	if doc.Query != "" {
-		query = "?" + doc.Query
-	}
-	v.OtherPath = r.Language.Other().Path(r.Page) + query
-	v.Canonical = f.config.PublicURL + r.Language.Path(r.Page)
-	for _, language := range Languages() {
-		v.Alternates = append(v.Alternates, alternate{language, f.config.PublicURL + language.Path(r.Page)})
-	}
-	for _, entry := range []menuEntry{{Page: "/", Key: "nav.home"}, {Page: "/institutions", Key: "nav.institutions"}, {Page: "/docs", Key: "nav.docs"}, {Page: "/account", Key: "nav.account"}} {
-		entry.Current = entry.Page == doc.Section
-		v.Menu = append(v.Menu, entry)
-	}
-	var err error
-	if v.Scripts, err = f.assetsOf(doc.Scripts); err != nil {
-		return nil, err
-	}
-	if v.Styles, err = f.assetsOf(doc.Styles); err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	if err := doc.Body.templates[r.Language].ExecuteTemplate(&text, "layout", v); err != nil {
-		return nil, fmt.Errorf("render %s: %w", r.Page, err)
-	}
-	digest := sha256.Sum256(text.Bytes())
-	return &rendered{
-		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
-		etag: string(fields.AppendTag(nil, digest[:])),
-	}, nil
-}
-
-func (f *Frame) assetsOf(names []string) ([]string, error) {
-	var paths []string
-	for _, name := range names {
-		path, err := f.Asset(name)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, path)
-	}
-	return paths, nil
-}
-
 // sendPage answers what was rendered; 304 to somebody who has it.
 func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Language", string(r.Language))
 	header.Set("Content-Security-Policy", page.policy)
-	if tag := header.Get("ETag"); tag != "" && page.status == http.StatusOK && fields.NoneMatch(fields.Lines(r.Header.Values("If-None-Match")), []byte(tag)) {
+	tag, lines := header.Get("ETag"), fields.Lines(r.Header.Values("If-None-Match"))
+	if tag != "" && page.status == http.StatusOK && fields.NoneMatch(lines, []byte(tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}

@@ -1,146 +1,112 @@
 package pages
 
 import (
-	"html/template"
 	"net/http"
-	"time"
+	"strconv"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
 )
 
-// glanceCurrencies are those whose best rates are shown at once.
-func glanceCurrencies() []string { return []string{"USD", "EUR"} }
-
-// homePage is what the template home.html gets.
-type homePage struct {
-	question
-	Now        time.Time
-	Best       *row   // of the question, nil when nothing is ranked
-	Foreign    string // the amount with commas, "" when there is none
-	Glance     []glance
-	Currencies []choice
-	Channels   []choice
-	Venta      string // paths that sort by what the caller pays and gets
-	Compra     string
-	Rows       []row
-	Total      int // of all ranked, where Rows shows the first
-	Unranked   []row
-	Reference  []*engine.Rate
-	Windows    []choice
-	History    template.HTML
-}
-
-// glance is the best of one currency for both operations.
-type glance struct {
-	Currency   string
-	ToBuy      *engine.Rate // nil when nobody sells
-	ToSell     *engine.Rate
-	Reference  *engine.Rate
-	Path       string
-	IsCurrency bool // the page's own
-}
-
 func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 	q := readQuestion(r.URL.Query(), p.catalogue)
-	p.frame.WriteKept(w, r, q.key(), func() (*Document, time.Time, error) {
-		page, err := p.home(q, r)
+	p.frame.WriteKept(w, r, q.key(), func() (*Document, error) {
+		l := p.texts.In(r)
+		body, err := p.home(q, l)
 		if err != nil {
-			return nil, time.Time{}, err
+			return nil, err
 		}
 		doc := &Document{
-			Body: p.homeBody, Data: page, Section: "/", Query: q.query().Encode(), Scripts: []string{"convert.js"},
-			NoIndex: q.Typed != "",
+			Body: body, Title: l.Str("home.title", p.nameOf(l, q.Currency)), Description: l.Str("home.description"), Section: "/",
+			Query: q.query().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.Typed != "",
 		}
-		if len(q.Problems) > 0 {
-			doc.Status, doc.NoIndex = http.StatusBadRequest, true
-		}
-		if doc.Title, err = p.text(r.Language, "home.title", p.nameOf(r.Language, q.Currency)); err == nil {
-			doc.Description, err = p.text(r.Language, "home.description")
-		}
-		return doc, time.Time{}, err
+		doc.refuse(q)
+		return doc, nil
 	})
 }
 
-// home asks for everything on the page. It is asked within the same second, so what it shows may differ by one publication.
-func (p *Pages) home(q question, r *Request) (*homePage, error) {
-	root := r.Language.Path("/")
-	page := &homePage{question: q, Now: r.Now, Foreign: grouped(q.Amount.String())}
-	var err error
-	if page.Glance, err = p.glances(q, root); err != nil {
-		return nil, err
+// refuse marks the page of a question with problems.
+func (doc *Document) refuse(q question) {
+	if len(q.Problems) > 0 {
+		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}
-	if err := p.rank(page, r); err != nil {
-		return nil, err
-	}
-	if page.History, err = p.marketHistory(r, q); err != nil {
-		return nil, err
-	}
-	page.Windows = spans(root, q)
-	page.Currencies = p.currencyOptions(r.Language, q.Currency)
-	page.Channels = channelOptions(q.Channel)
-	page.Venta, page.Compra = sortedBy(q, root, engine.Buy), sortedBy(q, root, engine.Sell)
-	return page, nil
 }
 
-// sortedBy is the page for an operation.
-func sortedBy(q question, root string, operation engine.Operation) string {
-	q.Operation = operation
-	return pathWith(root, q.query()) + "#rates"
-}
-
-// rank fills in the table: who is ranked, who is not, and the reference.
-func (p *Pages) rank(page *homePage, r *Request) error {
-	filter := engine.Filter{Currency: page.Currency, Channel: page.Channel, Kind: engine.Commercial}
-	cut := engine.Cut{Limit: engine.LimitMax}
-	ranking, err := p.service.Ranking(engine.RankingQuery{Filter: filter, Cut: cut, Operation: page.Operation})
+// home is the page of rates. Its questions are asked within the same second, so what it shows may differ by one publication.
+func (p *Pages) home(q question, l *Localizer) (Node, error) {
+	glances, err := p.glances(q, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	write := p.scribe(r)
-	page.Total = ranking.Total
-	if page.Rows, err = write.ranking(ranking.Items, page.question); err != nil {
-		return err
-	}
-	if len(page.Rows) > 0 {
-		page.Best = &page.Rows[0]
-	}
-	all, err := p.service.Rates(engine.RatesQuery{Filter: filter, Cut: cut})
+	filter := engine.Filter{Currency: q.Currency, Channel: q.Channel, Kind: engine.Commercial}
+	page := engine.Cut{Limit: engine.LimitMax}
+	ranking, err := p.service.Ranking(engine.RankingQuery{Filter: filter, Cut: page, Operation: q.Operation})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if page.Unranked, err = write.unranked(all.Items, page.Operation); err != nil {
-		return err
-	}
-	reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: page.Currency, Kind: engine.Reference}, Cut: cut})
+	all, err := p.service.Rates(engine.RatesQuery{Filter: filter, Cut: page})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page.Reference = reference.Items
-	return nil
+	reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency, Kind: engine.Reference}, Cut: page})
+	if err != nil {
+		return nil, err
+	}
+	history, err := p.marketHistory(l, q)
+	if err != nil {
+		return nil, err
+	}
+	return Group{
+		H1(l.T("home.heading")), P(Class("lead"), l.T("home.lead")), glances,
+		Nav(Class("jump"), Aria("label", l.Str("jump.label")), A(Href("#rates"), l.T("jump.rates")), Text(" "),
+			A(Href("#history"), l.T("jump.history")),
+			If(len(reference.Items) > 0, Group{Text(" "), A(Href("#reference"), l.T("jump.reference"))})),
+		Section(ID("rates"), H2(l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l),
+			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, all.Items, l)),
+		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
+		Section(ID("history"), H2(l.T("history.heading", q.Currency)), spans(l.Path("/"), q, l), history),
+	}, nil
 }
 
 // glances are the best rates of the currencies that most people need.
-func (p *Pages) glances(q question, root string) ([]glance, error) {
-	var all []glance
-	for _, currency := range glanceCurrencies() {
-		g := glance{Currency: currency, IsCurrency: currency == q.Currency, Path: pathWith(root, question{Currency: currency, Operation: q.Operation, Days: q.Days}.query())}
-		var err error
-		if g.ToBuy, err = p.best(currency, engine.Buy); err != nil {
-			return nil, err
-		}
-		if g.ToSell, err = p.best(currency, engine.Sell); err != nil {
-			return nil, err
-		}
-		reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: currency, Kind: engine.Reference}, Cut: engine.Cut{Limit: 1}})
+func (p *Pages) glances(q question, l *Localizer) (Node, error) {
+	var cards Group
+	for _, currency := range []string{"USD", "EUR"} {
+		toBuy, err := p.best(currency, engine.Buy)
 		if err != nil {
 			return nil, err
 		}
-		if len(reference.Items) > 0 {
-			g.Reference = reference.Items[0]
+		toSell, err := p.best(currency, engine.Sell)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, g)
+		reference, err := p.service.Rates(engine.RatesQuery{
+			Filter: engine.Filter{Currency: currency, Kind: engine.Reference}, Cut: engine.Cut{Limit: 1},
+		})
+		if err != nil {
+			return nil, err
+		}
+		path := pathWith(l.Path("/"), question{Currency: currency, Operation: q.Operation, Days: q.Days}.query())
+		cards = append(cards, Article(Class("card"),
+			H2(A(Href(path+"#rates"), Span(Class("code"), Text(currency)), Text(" "), l.T("currency."+currency))),
+			Dl(l.glance("glance.buy", toBuy, engine.Buy), l.glance("glance.sell", toSell, engine.Sell)),
+			Map(reference.Items, func(rate *engine.Rate) Node {
+				return P(Class("fine"), l.T("glance.reference"), Text(" "), l.T("glance.compra"), Text(" "), l.side(rate.Buy),
+					Text(" · "), l.T("glance.venta"), Text(" "), l.side(rate.Sell))
+			})))
 	}
-	return all, nil
+	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
+}
+
+// glance is the best rate of an operation, nil when none is ranked.
+func (l *Localizer) glance(key string, rate *engine.Rate, operation engine.Operation) Node {
+	if rate == nil {
+		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
+	}
+	return Div(Dt(l.T(key)), Dd(Strong(Text(rate.Side(operation).String())), Text(" "),
+		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.fresh(rate.LastCheckedAt))))
 }
 
 // best is nil when nobody is ranked.
@@ -154,31 +120,51 @@ func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate,
 	return ranking.Items[0], nil
 }
 
-// currencyOptions are all currencies of the catalogue, by code.
-func (p *Pages) currencyOptions(language Language, current string) []choice {
-	var options []choice
-	for _, currency := range p.catalogue.Currencies() {
-		options = append(options, choice{
-			Value: currency.Code, Text: currency.Code + " · " + p.nameOf(language, currency.Code), Current: currency.Code == current,
-		})
+// form asks for an operation, an amount, a currency and a channel.
+func (p *Pages) form(q question, l *Localizer) Node {
+	operation := func(value engine.Operation) Node {
+		return Label(Input(Type("radio"), Name("operation"), Value(string(value)), If(q.Operation == value, Checked())),
+			Text(" "), Span(l.T("form."+string(value))))
 	}
-	return options
+	faulty := func(name string) Node {
+		return If(q.Problems[name] != "", Group{Aria("invalid", "true"), Aria("describedby", name+"-problem")})
+	}
+	field := func(name string, input Node) Node {
+		return P(Class("field"), Label(For(name), l.T("form."+name)), Text(" "), input)
+	}
+	option := func(value, text string, current bool) Node {
+		return Option(Value(value), If(current, Selected()), Text(text))
+	}
+	channels := Group{option("", l.Str("channel.all"), q.Channel == "")}
+	for _, channel := range engine.Channels() {
+		channels = append(channels, option(string(channel), l.Str("channel."+string(channel)), channel == q.Channel))
+	}
+	return Form(Class("ask"), Method("get"), Action(l.Path("/")+"#rates"),
+		FieldSet(Class("operation"), Legend(l.T("form.want")), operation(engine.Buy), Text(" "), operation(engine.Sell),
+			l.problems(q, "operation")),
+		field("amount", Input(ID("amount"), Name("amount"), Type("text"), Attr("inputmode", "decimal"), AutoComplete("off"), MaxLength("24"),
+			Placeholder(l.Str("form.example")), Value(q.Typed), faulty("amount"))),
+		field("currency", Select(ID("currency"), Name("currency"), faulty("currency"),
+			Map(p.catalogue.Currencies(), func(c *engine.Currency) Node {
+				return option(c.Code, c.Code+" · "+p.nameOf(l, c.Code), c.Code == q.Currency)
+			}))),
+		field("channel", Select(ID("channel"), Name("channel"), faulty("channel"), channels)),
+		If(q.Days != windowDefault, Input(Type("hidden"), Name("days"), Value(strconv.Itoa(q.Days)))),
+		Button(Type("submit"), l.T("form.submit")),
+		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
-func channelOptions(current engine.Channel) []choice {
-	options := []choice{{Key: "channel.all", Current: current == ""}}
-	for _, channel := range engine.Channels() {
-		options = append(options, choice{Value: string(channel), Key: "channel." + string(channel), Current: channel == current})
-	}
-	return options
+// problems say what was wrong with parameters.
+func (l *Localizer) problems(q question, names ...string) Node {
+	return Map(names, func(name string) Node {
+		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
+	})
 }
 
 // nameOf is a currency's name: the catalogue's is Spanish, an English one is among the texts of the currencies that the program knows.
-func (p *Pages) nameOf(language Language, code string) string {
-	if language == English {
-		if name, err := p.text(English, "currency."+code); err == nil {
-			return name
-		}
+func (p *Pages) nameOf(l *Localizer, code string) string {
+	if name := l.Str("currency." + code); name != "" && l.Language == English {
+		return name
 	}
 	if currency, ok := p.catalogue.Currency(code); ok {
 		return currency.Name

@@ -2,45 +2,48 @@ package pages
 
 import (
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
+	"strings"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
 )
 
-// institutionGroup is the institutions of one type.
-type institutionGroup struct {
-	Type  engine.InstitutionType
-	Items []engine.InstitutionItem
-}
-
 func (p *Pages) showInstitutions(w http.ResponseWriter, r *Request) {
-	p.frame.WriteKept(w, r, "", func() (*Document, time.Time, error) {
+	p.frame.WriteKept(w, r, "", func() (*Document, error) {
 		items, err := p.institutions()
 		if err != nil {
-			return nil, time.Time{}, err
+			return nil, err
 		}
-		var groups []institutionGroup
+		l := p.texts.In(r)
+		body := Group{H1(l.T("institutions.heading")), P(Class("lead"), l.T("institutions.lead"))}
 		for _, kind := range engine.InstitutionTypes() {
-			group := institutionGroup{Type: kind}
+			var list Group
 			for _, item := range items {
 				if item.Type == kind {
-					group.Items = append(group.Items, item)
+					list = append(list, institutionEntry(item, l))
 				}
 			}
-			if len(group.Items) > 0 {
-				groups = append(groups, group)
+			if len(list) > 0 {
+				body = append(body, Section(H2(l.T("types."+string(kind))), Ul(Class("list"), list)))
 			}
 		}
-		doc := &Document{Body: p.institutionsBody, Data: groups, Section: "/institutions"}
-		if doc.Title, err = p.text(r.Language, "institutions.title"); err == nil {
-			doc.Description, err = p.text(r.Language, "institutions.description")
-		}
-		return doc, time.Time{}, err
+		return &Document{
+			Body: body, Section: "/institutions", Title: l.Str("institutions.title"), Description: l.Str("institutions.description"),
+		}, nil
 	})
+}
+
+func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
+	rates := l.Str("institutions.none")
+	if len(item.Currencies) > 0 {
+		rates = strings.Join(item.Currencies, ", ") + " · " + l.Count("institutions.current", item.CurrentQuoteCount)
+	}
+	return Li(A(l.Href("/institutions/"+item.ID), Text(item.Name)), Text(" "), Span(Class("meta"), Text(rates)))
 }
 
 // institutions are all active ones, page by page.
@@ -61,18 +64,6 @@ func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
 	return items, nil
 }
 
-// institutionPage is what the template institution.html gets.
-type institutionPage struct {
-	*engine.InstitutionDetail
-	question
-	Now        time.Time
-	Currencies []choice // with history to show
-	Channels   []choice
-	Kind       engine.Kind
-	Windows    []choice
-	History    template.HTML
-}
-
 func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 	id := r.PathValue("id")
 	known, ok := p.catalogue.Institution(id)
@@ -84,42 +75,82 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 	values.Del("amount")
 	values.Del("operation")
 	q := readQuestion(values, p.catalogue)
-	p.frame.WriteKept(w, r, q.key(), func() (*Document, time.Time, error) {
+	p.frame.WriteKept(w, r, q.key(), func() (*Document, error) {
 		detail, err := p.service.Institution(known.ID)
 		if err != nil {
-			return nil, time.Time{}, err
+			return nil, err
 		}
-		page := &institutionPage{InstitutionDetail: detail, question: q, Now: r.Now}
-		if err := p.fillHistory(page, r); err != nil {
-			return nil, time.Time{}, err
+		l := p.texts.In(r)
+		history, err := p.institutionHistory(detail, q, values.Get(parameterCurrency) != "", l)
+		if err != nil {
+			return nil, err
 		}
-		doc := &Document{Body: p.institutionBody, Data: page, Section: "/institutions", Title: known.Name, Query: q.query().Encode()}
-		if len(q.Problems) > 0 {
-			doc.Status, doc.NoIndex = http.StatusBadRequest, true
+		doc := &Document{
+			Body: Group{institutionHead(detail, l), institutionRates(detail.Rates, l), history}, Section: "/institutions", Title: known.Name,
+			Description: l.Str("institution.description", known.Name), Query: q.query().Encode(),
 		}
-		doc.Description, err = p.text(r.Language, "institution.description", known.Name)
-		return doc, time.Time{}, err
+		doc.refuse(q)
+		return doc, nil
 	})
 }
 
-// fillHistory chooses the quote whose history is shown: what was asked for, or else the first that the institution publishes.
-func (p *Pages) fillHistory(page *institutionPage, r *Request) error {
-	asked := r.URL.Query().Get(parameterCurrency) != ""
-	if published := codesOf(page.Rates); !asked && len(published) > 0 && !slices.Contains(published, page.Currency) {
-		page.Currency = published[0]
+func institutionHead(detail *engine.InstitutionDetail, l *Localizer) Node {
+	return Group{
+		P(Class("crumb"), A(l.Href("/institutions"), l.T("nav.institutions"))),
+		H1(Text(detail.Name)),
+		P(Class("lead"), Span(Class("tag"), l.T("type."+string(detail.Type))), If(detail.Website != "", Text(" ")),
+			External(detail.Website, detail.Website)),
+		If(detail.Description != "", P(If(l.Language != Spanish, Lang("es")), Text(detail.Description))),
+		If(detail.Contact != "", P(l.T("institution.contact"), Text(" "+detail.Contact))),
 	}
-	channels := channelsOf(page)
-	if page.Channel == "" && len(channels) > 0 {
-		page.Channel = channels[0]
+}
+
+func institutionRates(rates []*engine.Rate, l *Localizer) Node {
+	heading := H2(l.T("institution.rates"))
+	if len(rates) == 0 {
+		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	page.link(r.Language.Path("/institutions/"+url.PathEscape(page.ID)), channels)
-	filter := engine.Filter{Institution: page.ID, Currency: page.Currency, Channel: page.Channel, Kind: page.Kind}
-	history, err := p.quoteHistory(r, filter, page.Days)
-	if isUnavailable(err) { // before the first rate there is no history, and the institution is known all the same
-		return nil
+	column := func(key string) Node { return Th(Scope("col"), Class("number"), l.T(key), Small(l.T(key+".who"))) }
+	return Section(ID("rates"), heading, Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
+		THead(Tr(l.column("form.currency"), column("rates.venta"), column("rates.compra"))),
+		TBody(Map(rates, func(rate *engine.Rate) Node {
+			expires := "rate.expires"
+			if rate.Stale {
+				expires = "rate.expired"
+			}
+			return Tr(Td(Class("name"), Strong(Text(rate.Currency)), l.channel(rate),
+				If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
+				If(rate.Stale, l.tag("tag bad", "rates.stale")), Text(" "),
+				Span(Class("meta"), l.T("rate.checked"), Text(" "), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate)), Text(" "),
+				Span(Class("meta"), l.effective(rate), l.T("rate.changed"), Text(" "), l.fresh(rate.CollectedAt), Text(" · "), l.T(expires), Text(" "),
+					l.Time(rate.ExpiresAt))),
+				Td(Class("number"), l.side(rate.Sell)), Td(Class("number"), l.side(rate.Buy)))
+		}))))
+}
+
+// institutionHistory shows the history of one quote: the one that was asked for, or else the first that the institution publishes.
+func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q question, asked bool, l *Localizer) (Node, error) {
+	currencies := codesOf(detail.Rates)
+	if !asked && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
+		q.Currency = currencies[0]
 	}
-	page.History = history
-	return err
+	channels, kind := channelsOf(detail.Rates, q.Currency)
+	if q.Channel == "" && len(channels) > 0 {
+		q.Channel = channels[0]
+	}
+	history, err := p.quoteHistory(l, engine.Filter{Institution: detail.ID, Currency: q.Currency, Channel: q.Channel, Kind: kind}, q.Days)
+	if err != nil && !isUnavailable(err) { // before the first rate there is no history, and the institution is known all the same
+		return nil, err
+	}
+	at := l.Path("/institutions/" + url.PathEscape(detail.ID))
+	return Section(ID("history"), H2(l.T("history.heading", q.Currency)), l.problems(q, "currency", "channel", "days"),
+		If(len(currencies) > 1, pills(at, q, l.Str("form.currency"), currencies, q.Currency,
+			func(q *question, code string) { q.Currency, q.Channel = code, "" },
+			func(code string) string { return code })),
+		If(len(channels) > 1, pills(at, q, l.Str("form.channel"), channels, q.Channel,
+			func(q *question, channel engine.Channel) { q.Channel = channel },
+			func(channel engine.Channel) string { return l.Str("channel." + string(channel)) })),
+		spans(at, q, l), history), nil
 }
 
 // isUnavailable tells that nothing is loaded yet.
@@ -139,32 +170,19 @@ func codesOf(rates []*engine.Rate) []string {
 	return codes
 }
 
-// channelsOf are the channels of the page's currency, and which kind of rate it is.
-func channelsOf(page *institutionPage) []engine.Channel {
-	var channels []engine.Channel
-	page.Kind = engine.Commercial
-	for _, rate := range page.Rates {
-		if rate.Currency != page.Currency {
+// channelsOf are the channels of a currency, and which kind of rate it is.
+func channelsOf(rates []*engine.Rate, currency string) (channels []engine.Channel, kind engine.Kind) {
+	kind = engine.Commercial
+	for _, rate := range rates {
+		if rate.Currency != currency {
 			continue
 		}
 		if !slices.Contains(channels, rate.Channel) {
 			channels = append(channels, rate.Channel)
 		}
 		if rate.Kind == engine.Reference {
-			page.Kind = engine.Reference
+			kind = engine.Reference
 		}
 	}
-	return channels
-}
-
-// link makes the links that change what the chart shows.
-func (page *institutionPage) link(at string, channels []engine.Channel) {
-	q := page.question
-	page.Currencies = choices(at, q, codesOf(page.Rates), q.Currency,
-		func(q *question, code string) { q.Currency, q.Channel = code, "" },
-		func(c *choice, code string) { c.Text = code })
-	page.Channels = choices(at, q, channels, q.Channel,
-		func(q *question, channel engine.Channel) { q.Channel = channel },
-		func(c *choice, channel engine.Channel) { c.Key = "channel." + string(channel) })
-	page.Windows = spans(at, q)
+	return channels, kind
 }

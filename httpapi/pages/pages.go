@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-//go:embed all:public
+//go:embed public
 var publicFiles embed.FS
 
 // Config says what pages are made of. Service, Catalogue and Clock are required.
@@ -34,11 +34,8 @@ type Pages struct {
 	service    engine.Service
 	catalogue  *engine.Catalogue
 	chronicles chronicles
-	words      map[Language]words
-
-	panels kept
-
-	homeBody, institutionsBody, institutionBody, historyBody, termsBody *Body
+	texts      *Texts
+	panels     kept
 }
 
 // New makes the pages. It panics when an embedded file is damaged.
@@ -48,13 +45,9 @@ func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	frame, files := newFrame(config), sub(publicFiles, "public")
 	return &Pages{
-		frame: frame, service: config.Service, catalogue: config.Catalogue, chronicles: chronicles{service: config.Service},
-		words:    mustWords(files),
-		homeBody: frame.Body(files, "home"), institutionsBody: frame.Body(files, "institutions"),
-		institutionBody: frame.Body(files, "institution"), historyBody: frame.Body(files, "history"),
-		termsBody: frame.Body(files, "terms"),
+		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, chronicles: chronicles{service: config.Service},
+		texts: ReadTexts(sub(publicFiles, "public")),
 	}
 }
 
@@ -74,9 +67,4 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	if f.config.PublicURL != "" {
 		f.handle(mux, http.MethodGet, "/sitemap.xml", p.showSitemap)
 	}
-}
-
-// text is a text of the public pages.
-func (p *Pages) text(language Language, key string, values ...any) (string, error) {
-	return p.words[language].text(key, values...)
 }

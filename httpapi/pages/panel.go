@@ -3,9 +3,12 @@ package pages
 import (
 	"bytes"
 	"fmt"
-	"html/template"
+	"slices"
 	"strconv"
 	"time"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -14,97 +17,102 @@ import (
 // change.
 const panelKept = time.Minute
 
-// panel is the history that the template history.html shows: charts, and the same numbers as a table.
+// panel is a history: charts, and the same numbers as a table, newest first.
 type panel struct {
-	Currency string
-	Single   bool // of one quote: one chart with both sides
-	Charts   []*chart
-	Days     []dayRow // newest first
+	currency string
+	charts   Group
+	columns  func(l *Localizer) Node // the head of the table
+	days     Group
+	note     string // the key of a text, "" = none
 }
 
-// dayRow is a day of the table, its cells as texts: a template that asked for each by itself would take twice as long.
-type dayRow struct {
-	Date  string
-	Cells []string
-}
-
-const noValue = "—"
-
-func rowOf(date engine.Date, values ...engine.Decimal) dayRow {
-	row := dayRow{date.String(), make([]string, 0, len(values))}
-	for _, value := range values {
-		row.Cells = append(row.Cells, shown(value))
-	}
-	return row
-}
-
-// drawn are the charts that hold something.
-func drawn(all ...*chart) []*chart {
-	var some []*chart
-	for _, c := range all {
-		if c != nil {
-			some = append(some, c)
-		}
-	}
-	return some
+func rowOf(date engine.Date, values ...engine.Decimal) Node {
+	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(shown(value))) }))
 }
 
 // marketHistory is the history of a currency: best, median and reference of both sides.
-func (p *Pages) marketHistory(r *Request, q question) (template.HTML, error) {
-	key := "market/" + q.Currency + "/" + strconv.Itoa(q.Days)
-	return p.panel(r, key, func() (*panel, error) {
-		points, err := p.chronicles.market(q.Currency, r.Now)
+func (p *Pages) marketHistory(l *Localizer, q question) (Node, error) {
+	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
+		points, err := p.chronicles.market(q.Currency, l.now)
 		if err != nil {
 			return nil, err
 		}
-		today := engine.DateOf(r.Now)
+		today := engine.DateOf(l.now)
 		from := today.AddDays(1 - q.Days)
 		points = lastDays(points, from)
-		history := &panel{Currency: q.Currency, Charts: drawn(marketCharts(points, from, today)), Days: make([]dayRow, 0, len(points))}
-		for i := range points {
-			d := &points[len(points)-1-i]
-			history.Days = append(history.Days, rowOf(d.Date, d.Venta.Best, d.Venta.Median, d.Venta.Reference, d.Compra.Best, d.Compra.Median, d.Compra.Reference))
+		venta, compra := marketCharts(points, from, today)
+		history := &panel{currency: q.Currency, charts: Group{venta.node(l), compra.node(l)}, columns: marketColumns, note: "history.median"}
+		for _, d := range slices.Backward(points) {
+			history.days = append(history.days,
+				rowOf(d.Date, d.Venta.Best, d.Venta.Median, d.Venta.Reference, d.Compra.Best, d.Compra.Median, d.Compra.Reference))
 		}
 		return history, nil
 	})
 }
 
-// quoteHistory is the history of one quote of an institution.
-func (p *Pages) quoteHistory(r *Request, f engine.Filter, days int) (template.HTML, error) {
+func (l *Localizer) column(key string) Node { return Th(Scope("col"), l.T(key)) }
+
+func marketColumns(l *Localizer) Node {
+	side := func(key string) Node { return Th(Scope("colgroup"), ColSpan("3"), l.T(key)) }
+	three := Group{l.column("line.best"), l.column("line.median"), l.column("line.reference")}
+	return THead(Tr(Th(Scope("col"), RowSpan("2"), l.T("history.day")), side("side.venta"), side("side.compra")), Tr(three, three))
+}
+
+func quoteColumns(l *Localizer) Node {
+	return THead(Tr(l.column("history.day"), l.column("side.venta"), l.column("side.compra")))
+}
+
+// quoteHistory is the history of one quote of an institution: one chart with both sides.
+func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, error) {
 	key := fmt.Sprintf("quote/%s/%s/%s/%s/%d", f.Institution, f.Currency, f.Channel, f.Kind, days)
-	return p.panel(r, key, func() (*panel, error) {
-		rows, err := p.chronicles.quote(f, r.Now)
+	return p.panel(l, key, func() (*panel, error) {
+		rows, err := p.chronicles.quote(f, l.now)
 		if err != nil {
 			return nil, err
 		}
-		today := engine.DateOf(r.Now)
+		today := engine.DateOf(l.now)
 		from := today.AddDays(1 - days)
-		history := &panel{Currency: f.Currency, Single: true}
-		for i := range rows {
-			if row := &rows[len(rows)-1-i]; row.Date >= from {
-				history.Days = append(history.Days, rowOf(row.Date, row.Sell, row.Buy))
-			}
+		rows = slices.DeleteFunc(rows, func(row engine.HistoryEntry) bool { return row.Date < from })
+		history := &panel{currency: f.Currency, charts: Group{quoteChart(rows, from, today).node(l)}, columns: quoteColumns}
+		for _, row := range slices.Backward(rows) {
+			history.days = append(history.days, rowOf(row.Date, row.Sell, row.Buy))
 		}
-		history.Charts = drawn(quoteChart(rows[len(rows)-len(history.Days):], from, today))
 		return history, nil
 	})
 }
 
 // panel renders a history, or takes what was rendered within the last minute.
-func (p *Pages) panel(r *Request, key string, read func() (*panel, error)) (template.HTML, error) {
-	kept, err := p.panels.take(keptKey{language: r.Language, page: key}, r.Now, func() (*rendered, time.Time, error) {
+func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (Node, error) {
+	kept, err := p.panels.take(keptKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
 		history, err := read()
 		if err != nil {
 			return nil, time.Time{}, err
 		}
 		var text bytes.Buffer
-		if err := p.historyBody.templates[r.Language].ExecuteTemplate(&text, "body", history); err != nil {
+		if err := history.node(l).Render(&text); err != nil {
 			return nil, time.Time{}, fmt.Errorf("render the history %s: %w", key, err)
 		}
-		return &rendered{body: text.Bytes()}, r.Now.Add(panelKept), nil
+		return &rendered{body: text.Bytes()}, l.now.Add(panelKept), nil
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return template.HTML(kept.body), nil // made by html/template, a few lines above
+	return Raw(string(kept.body)), nil // rendered a few lines above
+}
+
+func (h *panel) node(l *Localizer) Node {
+	if len(h.days) == 0 {
+		return P(Class("empty"), l.T("history.empty"))
+	}
+	charts := "charts"
+	if len(h.charts) == 1 {
+		charts += " single"
+	}
+	return Group{
+		Div(Class(charts), h.charts),
+		Details(Class("table"), Summary(l.T("history.table")),
+			Div(Class("scroll"), Role("region"), Aria("label", l.Str("history.table")), TabIndex("0"),
+				Table(Class("days"), Caption(Class("quiet"), l.T("history.heading", h.currency)), h.columns(l), TBody(h.days))),
+			If(h.note != "", P(Class("fine"), l.T(h.note)))),
+	}
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
 	"github.com/tasard/tasard/engine"
 )
 
@@ -108,31 +111,18 @@ func (q question) key() string {
 	return values.Encode()
 }
 
-// choice is a link or an option that changes one thing of a question.
-type choice struct {
-	Value   string
-	Key     string // of its text, "" when Value or Text says it
-	Text    string
-	Path    string
-	Current bool
-}
-
-// choices are links to the same page's history with another value for one thing.
-func choices[T comparable](page string, q question, values []T, current T, set func(*question, T), describe func(*choice, T)) []choice {
-	var all []choice
-	for _, value := range values {
+// pills are links to the same page's history with another value for one thing.
+func pills[T comparable](page string, q question, label string, values []T, current T, set func(*question, T), text func(T) string) Node {
+	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
 		changed := q
 		set(&changed, value)
-		c := choice{Path: pathWith(page, changed.query()) + "#history", Current: value == current}
-		describe(&c, value)
-		all = append(all, c)
-	}
-	return all
+		return A(Href(pathWith(page, changed.query())+"#history"), If(value == current, Aria("current", "true")), Text(text(value)))
+	}))
 }
 
 // spans are links to the spans of a chart.
-func spans(page string, q question) []choice {
-	return choices(page, q, windows(), q.Days,
+func spans(page string, q question, l *Localizer) Node {
+	return pills(page, q, l.Str("history.window"), windows(), q.Days,
 		func(q *question, days int) { q.Days = days },
-		func(c *choice, days int) { c.Key = "window." + strconv.Itoa(days) })
+		func(days int) string { return l.Str("window." + strconv.Itoa(days)) })
 }

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
 	"github.com/tasard/tasard/engine"
 )
 
@@ -105,21 +108,22 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	f.refuse(w, r, status)
 }
 
-// failure is what the page of an error gets.
-type failure struct {
-	Status    int
-	RequestID string // where it helps: 500
-}
-
-// refuse answers an error's page. The page of a refusal is the same for everybody and kept, so that refusing costs little.
+// refuse answers an error's page, with the request's id where it helps: 500. The page of any other refusal is the same for every visitor
+// and kept, so that refusing costs little.
 func (f *Frame) refuse(w http.ResponseWriter, r *Request, status int) {
-	data := failure{Status: status}
-	if status == http.StatusInternalServerError {
-		data.RequestID = r.ID
-	}
 	plain := *r
 	plain.Page = "/" // what the links of the page lead to: where it was asked for there is nothing
-	page, err := f.failurePage(&plain, data)
+	render := func() (*rendered, time.Time, error) {
+		page, err := f.render(&plain, f.failure(r, status))
+		return page, r.Now.Add(failureKept), err
+	}
+	var page *rendered
+	var err error
+	if status == http.StatusInternalServerError {
+		page, _, err = render()
+	} else {
+		page, err = f.kept.take(keptKey{r.Language, r.suggests(), "", strconv.Itoa(status)}, r.Now, render)
+	}
 	if err != nil {
 		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)
 		w.WriteHeader(status)
@@ -132,18 +136,12 @@ func (f *Frame) refuse(w http.ResponseWriter, r *Request, status int) {
 
 const failureKept = time.Hour
 
-func (f *Frame) failurePage(r *Request, data failure) (*rendered, error) {
-	render := func() (*rendered, time.Time, error) {
-		title, err := f.words[r.Language].text("error." + strconv.Itoa(data.Status) + ".title")
-		if err != nil {
-			return nil, time.Time{}, err
-		}
-		page, err := f.render(r, &Document{Body: f.failure, Data: data, Title: title, Status: data.Status, NoIndex: true})
-		return page, r.Now.Add(failureKept), err
-	}
-	if data.RequestID != "" {
-		page, _, err := render()
-		return page, err
-	}
-	return f.kept.take(keptKey{r.Language, r.suggests(), "", strconv.Itoa(data.Status)}, r.Now, render)
+// failure is the page of an error.
+func (f *Frame) failure(r *Request, status int) *Document {
+	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
+	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{
+		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")),
+		If(status == http.StatusInternalServerError && r.ID != "", P(Class("fine"), l.T("error.id"), Text(" "), Code(Text(r.ID)))),
+		P(A(Class("button"), l.Href("/"), l.T("error.back"))),
+	}}
 }

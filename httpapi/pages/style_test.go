@@ -67,12 +67,19 @@ func TestStyle_Contrast(t *testing.T) {
 	}
 }
 
-// TestWords_Both: every text is there in both languages, takes the same values, and is used. Spanish names of currencies are the catalogue's.
+// TestWords_Both: every text is there in both languages, takes the same values, and is used; every key that is asked for has a text.
+// Spanish names of currencies are the catalogue's.
 func TestWords_Both(t *testing.T) {
-	verbs := regexp.MustCompile(`%[a-z]`)
-	used := usedKeys(t)
-	for _, folder := range []string{"frame", "public"} {
-		all := mustWords(os.DirFS(folder))
+	verbs, asked := regexp.MustCompile(`%[a-z]`), regexp.MustCompile(`\.(?:T|Str|Count)\("([a-zA-Z0-9.]+)"`)
+	quoted, frame := regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9.]*)?)"`), program(t, ".")
+	for folder, code := range map[string]string{"public": frame, "account/files": program(t, "account"), "docs/files": program(t, "docs")} {
+		all := ReadTexts(os.DirFS(folder)).words
+		for _, found := range asked.FindAllStringSubmatch(code, -1) {
+			if key := found[1]; all[Spanish][key] == "" && all[Spanish][key+".one"] == "" && !strings.HasSuffix(key, ".") {
+				t.Errorf("%s: no text has the key %s", folder, key)
+			}
+		}
+		used := quoted.FindAllStringSubmatch(code+frame, -1) // those that are put together up to their last point
 		keys := maps.Clone(all[Spanish])
 		maps.Copy(keys, all[English])
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -86,34 +93,29 @@ func TestWords_Both(t *testing.T) {
 			if !slices.Equal(verbs.FindAllString(es, -1), verbs.FindAllString(en, -1)) {
 				t.Errorf("%s: %s takes other values in Spanish (%q) than in English (%q)", folder, key, es, en)
 			}
-			if !slices.ContainsFunc(used, func(begin string) bool { return strings.HasPrefix(key, begin) }) {
-				t.Errorf("%s: nobody uses %s", folder, key)
+			if !slices.ContainsFunc(used, func(found []string) bool { return strings.HasPrefix(key, found[1]) }) {
+				t.Errorf("%s: nothing uses %s", folder, key)
 			}
 		}
 	}
 }
 
-// usedKeys are the keys that stand in templates and programs, those that are put together up to their first verb.
-func usedKeys(t *testing.T) []string {
+// program is the code of a folder.
+func program(t *testing.T, folder string) string {
 	t.Helper()
-	var used []string
-	for _, pattern := range []string{"*.go", "frame/*.html", "public/*.html"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(folder, err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			for _, found := range regexp.MustCompile(`"([a-z]+\.[a-zA-Z0-9.]*)`).FindAllStringSubmatch(string(text), -1) {
-				used = append(used, found[1])
-			}
+		if !strings.HasSuffix(file, "_test.go") {
+			code.Write(text)
 		}
 	}
-	return used
+	return code.String()
 }

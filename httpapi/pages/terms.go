@@ -1,38 +1,48 @@
 package pages
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/tasard/tasard/engine"
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 )
 
 // plainKept is how long pages that don't change by themselves may be shown.
 const plainKept = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
-	p.frame.WriteKept(w, r, "", func() (*Document, time.Time, error) {
-		doc := &Document{Body: p.termsBody, Data: p.openSources(), Section: "/terms"}
-		var err error
-		if doc.Title, err = p.text(r.Language, "terms.title"); err == nil {
-			doc.Description, err = p.text(r.Language, "terms.description")
-		}
-		return doc, r.Now.Add(plainKept), err
+	p.frame.WriteKept(w, r, "", func() (*Document, error) {
+		l, service := p.texts.In(r), p.frame.config.PublicURL
+		return &Document{
+			Title: l.Str("terms.title"), Description: l.Str("terms.description"), Section: "/terms", Until: r.Now.Add(plainKept),
+			Body: l.Prose("terms", Slots{
+				"service": Text(cmp.Or(service, "https://…")), "sources": p.openSources(l),
+				"where": If(service == "", P(Class("fine"), Raw(l.Str("terms.where", "<code>https://…</code>")))),
+			}),
+		}, nil
 	})
 }
 
-// openSources are the sources that have a page to look at.
-func (p *Pages) openSources() []engine.Source {
-	var sources []engine.Source
+// openSources lists the sources that have a page to look at.
+func (p *Pages) openSources(l *Localizer) Node {
+	var items Group
 	for _, source := range p.catalogue.Sources() {
-		if source.URL != "" {
-			sources = append(sources, source)
+		if source.URL == "" {
+			continue
 		}
+		upstream := source.UpstreamSource
+		items = append(items, Li(External(source.URL, source.Name),
+			If(upstream != "", Group{Text(" "), Span(Class("meta"), l.T("source.via", upstream))})))
 	}
-	return sources
+	if len(items) == 0 {
+		return nil
+	}
+	return Group{H2(ID("sources"), l.T("terms.sources")), P(l.T("terms.sources.text")), Ul(Class("list"), items)}
 }
 
 // showRobots lets search engines read pages, and keeps them from the API and from what is somebody's own.
@@ -45,13 +55,8 @@ func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 }
 
 // showIcon is for browsers that ask for the icon without having read a page.
-func (p *Pages) showIcon(w http.ResponseWriter, r *Request) {
-	icon, err := p.frame.Asset("favicon.svg")
-	if err != nil {
-		p.frame.Fail(w, r, err)
-		return
-	}
-	w.Header().Set("Location", icon)
+func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
+	w.Header().Set("Location", p.frame.Asset("favicon.svg"))
 	w.WriteHeader(http.StatusFound)
 }
 

@@ -78,9 +78,9 @@ var layout = map[string]row{
 	"httpapi/client":              {never: "os", exact: true},
 	"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
-	"httpapi/pages":               {may: "engine httpapi/internal/fields", tests: "golang.org/x/net", never: "os net", exact: true, doc: 78},
-	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages", never: "os net"},
-	"httpapi/pages/docs":          {may: "httpapi/pages", never: "os net"},
+	"httpapi/pages":               {may: "engine httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
+	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},
+	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
 	"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http", doc: 136},
 	"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},

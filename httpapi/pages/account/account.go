@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-//go:embed all:files
+//go:embed files
 var embedded embed.FS
 
 // Mail is how login codes reach people.
@@ -56,11 +56,8 @@ type Pages struct {
 	forms      *forms
 	paths      []string // that cookies are for: of each language
 	publicHost string
-	bodies     bodies
+	texts      *pages.Texts
 }
-
-// bodies are the templates.
-type bodies struct{ welcome, code, home, made *pages.Body }
 
 // Names of assets.
 const (
@@ -92,11 +89,7 @@ func New(config Config) *Pages {
 	}
 	config.Secure = config.Secure || public.Scheme == "https"
 	p := &Pages{
-		config: config, forms: newForms(key, config.Clock), publicHost: public.Host,
-		bodies: bodies{
-			welcome: config.Frame.Body(files, "welcome"), code: config.Frame.Body(files, "code"),
-			home: config.Frame.Body(files, "home"), made: config.Frame.Body(files, "made"),
-		},
+		config: config, forms: newForms(key, config.Clock), publicHost: public.Host, texts: pages.ReadTexts(files),
 	}
 	for _, language := range pages.Languages() {
 		p.paths = append(p.paths, language.Path(rootPage))

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func hold(t *testing.T, name string, page *seen) {
 	t.Helper()
 	text := strconv.Itoa(page.status) + " " + page.header.Get("Retry-After") + "\n" +
-		regexp.MustCompile(`(name="form" value=")[^"]+`).ReplaceAllString(page.main(), "${1}TOKEN") + "\n"
+		regexp.MustCompile(`(name="form" value=")[^"]+`).ReplaceAllString(strings.ReplaceAll(page.main(), "><", ">\n<"), "${1}TOKEN") + "\n"
 	file := filepath.Join("testdata", name+".html")
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -36,5 +36,5 @@
 //	keys.go      keys, usage
 //	faults.go    errors of the rules as status and text
 //	forms.go     tokens of forms; cookies.go; origin.go
-//	files/       templates, texts in both languages, script and style
+//	files/       texts in both languages, script and style
 package account

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -67,15 +71,61 @@ func (f *fault) Count() int {
 	return int((f.Wait + unit - 1) / unit)
 }
 
-// refused puts the waiting time into the answer's head and gives its status; without a fault that is 200.
-func (v *visit) refused(f *fault) int {
-	if f == nil {
+// refused puts the waiting time into the answer's head and gives its status: 422 for what was typed wrong, by the keys of its faults; 200
+// without a fault.
+func (v *visit) refused(f *fault, typed ...string) int {
+	switch {
+	case strings.Join(typed, "") != "":
+		return http.StatusUnprocessableEntity
+	case f == nil:
 		return http.StatusOK
-	}
-	if f.Wait > 0 {
+	case f.Wait > 0:
 		v.w.Header().Set("Retry-After", strconv.FormatInt(int64((f.Wait+time.Second-1)/time.Second), 10))
 	}
 	return f.Status
+}
+
+// notice shows a fault.
+func (v *visit) notice(f *fault) Node {
+	if f == nil {
+		return nil
+	}
+	unit := "wait.seconds"
+	if f.Minutes {
+		unit = "wait.minutes"
+	}
+	return Div(Class("notice bad"), Role("alert"),
+		P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(unit, f.Count())))))
+}
+
+// note shows what the page before has done.
+func (v *visit) note(key string) Node {
+	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
+}
+
+// form is sent to a page below the account's, with a token for its purpose.
+func (v *visit) form(to, purpose, class string, children ...Node) Node {
+	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+to),
+		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))
+}
+
+func field(children ...Node) Node { return Div(Class("field"), Group(children)) }
+
+func submit(class string, children ...Node) Node {
+	return Button(Class(class), Type("submit"), Group(children))
+}
+
+// describedBy ties a field to its help and to what was wrong with it.
+func describedBy(name, help, fault string) Node {
+	if fault == "" {
+		return If(help != "", Aria("describedby", help))
+	}
+	return Group{Aria("describedby", strings.TrimSpace(help+" "+name+"-fault")), Aria("invalid", "true")}
+}
+
+// problem says what was wrong with a field.
+func (v *visit) problem(name, fault string, role Node) Node {
+	return If(fault != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(fault)))
 }
 
 // is tells the code of an error of the rules.

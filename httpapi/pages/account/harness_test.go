@@ -315,7 +315,7 @@ func (b *browser) signIn(email string) *browser {
 	return b
 }
 
-var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>\n(.*)\n</main>`)
+var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
 // main is the page without its frame.
 func (s *seen) main() string {

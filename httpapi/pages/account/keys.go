@@ -9,65 +9,20 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the page of a session.
+// homeView is what came of a form on the page of a session.
 type homeView struct {
-	KeyForm, RevokeForm, OutForm string // tokens
-	Keys                         []keyView
-	Room                         bool   // for one more active key
-	Name                         string // as it was typed
-	NameFault                    string // the key of a text, "" = none
-	Fault                        *fault
-	Note                         string
-	Suspended                    bool
-	Counted                      bool // limits are on
-	Day, Minute                  windowView
-	Required                     account.Transition
-	Announced                    bool
-	KeysMax                      int
-	SessionMinutes               int
-	Now                          time.Time
-}
-
-// keyView is a key in the list.
-type keyView struct {
-	account.KeyRecord
-	Label string // tells it from the others: its name, else its last characters
-}
-
-// windowView is what is used of a window.
-type windowView struct {
-	Key         string // of its name
-	Used, Limit int
-	UsedText    string // with separators
-	LimitText   string
-	Reset       time.Time // zero: told in seconds
-	Seconds     int       // until there is more room; 0 = there is none to wait for
-}
-
-// dayView tells when the day's quota is renewed.
-func dayView(w account.Window) windowView {
-	view := viewOf("usage.day", w)
-	view.Reset = w.Reset
-	return view
-}
-
-// minuteView tells in how many seconds there is more room, rounded up as in the headers (L4).
-func minuteView(w account.Window, now time.Time) windowView {
-	view := viewOf("usage.minute", w)
-	if view.Used > 0 {
-		view.Seconds = max(1, int((w.Reset.Sub(now)+time.Second-1)/time.Second))
-	}
-	return view
-}
-
-func viewOf(key string, w account.Window) windowView {
-	used := max(0, w.Limit-w.Remaining)
-	return windowView{Key: key, Used: used, Limit: w.Limit, UsedText: grouped(used), LimitText: grouped(w.Limit)}
+	name      string // as it was typed
+	nameFault string // the key of a text, "" = none
+	fault     *fault
+	note      string
 }
 
 // grouped is a count with a comma between thousands, as both languages write it in the Dominican Republic.
@@ -81,23 +36,111 @@ func grouped(n int) string {
 
 // home answers the page of a session, or the way to one when it is over.
 func (v *visit) home(view homeView) {
-	status := v.refused(view.Fault)
-	if view.NameFault != "" {
-		status = http.StatusUnprocessableEntity
+	status := v.refused(view.fault, view.nameFault)
+	keys, suspended, err := v.keys()
+	var usage Node
+	if err == nil {
+		usage, err = v.usage()
 	}
-	err := v.gather(&view)
-	if is(err, engine.CodeInvalidSession) {
+	switch {
+	case is(err, engine.CodeInvalidSession):
 		v.over(status)
 		return
-	}
-	if err != nil {
+	case err != nil:
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	view.KeyForm, view.RevokeForm, view.OutForm = v.token(purposeKey), v.token(purposeRevoke), v.token(purposeOut)
-	view.Required, view.Announced = v.transition()
-	view.KeysMax, view.SessionMinutes, view.Now = account.KeysActiveMax, int(account.SessionLifetime.Minutes()), v.r.Now
-	v.write(v.p.bodies.home, status, titles{pages.Spanish: "Mi cuenta", pages.English: "My account"}, &view)
+	l := v.l
+	v.write(status, "nav.account", Group{
+		H1(l.T("home.title")), v.note(view.note), v.notice(view.fault),
+		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended")))),
+		v.transition(),
+		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
+		Section(Class("stack"), Aria("labelledby", "usage"), H2(ID("usage"), l.T("usage.title")), usage),
+		v.form("/signout", purposeOut, "inline signout", submit("button plain", l.T("home.out")),
+			P(Class("fine"), l.T("home.session", int(account.SessionLifetime.Minutes())))),
+	})
+}
+
+func (v *visit) keyList(keys []account.KeyRecord) Node {
+	if len(keys) == 0 {
+		return P(v.l.T("home.none"))
+	}
+	return Ul(Class("keys"), Map(keys, func(key account.KeyRecord) Node {
+		class := "card key revoked"
+		if key.Active() {
+			class = "card key"
+		}
+		return Li(Class(class), Div(v.keyFacts(&key)), v.revokeForm(&key))
+	}))
+}
+
+func (v *visit) keyFacts(key *account.KeyRecord) Node {
+	l := v.l
+	tag := func(class, text string) Node { return Group{Text(" "), Span(Class(class), l.T(text))} }
+	state, since := tag("tag", "home.revoked"), Group{l.T("home.ended"), Text(" "), l.Time(key.RevokedAt)}
+	switch {
+	case key.Active() && key.LastUsed.IsZero():
+		state, since = tag("tag good", "home.active"), Group{l.T("home.unused")}
+	case key.Active():
+		state, since = tag("tag good", "home.active"), Group{l.T("home.used"), Text(" "), l.Since(key.LastUsed)}
+	}
+	return Group{
+		P(Class("name"), Text(labelOf(key)), state),
+		P(Class("fine"), l.T("home.hint"), Text(" "), Code(Text("…"+key.Hint))),
+		P(Class("fine"), l.T("home.made"), Text(" "), l.Time(key.CreatedAt), Text(" · "), since),
+	}
+}
+
+func (v *visit) revokeForm(key *account.KeyRecord) Node {
+	if !key.Active() {
+		return nil
+	}
+	label := Span(Class("quiet"), Text(" "+labelOf(key)))
+	return Details(Class("revoke"), Summary(v.l.T("home.revoke"), label),
+		v.form("/keys/"+key.ID+"/revoke", purposeRevoke, "", P(v.l.T("home.revoke.sure")),
+			submit("button danger", v.l.T("home.revoke.do"), label)))
+}
+
+func (v *visit) keyForm(view homeView, keys []account.KeyRecord) Node {
+	active := 0
+	for i := range keys {
+		if keys[i].Active() {
+			active++
+		}
+	}
+	l := v.l
+	if active >= account.KeysActiveMax {
+		return P(Class("notice"), l.T("home.full", account.KeysActiveMax))
+	}
+	name := Input(ID("name"), Name("name"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name),
+		describedBy("name", "name-help", view.nameFault))
+	return v.form("/keys", purposeKey, "card stack", H3(l.T("home.new")),
+		field(Group{Label(For("name"), l.T("home.name")), name}, v.problem("name", view.nameFault, Role("alert")),
+			P(Class("fine"), ID("name-help"), l.T("home.name.help"))),
+		submit("button", l.T("home.make")))
+}
+
+// usage shows what is used of both windows of the quota: when the day's is renewed, and in how many seconds the minute has more room,
+// rounded up as in the headers (L4).
+func (v *visit) usage() (Node, error) {
+	if !v.p.config.Gate.Enforced() {
+		return P(v.l.T("usage.off")), nil
+	}
+	quota, err := v.p.config.Accounts.Usage(v.session.Digest())
+	l := v.l
+	renewed := P(Class("fine"), l.T("usage.reset"), Text(" "), l.Time(quota.Day.Reset, Data("local", l.Str("usage.local"))))
+	seconds := max(1, int((quota.Minute.Reset.Sub(v.r.Now)+time.Second-1)/time.Second))
+	room := If(quota.Minute.Remaining < quota.Minute.Limit, P(Class("fine"), Text(l.Count("usage.room", seconds))))
+	windows := Dl(Class("usage"), v.window("usage.day", quota.Day, renewed), v.window("usage.minute", quota.Minute, room))
+	return Group{P(l.T("usage.lead")), windows}, err
+}
+
+func (v *visit) window(key string, w account.Window, more Node) Node {
+	used := max(0, w.Limit-w.Remaining)
+	return Div(Dt(v.l.T(key)), Dd(
+		El("meter", Min("0"), Max(strconv.Itoa(w.Limit)), Value(strconv.Itoa(used)), Aria("label", v.l.Str(key))),
+		P(v.l.T("usage.of", grouped(used), grouped(w.Limit))), more))
 }
 
 // over asks for an address again: the browser forgets a session that opens nothing any more.
@@ -108,27 +151,20 @@ func (v *visit) over(status int) {
 	if status == http.StatusOK {
 		f.Status = status // somebody looked: nothing was refused
 	}
-	v.welcome(welcomeView{Fault: f})
+	v.welcome(welcomeView{fault: f})
 }
 
-// gather asks the accounts for what the page shows.
-func (v *visit) gather(view *homeView) error {
-	keys, err := v.p.config.Accounts.Keys(v.session.Digest())
-	if err != nil {
-		return err
-	}
-	active := 0
+// keys are those of the session's account, active ones first, the newest of each kind first; and whether the account is suspended.
+func (v *visit) keys() (keys []account.KeyRecord, suspended bool, err error) {
+	keys, err = v.p.config.Accounts.Keys(v.session.Digest())
 	for i := range keys {
 		if keys[i].Active() {
-			active++
-			if _, err := v.p.config.Accounts.KeyUsage(keys[i].Digest); is(err, engine.CodeAccountSuspended) {
-				view.Suspended = true
-			}
+			_, err := v.p.config.Accounts.KeyUsage(keys[i].Digest)
+			suspended = suspended || is(err, engine.CodeAccountSuspended)
 		}
-		view.Keys = append(view.Keys, keyView{keys[i], labelOf(&keys[i])})
 	}
-	// Active ones first, the newest of each kind first.
-	slices.SortStableFunc(view.Keys, func(a, b keyView) int {
+	keys = slices.Clone(keys)
+	slices.SortStableFunc(keys, func(a, b account.KeyRecord) int {
 		if a.Active() != b.Active() {
 			if a.Active() {
 				return -1
@@ -137,27 +173,15 @@ func (v *visit) gather(view *homeView) error {
 		}
 		return b.CreatedAt.Compare(a.CreatedAt)
 	})
-	view.Room = active < account.KeysActiveMax
-	if view.Counted = v.p.config.Gate.Enforced(); !view.Counted {
-		return nil
-	}
-	verdict, err := v.p.config.Accounts.Usage(v.session.Digest())
-	view.Day, view.Minute = dayView(verdict.Day), minuteView(verdict.Minute, v.r.Now)
-	return err
+	return keys, suspended, err
 }
 
+// labelOf tells a key from the others: its name, else its last characters.
 func labelOf(key *account.KeyRecord) string {
 	if key.Name != "" {
 		return key.Name
 	}
 	return "…" + key.Hint
-}
-
-// madeView is the page that shows a key, once.
-type madeView struct {
-	Secret  string
-	Key     keyView
-	Service string // the address of the service, for the line to be copied
 }
 
 // createKey makes a key and shows it. Its form is good once, so neither a second click nor a reload makes another one.
@@ -169,29 +193,49 @@ func (p *Pages) createKey(v *visit) {
 	}
 	name := v.field("name")
 	if !isName(name) {
-		v.home(homeView{Name: name, NameFault: "fault.name"})
+		v.home(homeView{name: name, nameFault: "fault.name"})
 		return
 	}
 	switch p.forms.spend(v.sent.Get(formField), purposeKey, v.owner()) {
 	case notSpent:
-		v.home(homeView{Name: name, Fault: staleForm()})
+		v.home(homeView{name: name, fault: staleForm()})
 		return
 	case spentBefore:
-		v.home(homeView{Fault: usedForm()})
+		v.home(homeView{fault: usedForm()})
 		return
 	case noRoom:
-		v.home(homeView{Name: name, Fault: busy()})
+		v.home(homeView{name: name, fault: busy()})
 		return
 	case spentNow:
 	}
 	key, secret, err := p.config.Accounts.CreateKey(v.session.Digest(), name)
 	if err != nil {
-		v.failed(operation, err, homeView{Name: name})
+		v.failed(operation, err, homeView{name: name})
 		return
 	}
 	v.log(operation, http.StatusCreated, "")
-	v.write(p.bodies.made, http.StatusCreated, titles{pages.Spanish: "Su clave nueva", pages.English: "Your new key"},
-		&madeView{secret.Reveal(), keyView{key, labelOf(&key)}, p.service(v.r)})
+	v.write(http.StatusCreated, "made.title", v.made(labelOf(&key), secret.Reveal()))
+}
+
+// made is the page that shows a key, once.
+func (v *visit) made(label, secret string) Group {
+	l := v.l
+	copied := func(class, id, text string) Node {
+		return P(Button(Class(class), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("made.copied")),
+			Data("failed", l.Str("made.failed")), l.T(text)))
+	}
+	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.service(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
+	return Group{
+		H1(l.T("made.title")), P(Class("lead"), l.T("made.lead")),
+		Section(Class("card stack"), Aria("labelledby", "secret-name"), H2(ID("secret-name"), Text(label)),
+			P(Code(Class("secret"), ID("secret"), Attr("translate", "no"), Text(secret))), copied("button", "secret", "made.copy")),
+		Div(Class("notice"), P(l.T("made.once"))),
+		H2(l.T("made.try")),
+		Pre(Class("block"), ID("curl"), Attr("translate", "no"), TabIndex("0"), Aria("label", l.Str("made.line")), Text(line)),
+		copied("button plain", "curl", "made.copy.line"),
+		H2(l.T("made.keep")), Ul(Class("prose"), Li(l.T("made.keep.1")), Li(l.T("made.keep.2")), Li(l.T("made.keep.3"))),
+		P(A(Class("button"), l.Href(rootPage), l.T("made.back"))),
+	}
 }
 
 // isName tells a name that stays on the line on which a list or a log shows it.
@@ -208,7 +252,7 @@ func (p *Pages) revokeKey(v *visit) {
 		return
 	}
 	if !p.forms.good(v.sent.Get(formField), purposeRevoke, v.owner()) {
-		v.home(homeView{Fault: staleForm()})
+		v.home(homeView{fault: staleForm()})
 		return
 	}
 	if err := p.config.Accounts.RevokeKey(v.session.Digest(), v.r.PathValue("id")); err != nil {
@@ -221,11 +265,11 @@ func (p *Pages) revokeKey(v *visit) {
 
 // failed answers an error of the accounts on the page of the session.
 func (v *visit) failed(operation string, err error, view homeView) {
-	if view.Fault = faultOf(err); view.Fault == nil {
+	if view.fault = faultOf(err); view.fault == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	v.log(operation, view.Fault.Status, codeOf(err))
+	v.log(operation, view.fault.Status, codeOf(err))
 	v.home(view)
 }
 

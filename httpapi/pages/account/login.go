@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
@@ -18,19 +21,12 @@ const (
 	purposeOut     = "signout"
 )
 
-// welcomeView is the page that asks for an address.
+// welcomeView is what came of a form on the page that asks for an address.
 type welcomeView struct {
-	Form       string
-	Email      string // as it was typed
-	EmailFault string // the key of a text, "" = none
-	Fault      *fault
-	Note       string // the key of a text, "" = none
-	Sent       bool   // letters leave the node
-	Printed    bool   // codes are printed where the node runs
-	Required   account.Transition
-	Announced  bool // keys will be mandatory, or are
-	Minutes    int  // a code's lifetime
-	KeysMax    int
+	email      string // as it was typed
+	emailFault string // the key of a text, "" = none
+	fault      *fault
+	note       string // the key of a text, "" = none
 }
 
 // welcome answers the page that asks for an address.
@@ -39,30 +35,47 @@ func (v *visit) welcome(view welcomeView) {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	status := v.refused(view.Fault)
-	if view.EmailFault != "" {
-		status = http.StatusUnprocessableEntity
+	l := v.l
+	form := Group{
+		v.form("/codes", purposeCode, "card stack",
+			field(emailInput(view.email, l, describedBy("email", "email-help", view.emailFault)),
+				v.problem("email", view.emailFault, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
+			submit("button", l.T("welcome.send"))),
+		v.printed(),
 	}
-	mail := v.p.config.Mail
-	view.Form, view.Sent, view.Printed = v.token(purposeCode), mail != MailOff, mail == MailPrinted
-	view.Required, view.Announced = v.transition()
-	view.Minutes, view.KeysMax = int(account.CodeLifetime.Minutes()), account.KeysActiveMax
-	v.write(v.p.bodies.welcome, status, titles{pages.Spanish: "Mi cuenta", pages.English: "My account"}, &view)
+	if v.p.config.Mail == MailOff {
+		form = Group{Div(Class("notice bad"), P(l.T("welcome.off")))}
+	}
+	v.write(v.refused(view.fault, view.emailFault), "nav.account", Group{
+		H1(l.T("welcome.title")), P(Class("lead"), l.T("welcome.lead")), v.note(view.note), v.notice(view.fault), v.transition(), form,
+		H2(l.T("welcome.how")), Ol(Class("prose"), Li(l.T("welcome.how.1")),
+			Li(l.T("welcome.how.2", int(account.CodeLifetime.Minutes()))), Li(l.T("welcome.how.3", account.KeysActiveMax))),
+		P(Class("explain"), l.T("welcome.privacy")),
+		P(A(l.Href("/docs"), l.T("welcome.docs"))),
+	})
 }
 
-// transition is the end of anonymous access, and whether there is one.
-func (v *visit) transition() (account.Transition, bool) {
-	t := v.p.config.Gate.Transition()
-	return t, !t.RequiredAt.IsZero()
+// transition tells the end of anonymous access, if there is one.
+func (v *visit) transition() Node {
+	required := v.p.config.Gate.Transition().RequiredAt
+	if required.IsZero() {
+		return nil
+	}
+	return Div(Class("notice"), P(v.l.T("transition.required"), Text(" "), v.l.Time(required), Text(". "), v.l.T("transition.after")))
+}
+
+// printed tells where codes are when no mail server sends them.
+func (v *visit) printed() Node {
+	return If(v.p.config.Mail == MailPrinted, Div(Class("notice"), P(v.l.T("printed"))))
 }
 
 // show answers the account: the keys of a session, or the way to one.
 func (p *Pages) show(v *visit) {
 	if v.inside {
-		v.home(homeView{Note: noteOf(v.r)})
+		v.home(homeView{note: noteOf(v.r)})
 		return
 	}
-	v.welcome(welcomeView{Note: noteOf(v.r)})
+	v.welcome(welcomeView{note: noteOf(v.r)})
 }
 
 // noteOf is what the page before has done: a word of a closed list, so that nobody can put texts onto the page by a link.
@@ -74,23 +87,20 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// codeView is the page that asks for a code.
+// codeView is what came of a form on the page that asks for a code.
 type codeView struct {
-	Form, Again           string // tokens: of this form, of the one that asks for another code
-	Email                 string
-	EmailFault, CodeFault string
-	Fault                 *fault
-	Printed               bool
-	Minutes, Tries        int
+	email                 string
+	emailFault, codeFault string
+	fault                 *fault
 }
 
-// showCode asks for the code of the letter.
+// showCode asks for the code of the login mail.
 func (p *Pages) showCode(v *visit) {
 	if v.inside || !v.known || v.login.email.IsZero() {
 		v.goTo(rootPage)
 		return
 	}
-	v.askCode(codeView{Email: v.login.email.String()})
+	v.askCode(codeView{email: v.login.email.String()})
 }
 
 func (v *visit) askCode(view codeView) {
@@ -98,14 +108,26 @@ func (v *visit) askCode(view codeView) {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	status := v.refused(view.Fault)
-	if view.EmailFault != "" || view.CodeFault != "" {
-		status = http.StatusUnprocessableEntity
-	}
-	view.Form, view.Again = v.token(purposeSession), v.token(purposeCode)
-	view.Printed = v.p.config.Mail == MailPrinted
-	view.Minutes, view.Tries = int(account.CodeLifetime.Minutes()), account.CodeTriesMax
-	v.write(v.p.bodies.code, status, titles{pages.Spanish: "Escriba el código", pages.English: "Enter the code"}, &view)
+	l := v.l
+	code := Input(ID("code"), Class("digits"), Name("code"), Type("text"), Attr("inputmode", "numeric"), AutoComplete("one-time-code"),
+		MaxLength("16"), Attr("size", "10"), Required(), AutoFocus(), describedBy("code", "code-help", view.codeFault))
+	v.write(v.refused(view.fault, view.emailFault, view.codeFault), "code.title", Group{
+		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notice(view.fault),
+		v.form("/sessions", purposeSession, "card stack",
+			field(emailInput(view.email, l, describedBy("email", "", view.emailFault)), v.problem("email", view.emailFault, nil)),
+			field(Group{Label(For("code"), l.T("code.code")), code}, v.problem("code", view.codeFault, Role("alert")),
+				P(Class("fine"), ID("code-help"), l.T("code.help", int(account.CodeLifetime.Minutes()), account.CodeTriesMax))),
+			submit("button", l.T("code.enter"))),
+		v.printed(),
+		H2(l.T("code.none")), P(l.T("code.again")),
+		v.form("/codes", purposeCode, "inline", Input(Type("hidden"), Name("email"), Value(view.email)),
+			submit("button plain", l.T("code.resend")), Text(" "), A(l.Href(rootPage), l.T("code.other"))),
+	})
+}
+
+func emailInput(email string, l *pages.Localizer, described Node) Node {
+	return Group{Label(For("email"), l.T("welcome.email")), Input(ID("email"), Name("email"), Type("email"), Attr("inputmode", "email"),
+		AutoComplete("email"), MaxLength("254"), Required(), Value(email), described)}
 }
 
 // requestCode has a code sent. What it answers does not tell whether the address has an account (K3).
@@ -113,12 +135,12 @@ func (p *Pages) requestCode(v *visit) {
 	const operation = "POST /account/codes"
 	typed := v.field("email")
 	if !v.mayLogIn(purposeCode) {
-		v.welcome(welcomeView{Email: typed, Fault: staleForm()})
+		v.welcome(welcomeView{email: typed, fault: staleForm()})
 		return
 	}
 	email, err := account.ParseEmail(typed)
 	if err != nil {
-		v.welcome(welcomeView{Email: typed, EmailFault: "fault.email"})
+		v.welcome(welcomeView{email: typed, emailFault: "fault.email"})
 		return
 	}
 	err = p.config.Accounts.RequestCode(email, v.r.Address)
@@ -135,31 +157,31 @@ func (p *Pages) requestCode(v *visit) {
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
 	case is(err, engine.CodeRequestedTooSoon): // there is a code: this is where to type it
-		v.askCode(codeView{Email: email.String(), Fault: f})
+		v.askCode(codeView{email: email.String(), fault: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
-		v.welcome(welcomeView{Email: typed, Fault: f})
+		v.welcome(welcomeView{email: typed, fault: f})
 	}
 }
 
 // openSession takes a code.
 func (p *Pages) openSession(v *visit) {
 	const operation = "POST /account/sessions"
-	view := codeView{Email: v.field("email")}
+	view := codeView{email: v.field("email")}
 	if !v.mayLogIn(purposeSession) {
-		view.Fault = staleForm()
+		view.fault = staleForm()
 		v.askCode(view)
 		return
 	}
 	code := v.digits("code")
-	email, err := account.ParseEmail(view.Email)
+	email, err := account.ParseEmail(view.email)
 	if err != nil {
-		view.EmailFault = "fault.email"
+		view.emailFault = "fault.email"
 	}
 	if !isCode(code) {
-		view.CodeFault = "fault.digits"
+		view.codeFault = "fault.digits"
 	}
-	if view.EmailFault != "" || view.CodeFault != "" {
+	if view.emailFault != "" || view.codeFault != "" {
 		v.askCode(view)
 		return
 	}
@@ -176,9 +198,9 @@ func (p *Pages) openSession(v *visit) {
 		p.config.Frame.Fail(v.w, v.r, err)
 		return
 	case is(err, engine.CodeInvalidCode):
-		view.CodeFault = "fault.invalid_code"
+		view.codeFault = "fault.invalid_code"
 	default:
-		view.Fault = f
+		view.fault = f
 	}
 	v.log(operation, f.Status, codeOf(err))
 	v.askCode(view)
@@ -196,7 +218,7 @@ func (p *Pages) signOut(v *visit) {
 		return
 	}
 	if !p.forms.good(v.sent.Get(formField), purposeOut, v.owner()) {
-		v.home(homeView{Fault: staleForm()})
+		v.home(homeView{fault: staleForm()})
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 
+	. "maragu.dev/gomponents"
+
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
@@ -28,6 +30,7 @@ type visit struct {
 	p *Pages
 	w http.ResponseWriter
 	r *pages.Request
+	l *pages.Localizer
 
 	login   login
 	known   bool // login was sent
@@ -39,7 +42,7 @@ type visit struct {
 // visited hands a handler the request with its cookies.
 func (p *Pages) visited(handle func(*visit)) pages.Handler {
 	return func(w http.ResponseWriter, r *pages.Request) {
-		v := &visit{p: p, w: w, r: r}
+		v := &visit{p: p, w: w, r: r, l: p.texts.In(r)}
 		v.login, v.known = readLogin(p.cookie(r.Request, loginCookie))
 		v.session, v.inside = p.session(r.Request)
 		w.Header().Set("Cache-Control", "no-store")
@@ -121,15 +124,12 @@ func (v *visit) goTo(page string) {
 }
 
 // write answers a page of the account.
-func (v *visit) write(body *pages.Body, status int, title titles, data any) {
+func (v *visit) write(status int, title string, body Group) {
 	v.p.config.Frame.Write(v.w, v.r, &pages.Document{
-		Body: body, Data: data, Title: title[v.r.Language], Status: status, Section: rootPage, NoIndex: true,
+		Body: body, Title: v.l.Str(title), Status: status, Section: rootPage, NoIndex: true,
 		Styles: []string{styleAsset}, Scripts: []string{copyAsset, scriptAsset},
 	})
 }
-
-// titles are a page's title in each language.
-type titles map[pages.Language]string
 
 // log writes down what happened on the way to a key, never who or what it was asked with. Refusals for load or for a limit are left
 // out, as the API does.

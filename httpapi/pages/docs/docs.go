@@ -5,14 +5,18 @@ import (
 	"io/fs"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-//go:embed all:files vendored
+//go:embed files vendored
 var embedded embed.FS
 
 // Limits are what callers are held to.
@@ -35,10 +39,10 @@ type Config struct {
 
 // Docs are the guide and the reference. Safe for concurrent use.
 type Docs struct {
-	config           Config
-	guide, reference *pages.Body
-	policy           string // of the reference: that of all pages, with the pictures that Swagger UI's style has in it
-	snippets         []snippet
+	config   Config
+	texts    *pages.Texts
+	policy   string // of the reference: that of all pages, with the pictures that Swagger UI's style has in it
+	snippets []snippet
 }
 
 // Names of assets.
@@ -81,7 +85,7 @@ func New(config Config) *Docs {
 	for name, kind := range map[string]string{swaggerStyle: "text/css", swaggerScript: "text/javascript"} {
 		config.Frame.AddPackedAsset(name, kind+"; charset=utf-8", read("vendored/"+name+".gz"))
 	}
-	d := &Docs{config: config, guide: config.Frame.Body(files, "guide"), reference: config.Frame.Body(files, "reference")}
+	d := &Docs{config: config, texts: pages.ReadTexts(files)}
 	d.policy = strings.Replace(pages.Policy, "img-src 'self'", "img-src 'self' data:", 1)
 	for _, s := range []snippet{
 		{Name: "curl", Title: "curl"},
@@ -114,67 +118,120 @@ func (d *Docs) Register(mux *http.ServeMux) {
 	d.config.Frame.Handle(mux, http.MethodGet, rootPage+"/reference", d.showReference)
 }
 
-// guideView is what the guide gets.
-type guideView struct {
-	Snippets     []snippet
-	Attributions []snippet
-	Operations   []operation
-	Errors       []refusal
-	Limits       limitsView
-	Announced    bool
-	Required     bool // the day has come
-	RequiredAt   time.Time
-}
-
-// limitsView has counts with separators.
-type limitsView struct {
-	On          bool
-	Day, Minute string
-}
-
 func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 	service, key := d.service(r)
-	d.config.Frame.WriteKept(w, r, key, func() (*pages.Document, time.Time, error) {
-		until := r.Now.Add(keptFor)
-		view := guideView{
-			Operations: operations(), Errors: refusals(),
-			Limits: limitsView{d.config.Limits.On, grouped(d.config.Limits.Day), grouped(d.config.Limits.Minute)},
-		}
-		if d.config.KeysRequired != nil {
-			view.RequiredAt = d.config.KeysRequired()
-		}
-		view.Announced = !view.RequiredAt.IsZero()
-		view.Required = view.Announced && !r.Now.Before(view.RequiredAt)
-		if view.Announced && !view.Required && view.RequiredAt.Before(until) {
-			until = view.RequiredAt
-		}
-		for _, s := range d.snippets {
-			view.Snippets = append(view.Snippets, s.at(service))
-		}
-		for _, s := range attributions(r.Language) {
-			view.Attributions = append(view.Attributions, s.at(service))
-		}
-		document := &pages.Document{
-			Body: d.guide, Data: &view, Title: "API", Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
-			Description: "Rates of the Dominican Republic as JSON: quick starts, limits, errors, attribution.",
-		}
-		if r.Language == pages.Spanish {
-			document.Description = "Tasas de la República Dominicana en JSON: primeros pasos, límites, errores, atribución."
-		}
-		return document, until, nil
+	d.config.Frame.WriteKept(w, r, key, func() (*pages.Document, error) {
+		l := d.texts.In(r)
+		keys, until := d.keys(l, r.Now)
+		return &pages.Document{
+			Title: "API", Description: l.Str("guide.description"), Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
+			Until: until,
+			Body: l.Prose("guide", pages.Slots{
+				"quick": d.quick(l, service), "operations": operationTable(l), "limits": d.limits(l), "errors": errorTable(l),
+				"keys": keys, "attribution": attribution(l, service),
+			}),
+		}, nil
 	})
 }
 
-func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
-	d.config.Frame.WriteKept(w, r, "", func() (*pages.Document, time.Time, error) {
-		title := "API reference"
-		if r.Language == pages.Spanish {
-			title = "Referencia de la API"
+// limits tell what callers are held to.
+func (d *Docs) limits(l *pages.Localizer) Node {
+	if !d.config.Limits.On {
+		return l.Prose("limits-off", nil)
+	}
+	return l.Prose("limits-on", pages.Slots{"day": Text(grouped(d.config.Limits.Day)), "minute": Text(grouped(d.config.Limits.Minute))})
+}
+
+// keys tell the end of anonymous access, and until when that is true.
+func (d *Docs) keys(l *pages.Localizer, now time.Time) (Node, time.Time) {
+	until := now.Add(keptFor)
+	var at time.Time
+	if d.config.KeysRequired != nil {
+		at = d.config.KeysRequired()
+	}
+	slots := pages.Slots{"at": l.Time(at)}
+	switch {
+	case at.IsZero():
+		return l.Prose("keys-open", nil), until
+	case !now.Before(at):
+		return l.Prose("keys-required", slots), until
+	case at.Before(until):
+		until = at
+	}
+	return l.Prose("keys-announced", slots), until
+}
+
+// copied is a text with a button that copies it.
+func copied(l *pages.Localizer, id string, s snippet) Node {
+	return Group{
+		Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(s.Text))),
+		P(Button(Class("plain"), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("copied")),
+			Data("failed", l.Str("copy.failed")),
+			l.T("copy"), Span(Class("quiet"), Text(": "+s.Title)))),
+	}
+}
+
+// quick are the quick starts, the first one open.
+func (d *Docs) quick(l *pages.Localizer, service string) Node {
+	var all Group
+	for i, s := range d.snippets {
+		all = append(all, Details(Class("quick"), Name("quick"), ID("quick-"+s.Name), If(i == 0, Attr("open")), Summary(Text(s.Title)),
+			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))), copied(l, "snippet-"+s.Name, s.at(service))))
+	}
+	return all
+}
+
+func attribution(l *pages.Localizer, service string) Node {
+	return Map(attributions(l.Language), func(s snippet) Node {
+		return Group{H3(Text(s.Title)), copied(l, "attribution-"+s.Name, s.at(service))}
+	})
+}
+
+// table is one that scrolls by itself on a narrow screen.
+func table(label string, columns Group, rows Node) Node {
+	return Div(Class("scroll"), TabIndex("0"), Role("region"), Aria("label", label), Table(Class("plainly"), THead(Tr(columns)), TBody(rows)))
+}
+
+func column(name Node) Node { return Th(Scope("col"), name) }
+
+func operationTable(l *pages.Localizer) Node {
+	columns := Group{column(l.T("operations.path")), column(l.T("operations.answers")), column(l.T("operations.parameters"))}
+	return table(l.Str("operations"), columns, Map(operations(), func(o operation) Node {
+		var parameters Group
+		for i, name := range slices.Concat(o.Needs, o.Takes) {
+			parameter := Code(Text(name))
+			if i < len(o.Needs) {
+				parameter = Strong(parameter)
+			}
+			parameters = append(parameters, If(i > 0, Text(", ")), parameter)
 		}
+		return Tr(Th(Scope("row"), A(l.Href("/docs/reference"), Code(Text(o.Path)))), Td(l.T(o.Key)), Td(parameters))
+	}))
+}
+
+func errorTable(l *pages.Localizer) Node {
+	columns := Group{column(l.T("errors.status")), column(Code(Text("error.code"))), column(l.T("errors.meaning"))}
+	return table(l.Str("errors"), columns, Map(refusals(), func(e refusal) Node {
+		codes := Map(e.Codes, func(code string) Node { return Group{Code(Text(code)), Text(" ")} })
+		return Tr(Th(Scope("row"), Text(strconv.Itoa(e.Status))), Td(codes), Td(l.T(e.Key)))
+	}))
+}
+
+func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
+	d.config.Frame.WriteKept(w, r, "", func() (*pages.Document, error) {
+		l := d.texts.In(r)
+		document := func(name string) Node { return A(Href("/"+name), Text(name)) }
 		return &pages.Document{
-			Body: d.reference, Title: title, Section: rootPage, Policy: d.policy,
+			Title: l.Str("reference.title"), Section: rootPage, Policy: d.policy, Until: r.Now.Add(time.Hour),
 			Styles: []string{swaggerStyle, referenceStyle}, Scripts: []string{swaggerScript, referenceScript},
-		}, r.Now.Add(time.Hour), nil
+			Body: Group{
+				H1(l.T("reference.title")), P(Class("lead"), l.T("reference.lead")),
+				P(A(l.Href(rootPage), l.T("reference.guide")), Text(" · "), document("openapi.json"), Text(" · "), document("openapi.yaml")),
+				El("noscript", P(Class("notice"), l.T("reference.script"))),
+				P(Class("notice bad"), ID("reference-failed"), Role("alert"), Hidden(""), l.T("reference.failed")),
+				Div(ID("reference"), Lang("en")),
+			},
+		}, nil
 	})
 }
 

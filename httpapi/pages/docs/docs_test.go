@@ -57,7 +57,7 @@ func get(t *testing.T, mux http.Handler, path string, lines ...string) *httptest
 	return answer
 }
 
-var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>\n(.*)\n</main>`)
+var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
 // hold holds a part of a page against a golden file.
 func hold(t *testing.T, name string, part *regexp.Regexp, answer *httptest.ResponseRecorder) {
@@ -66,7 +66,7 @@ func hold(t *testing.T, name string, part *regexp.Regexp, answer *httptest.Respo
 	if answer.Code != http.StatusOK || found == nil {
 		t.Fatalf("%s: %d %.200s", name, answer.Code, answer.Body)
 	}
-	text, file := found[1]+"\n", filepath.Join("testdata", name+".html")
+	text, file := strings.ReplaceAll(found[1], "><", ">\n<")+"\n", filepath.Join("testdata", name+".html")
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

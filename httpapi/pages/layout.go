@@ -1,0 +1,104 @@
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"time"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
+)
+
+// Document is one page, to be put into the frame.
+type Document struct {
+	Body        Node      // begins with the page's one h1
+	Title       string    // of the browser's tab
+	Description string    // for search engines, "" = none
+	Status      int       // 0 = 200
+	Query       string    // what the other language's link keeps of the query, encoded
+	Section     string    // the entry of the menu that it belongs to: "/", "/institutions", "/docs", "/account", "/terms"
+	NoIndex     bool      // search engines pass it by
+	Scripts     []string  // names of assets, beside the frame's own
+	Styles      []string  // the same
+	Policy      string    // Content-Security-Policy, "" = Policy
+	Until       time.Time // WriteKept may answer it until then, and for the rest of the second in any case
+}
+
+// render puts a document into the frame.
+func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
+	var text bytes.Buffer
+	l := f.texts.In(r)
+	page := HTML(Lang(string(r.Language)), f.head(l, r, doc), Body(
+		A(Class("skip"), Href("#content"), l.T("frame.skip")),
+		If(f.config.Demo, P(Class("demo"), Role("note"), l.T("frame.demo"))),
+		If(r.suggests(), P(Class("suggest"), Lang(string(r.Language.Other())), f.otherLink(r, doc, l.T("frame.suggest")))),
+		f.header(l, r, doc),
+		Main(ID("content"), Class("wide"), doc.Body),
+		Footer(Class("bottom"), Div(Class("wide"),
+			P(l.T("frame.footer.notice")),
+			P(l.T("frame.footer.attribution"), Text(" "), A(l.Href("/terms"), l.T("nav.terms"))),
+			P(Class("tagline"), Strong(l.T("frame.name")), Text(" · "), l.T("frame.tagline")),
+		)),
+	))
+	if err := Doctype(page).Render(&text); err != nil {
+		return nil, fmt.Errorf("render %s: %w", r.Page, err)
+	}
+	digest := sha256.Sum256(text.Bytes())
+	return &rendered{
+		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
+		etag: string(fields.AppendTag(nil, digest[:])),
+	}, nil
+}
+
+func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
+	address := func(language Language) string { return f.config.PublicURL + language.Path(r.Page) }
+	alternate := func(name string, language Language) Node {
+		return Link(Rel("alternate"), Attr("hreflang", name), Href(address(language)))
+	}
+	search := Group{Link(Rel("canonical"), Href(address(r.Language)))}
+	for _, language := range Languages() {
+		search = append(search, alternate(string(language), language))
+	}
+	search = append(search, alternate("x-default", Spanish))
+	if doc.NoIndex {
+		search = Group{Meta(Name("robots"), Content("noindex"))}
+	}
+	return Head(
+		Meta(Charset("utf-8")),
+		Meta(Name("viewport"), Content("width=device-width, initial-scale=1")),
+		TitleEl(Text(doc.Title+" · "), l.T("frame.name")),
+		If(doc.Description != "", Meta(Name("description"), Content(doc.Description))),
+		Meta(Name("color-scheme"), Content("light dark")),
+		search,
+		Link(Rel("icon"), Href(f.Asset("favicon.svg")), Type("image/svg+xml")),
+		Map(append([]string{"style.css"}, doc.Styles...), func(name string) Node { return Link(Rel("stylesheet"), Href(f.Asset(name))) }),
+		Map(doc.Scripts, func(name string) Node { return Script(Src(f.Asset(name)), Defer()) }),
+	)
+}
+
+func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
+	entry := func(page, key string) Node {
+		return A(l.Href(page), If(page == doc.Section, Aria("current", "page")), l.T(key))
+	}
+	return Header(Class("top"), Div(Class("wide"),
+		A(Class("brand"), l.Href("/"), Raw(`<svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">`+
+			`<rect class="mark" width="32" height="32" rx="8"/><path class="line" d="M6 21l6-6 5 4 9-10"/></svg>`), l.T("frame.name")),
+		Nav(Aria("label", l.Str("frame.menu")),
+			entry("/", "nav.home"), entry("/institutions", "nav.institutions"), entry("/docs", "nav.docs"), entry("/account", "nav.account")),
+		f.otherLink(r, doc, Class("other"), Lang(string(r.Language.Other())), l.T("frame.other")),
+	))
+}
+
+// otherLink leads to the page in the other language.
+func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
+	other, query := r.Language.Other(), ""
+	if doc.Query != "" {
+		query = "?" + doc.Query
+	}
+	return A(Href(other.Path(r.Page)+query), Attr("hreflang", string(other)), Group(children))
+}

@@ -1,0 +1,168 @@
+package pages
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const noValue = "—"
+
+// shown is a side as it was published.
+func shown(side engine.Decimal) string {
+	if side.IsNull() {
+		return noValue
+	}
+	return side.String()
+}
+
+// side is shown with a word for the side that is not published.
+func (l *Localizer) side(side engine.Decimal) Node {
+	if side.IsNull() {
+		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
+	}
+	return Text(side.String())
+}
+
+func (l *Localizer) tag(class, key string) Node {
+	return Group{Text(" "), Span(Class(class), l.T(key))}
+}
+
+// channel is nothing when the institution makes no difference.
+func (l *Localizer) channel(rate *engine.Rate) Node {
+	if rate.Channel == engine.Unspecified {
+		return nil
+	}
+	return l.tag("tag", "channel."+string(rate.Channel))
+}
+
+// fresh tells how long ago something was, and on hovering when.
+func (l *Localizer) fresh(at time.Time) Node { return l.Since(at, Title(l.Instant(at))) }
+
+// source links the source of a rate, and says what it repeats.
+func (l *Localizer) source(rate *engine.Rate) Node {
+	if rate.Manual {
+		return l.T("source.manual")
+	}
+	name := rate.SourceName
+	if !strings.Contains(name, rate.UpstreamSource) { // an empty one is contained
+		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
+	}
+	return External(rate.SourceURL, name)
+}
+
+// institution links the institution of a rate.
+func (l *Localizer) institution(rate *engine.Rate) Node {
+	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
+}
+
+// checked says when and where a rate was seen.
+func (l *Localizer) checked(rate *engine.Rate) Node {
+	return Group{Text(" "), Span(Class("meta"), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate))}
+}
+
+// amountAt is what the amount of a question makes at a rate, with commas (S8, as /v1/convert says it); "" without an amount.
+func amountAt(q question, rate *engine.Rate) string {
+	if q.Amount.String() == "" {
+		return ""
+	}
+	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
+}
+
+// result is the amount at the best rate.
+func result(q question, ranked []*engine.Rate, l *Localizer) Node {
+	if len(ranked) == 0 || amountAt(q, ranked[0]) == "" {
+		return nil
+	}
+	best := ranked[0]
+	side := best.Side(q.Operation)
+	return Group{
+		P(Class("result"), ID("result"), l.T("result."+string(q.Operation), grouped(q.Amount.String()), q.Currency), Text(" "),
+			Strong(Raw("RD$&nbsp;"), total(q, best)), Text(" "), l.T("result.at", best.InstitutionName, side)),
+		P(Class("fine"), l.T("result.fees")),
+	}
+}
+
+// total is an amount that the page's script may calculate anew from the side.
+func total(q question, rate *engine.Rate) Node {
+	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
+}
+
+// rankingTable compares all rates of a ranking. Equal sides share a place.
+func rankingTable(q question, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
+	if len(ranking.Items) == 0 {
+		return P(Class("empty"), l.T("rates.empty", q.Currency))
+	}
+	column := func(operation engine.Operation, key, order string) Node {
+		sorted := q
+		sorted.Operation = operation
+		return Th(Scope("col"), Class("number"), If(q.Operation == operation, Aria("sort", order)),
+			A(Href(pathWith(l.Path("/"), sorted.query())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
+	}
+	cell := func(operation engine.Operation, rate *engine.Rate) Node {
+		if q.Operation != operation {
+			return Td(Class("number"), Text(shown(rate.Side(operation))))
+		}
+		return Td(Class("number main"), Strong(Text(shown(rate.Side(operation)))),
+			Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), Raw("RD$&nbsp;"), total(q, rate)))
+	}
+	var rows Group
+	place := 1
+	for i, rate := range ranking.Items {
+		if i > 0 && rate.Side(q.Operation).Compare(ranking.Items[i-1].Side(q.Operation)) != 0 {
+			place = i + 1
+		}
+		rows = append(rows, Tr(If(place == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(place))),
+			Td(Class("name"), l.institution(rate), l.channel(rate), If(place == 1, l.tag("tag good", "rates.best")), l.checked(rate)),
+			cell(engine.Buy, rate), cell(engine.Sell, rate)))
+	}
+	return Group{
+		Table(Class("rates"), Caption(Class("quiet"), l.T("rates.caption", q.Currency)),
+			THead(Tr(Th(Scope("col"), Class("place"), Span(Class("quiet"), l.T("rates.place"))), Th(Scope("col"), l.T("rates.institution")),
+				column(engine.Buy, "rates.venta", "ascending"), column(engine.Sell, "rates.compra", "descending"))),
+			TBody(rows)),
+		If(ranking.Total > len(rows), P(Class("fine"), l.T("rates.more", len(rows), ranking.Total))),
+	}
+}
+
+// unrankedTable has the rates that no ranking has: expired ones, and those without the side that the operation applies (S4).
+func unrankedTable(q question, rates []*engine.Rate, l *Localizer) Node {
+	var rows Group
+	for _, rate := range rates {
+		why := l.tag("tag bad", "rates.stale")
+		if !rate.Stale {
+			if !rate.Side(q.Operation).IsNull() {
+				continue
+			}
+			why = l.tag("tag", "rates.oneside")
+		}
+		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), why, l.checked(rate)),
+			Td(Class("number"), Text(shown(rate.Sell))), Td(Class("number"), Text(shown(rate.Buy)))))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	number := func(key string) Node { return Th(Scope("col"), Class("number"), l.T(key)) }
+	return Details(Class("unranked"), Summary(Text(l.Count("unranked.summary", len(rows)))), P(Class("fine"), l.T("unranked.why")),
+		Table(Class("rates stale"),
+			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
+}
+
+// effective tells the day of a rate that has one.
+func (l *Localizer) effective(rate *engine.Rate) Node {
+	return If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")})
+}
+
+func referenceSection(rates []*engine.Rate, l *Localizer) Node {
+	return Section(Class("reference"), ID("reference"), H2(l.T("reference.heading")), P(l.T("reference.text")),
+		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
+			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
+				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
+					Text(" "), Span(Class("meta"), l.effective(rate), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate))))
+		})))
+}
