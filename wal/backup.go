@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	backupFormat     = 1
+	backupFormat     = 2 // of the file and of what is in it
 	manifestName     = "backup.json"
 	manifestBytesMax = 64 << 10
 	backupPieceBytes = 256 << 10 // what is copied between two calls of Pace
@@ -276,14 +276,10 @@ func (t *tarWriter) snapshot(s *snapshot, visit func(uint64, io.Reader) error) (
 		return err
 	}
 	body := io.TeeReader(bufio.NewReaderSize(io.LimitReader(f, s.bytes), snapshotBufferBytes), t.to)
-	sequence, _, bad, err := walkSnapshot(body, s.bytes, visit)
-	if err == nil && bad == nil && sequence != s.sequence {
-		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", s.sequence), fmt.Sprint(sequence))
-	}
+	file := numbered{s.sequence, s.path}
+	_, bad, err := file.walkSnapshot(body, s.bytes, visit)
 	if bad != nil {
-		return &DamageError{
-			File: s.path, Offset: int64(bad.at), Sequence: s.sequence, Expected: bad.expected, Found: bad.found, Hint: hintRestore,
-		}
+		return file.snapshotDamage(bad)
 	}
 	if err != nil {
 		return fmt.Errorf("copy snapshot %s: %w", s.path, err)

@@ -3,7 +3,9 @@ package wal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +13,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // TestBackup_CopiesNoMoreThanItNeeds wants the newest whole snapshot, and of the segments those that hold what follows it.
@@ -153,14 +153,21 @@ func TestBackup_Pieces(t *testing.T) {
 	}
 }
 
-// TestBackup_FileIsAStream holds the two ends of a backup file against what a reader and a writer promise.
+// TestBackup_FileIsAStream holds the two ends of a backup file against what a reader and a writer promise, over many pieces.
 func TestBackup_FileIsAStream(t *testing.T) {
-	content := bytes.Repeat([]byte("0123456789abcdef"), (blockContentMax+blockContentMax/2)/16)
+	content := make([]byte, 5*archiveWindow+12345)
+	chance := rand.New(rand.NewPCG(3, 4))
+	for i := range content {
+		content[i] = byte(chance.IntN(256))
+	}
 	var file bytes.Buffer
 	w, err := NewBackupFile(&file)
 	must(t, err)
-	n, err := w.Write(content)
-	if err = errors.Join(err, w.Close()); err != nil || n != len(content) {
+	if file.Len() > 0 {
+		t.Errorf("%d bytes are written before the first piece", file.Len())
+	}
+	n, err := io.Copy(w, io.MultiReader(bytes.NewReader(content[:777]), bytes.NewReader(content[777:])))
+	if err = errors.Join(err, w.Close()); err != nil || n != int64(len(content)) {
 		t.Errorf("%d of %d bytes taken: %v", n, len(content), err)
 	}
 	r, err := newArchiveReader(bytes.NewReader(file.Bytes()), "b")
@@ -169,38 +176,61 @@ func TestBackup_FileIsAStream(t *testing.T) {
 	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("behind the end: %d bytes, %v", n, err)
 	}
-	if n, err := r.Read(nil); n != 0 || err != nil {
-		t.Errorf("nothing asked for: %d bytes, %v", n, err)
-	}
 	r.close()
 
 	w, err = NewBackupFile(&failsAt{left: 1})
 	must(t, err)
-	if n, err := w.Write(content); !errors.Is(err, errPlace) || n != blockContentMax {
-		t.Errorf("the first block fails: %d bytes taken, %v", n, err)
-	}
-	if n, err := w.Write(content); !errors.Is(err, errPlace) || n != 0 {
-		t.Errorf("after it: %d bytes taken, %v", n, err)
+	if _, err := w.Write(content); !errors.Is(err, errPlace) {
+		t.Errorf("the first piece fails: %v", err)
 	}
 	if err := w.Close(); !errors.Is(err, errPlace) {
 		t.Errorf("its end: %v", err)
 	}
 }
 
-// TestBackup_EmptyBlock refuses a block that has nothing in it, though all its sums are right.
-func TestBackup_EmptyBlock(t *testing.T) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithZeroFrames(true))
-	must(t, err)
-	frame := encoder.EncodeAll(nil, nil)
-	must(t, encoder.Close())
-	g := guard{kind: guardBlock, length: uint32(len(frame)), frame: checksum(frame)}
-	r, err := newArchiveReader(bytes.NewReader(append(g.encode(), frame...)), "b")
-	must(t, err)
-	var refused *BackupError
-	if err := r.fill(); !errors.As(err, &refused) || refused.Offset != guardBytes {
-		t.Errorf("%v", err)
+// TestBackup_HeadAndEnd wants the two frames around the compressed stream told apart from others, with place and advice.
+func TestBackup_HeadAndEnd(t *testing.T) {
+	var file bytes.Buffer
+	w, err := NewBackupFile(&file)
+	must(t, errors.Join(err, second(w.Write([]byte("content"))), w.Close()))
+	whole := file.Bytes()
+	end := len(whole) - endBytes
+	changed := func(at int, value byte) []byte {
+		b := bytes.Clone(whole)
+		b[at] = value
+		return b
 	}
-	r.close()
+	for _, c := range []struct {
+		name  string
+		data  []byte
+		at    int
+		found string
+		hint  string
+	}{
+		{"nothing", nil, 0, "the end of the file", hintForeignFile},
+		{"half a head", whole[:9], 9, "the end of the file", hintOtherBackup},
+		{"only a head", whole[:headBytes], headBytes, "the end of the file", hintOtherBackup},
+		{"another program's", bytes.Repeat([]byte("no backup"), 20), 0, "6e 6f 20 62 61 63 6b 75 70", hintForeignFile},
+		{"another magic", changed(8, 'T'), 0, "54 73 42 4b", hintForeignFile},
+		{"version 1", changed(versionPlace, 1), versionPlace, "version 1", hintOlder},
+		{"version 3", changed(versionPlace, 3), versionPlace, "version 3", hintNewer},
+		{"something behind the version", changed(13, 1), 4, "02 01 00 00", hintOtherBackup},
+		{"nothing that zstd knows", changed(headBytes, 0), headBytes + 4, "invalid input: magic number mismatch", hintOtherBackup},
+		{"no end", whole[:end], end, "the end of the file", hintOtherBackup},
+		{"another sum", changed(len(whole)-1, whole[len(whole)-1]^1), end + 8, fmt.Sprintf("%x", whole[end+8:]), hintOtherBackup},
+		{"a byte behind it", append(bytes.Clone(whole), 0), len(whole) + 1, "the end of the file", hintOtherBackup},
+	} {
+		r, err := newArchiveReader(bytes.NewReader(c.data), "b")
+		if err == nil {
+			_, err = io.ReadAll(r)
+			r.close()
+		}
+		var refused *BackupError
+		if !errors.As(err, &refused) || refused.File != "b" || refused.Offset != int64(c.at) || !strings.Contains(refused.Found, c.found) ||
+			refused.Expected == "" || refused.Hint != c.hint {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
 }
 
 // TestRestore_SomebodyComesBetween wants a directory in which a file appeared before it was locked to be left alone.

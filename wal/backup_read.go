@@ -29,9 +29,6 @@ func PackBackup(stream io.Reader, to io.Writer, visit BackupVisitor) (BackupInfo
 	return info, archive.Close()
 }
 
-// NewBackupFile compresses a stream of Backup into a backup file; Close completes it and leaves to open.
-func NewBackupFile(to io.Writer) (io.WriteCloser, error) { return newArchiveWriter(to) }
-
 func readArchive(file io.Reader, name string, r *backupReader) (BackupInfo, error) {
 	archive, err := newArchiveReader(file, name)
 	if err != nil {
@@ -165,7 +162,7 @@ func (r *backupReader) mark() error {
 	for i := range markSlots {
 		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
 		if newer != 0 {
-			return &FormatError{File: r.path(markName), Version: newer, Known: formatVersion}
+			return &FormatError{File: r.path(markName), Version: newer, Known: FormatVersion}
 		}
 		if ok && m.generation >= r.scan.mark.generation {
 			r.scan.mark = m
@@ -198,15 +195,12 @@ func (r *backupReader) file(header *tar.Header) error {
 func (r *backupReader) snapshot(file numbered, size int64) error {
 	r.base, r.baseBytes = file.number, size
 	return r.into.file(file.path, func(out io.Writer) error {
-		sequence, _, bad, err := walkSnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
-		if err == nil && bad == nil && sequence != file.number {
-			bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
-		}
+		_, bad, err := file.walkSnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
 		switch {
 		case err != nil:
 			return err
 		case bad != nil && bad.version != 0:
-			return &FormatError{File: r.path(file.path), Version: bad.version, Known: formatVersion}
+			return &FormatError{File: r.path(file.path), Version: bad.version, Known: FormatVersion}
 		case bad != nil:
 			return r.refuse(file.path, int64(bad.at), bad.expected, bad.found)
 		}

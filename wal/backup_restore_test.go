@@ -146,7 +146,7 @@ func FuzzVerifyBackup(f *testing.F) {
 	backup, want := backupOf(f, l, BackupOptions{})
 	mustClose(f, l)
 	f.Add(backup)
-	f.Add(backup[:guardBytes])
+	f.Add(backup[:headBytes])
 	f.Add([]byte("observedAt,institutionId"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := VerifyBackup(bytes.NewReader(data), "b", BackupVisitor{})
@@ -160,7 +160,7 @@ func FuzzVerifyBackup(f *testing.F) {
 	})
 }
 
-// FuzzBackupStream does the same to what a node sends: a stream without guards, whose files guard themselves.
+// FuzzBackupStream does the same to what a node sends: a stream without a sum, whose files have their own.
 func FuzzBackupStream(f *testing.F) {
 	l := grownLog(f, filepath.Join(f.TempDir(), "log"))
 	var stream bytes.Buffer

@@ -110,7 +110,7 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 	must(t, errors.Join(ours, theirs))
 	whole := file.Bytes()
 	snapshot := func(name string, data []byte) {
-		sequence, payload, bad, err := decodeSnapshot(bytes.NewReader(data), int64(len(data)))
+		sequence, payload, bad, err := walkSnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if bad == nil {
 			said.line("%s: record %d, %d bytes, %v", name, sequence, payload, err)
 			return
@@ -132,7 +132,7 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 		}
 	}
 	for size := range int64(len(whole)) { // the file became shorter while it was read
-		_, _, bad, err := decodeSnapshot(bytes.NewReader(whole[:size]), int64(len(whole)))
+		_, _, bad, err := walkSnapshot(bytes.NewReader(whole[:size]), int64(len(whole)), nil)
 		said.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
 	}
 	said.marks()
@@ -311,9 +311,9 @@ func (s *saidOf) opened(t *testing.T, l *Log) {
 	for _, d := range r.SnapshotDamage {
 		s.line("open: passed over: %v", d)
 	}
-	r.SnapshotDamage = nil
-	logBytes, snapshotBytes := l.Size()
-	s.line("open: %+v, %d and %d bytes", r, logBytes, snapshotBytes)
+	s.line("open: {First:%d Last:%d Segments:%d Frames:%d Records:%d LogBytes:%d TornBytes:%d TornFile:%s TornSequence:%d AmbiguousTail:%t Mark:%s "+
+		"SnapshotSequence:%d SnapshotDamage:[] TempsRemoved:%s}, %d and %d bytes", r.First, r.Last, r.Segments, r.Frames, r.Records, r.LogBytes,
+		r.TornBytes, r.TornFile, r.TornSequence, r.AmbiguousTail, r.Mark, r.SnapshotSequence, r.Unusable, l.Stats().LogBytes, l.Stats().SnapshotBytes)
 	sequence, state, ok, err := l.Snapshot()
 	if ok {
 		text, readErr := io.ReadAll(state)

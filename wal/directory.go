@@ -26,6 +26,7 @@ type numbered struct {
 
 // listing is what lies in the directory, sorted by number.
 type listing struct {
+	mark      []string // its path, when there is one
 	segments  []numbered
 	snapshots []numbered
 	temps     []string // of snapshots that were never finished
@@ -50,6 +51,10 @@ func list(dir string) (listing, error) {
 }
 
 func (l *listing) add(path, name string, regular bool) {
+	if name == markName {
+		l.mark = []string{path}
+		return
+	}
 	if rest, ok := strings.CutPrefix(name, snapshotPrefix); ok {
 		l.addSnapshot(path, rest, regular)
 		return

@@ -166,7 +166,7 @@ func TestLimitsOfTheFormat(t *testing.T) {
 		"bytes of a segment": {int64(o.SegmentBytes), 4 << 20}, "reserve": {o.ReserveBytes, 64 << 20}, "segment at most": {segmentBytesMax, 64 << 20},
 		"shortest frame": {frameBytesMin, 49}, "longest frame": {frameBytesMax, 4<<20 + 44}, "longest entry": {entryBytesMax, 4<<20 + 49},
 		"slot": {markSlotBytes, 512}, "mark": {markFileBytes, 1024}, "header of a snapshot": {snapshotHeaderBytes, 20}, "its end": {snapshotTrailerBytes, 12},
-		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideMax, 1000}, "digits": {indexDigits, 20}, "version": {formatVersion, 1},
+		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideMax, 1000}, "digits": {indexDigits, 20}, "version": {FormatVersion, 1},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: %d, want %d", name, c[0], c[1])

@@ -14,9 +14,10 @@ const (
 	BatchRecordsMax = 1 << 16 // records of one batch
 )
 
-const (
-	formatVersion = 1
+// FormatVersion is the version of the frames, marks and snapshots that this package writes. It reads all versions up to it.
+const FormatVersion = 1
 
+const (
 	frameMagic        = "tsWL"
 	frameHeaderBytes  = 40
 	frameTrailerBytes = 4
@@ -91,7 +92,7 @@ func appendFrame(dst []byte, at position, records [][]byte) []byte {
 		payload += recordPrefixBytes + len(r)
 	}
 	dst = append(dst, frameMagic...)
-	dst = append(dst, formatVersion, 0, 0, 0)
+	dst = append(dst, FormatVersion, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(records)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(payload))
 	dst = binary.LittleEndian.AppendUint64(dst, at.frame)
@@ -187,11 +188,11 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 // checkVersion reads a version byte and the three zero bytes behind it. Every format version keeps the
 // magic, these four bytes and the header's checksum where they are.
 func checkVersion(data []byte) *fault {
-	if data[0] > formatVersion {
+	if data[0] > FormatVersion {
 		return &fault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
 	}
 	if data[0] == 0 || data[1] != 0 || data[2] != 0 || data[3] != 0 {
-		return wrong(0, fmt.Sprintf("version %d and three zero bytes", formatVersion), fmt.Sprintf("% x", data[:4]))
+		return wrong(0, fmt.Sprintf("version %d and three zero bytes", FormatVersion), fmt.Sprintf("% x", data[:4]))
 	}
 	return nil
 }

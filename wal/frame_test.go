@@ -113,7 +113,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(whole.Bytes()[:25])
 	f.Add([]byte(snapshotMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		seq, payload, bad, err := decodeSnapshot(bytes.NewReader(data), int64(len(data)))
+		seq, payload, bad, err := walkSnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if err != nil {
 			t.Fatalf("reading memory: %v", err)
 		}

@@ -59,19 +59,6 @@ func (l *Log) Last() uint64 {
 	return l.next.sequence - 1
 }
 
-// Size is the size of all segments and of all whole snapshots, in bytes.
-func (l *Log) Size() (logBytes, snapshotBytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.segments {
-		logBytes += s.bytes
-	}
-	for _, s := range l.snapshots {
-		snapshotBytes += s.bytes
-	}
-	return logBytes, snapshotBytes
-}
-
 // Append writes the records as one batch: after a crash all of them are there or none. They are on disk
 // when it returns without an error; last is the sequence of the last one. An empty batch writes nothing.
 // Errors: ErrLimit and ErrNoSpace write nothing and leave the log usable; after any other error
@@ -89,7 +76,7 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.disk.room(l.dir, l.o.ReserveBytes, int64(payload)+entryBytesMax-BatchBytesMax); err != nil {
+	if err := l.Room(int64(payload)); err != nil {
 		return 0, err
 	}
 	l.frame = appendFrame(l.frame[:0], l.next, records)
@@ -102,6 +89,12 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 		return 0, l.poison(fmt.Errorf("append records %d to %d: %w", l.next.sequence, end.sequence-1, err))
 	}
 	return end.sequence - 1, nil
+}
+
+// Room is nil while a batch of records of so many bytes would be taken, else ErrNoSpace, or why that can't be told. It writes nothing,
+// and may be called at any time.
+func (l *Log) Room(bytes int64) error {
+	return l.disk.room(l.dir, l.o.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
 
 // checkBatch holds the records against the limits and returns the size of their payload.

@@ -178,7 +178,7 @@ func TestAppendBesideSnapshot(t *testing.T) {
 		var err error
 		for seq := uint64(1); seq < 10 && err == nil; seq++ {
 			err = l.WriteSnapshot(seq, func(w io.Writer) error {
-				_, _ = l.Size()
+				_ = l.Stats()
 				return stateAt(seq)(w)
 			})
 			_, _ = l.First(), l.Last()

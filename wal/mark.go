@@ -39,7 +39,7 @@ const (
 func (m mark) encode() []byte {
 	b := make([]byte, markSlotBytes)
 	copy(b, markMagic)
-	b[4] = formatVersion
+	b[4] = FormatVersion
 	binary.LittleEndian.PutUint64(b[8:], m.generation)
 	binary.LittleEndian.PutUint64(b[16:], m.first)
 	binary.LittleEndian.PutUint64(b[24:], m.end.frame)
@@ -58,7 +58,7 @@ func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
 	if checksum(b[:markSlotBytes-4]) != binary.LittleEndian.Uint32(b[markSlotBytes-4:]) {
 		return mark{}, 0, false
 	}
-	if b[4] > formatVersion {
+	if b[4] > FormatVersion {
 		return mark{}, b[4], false
 	}
 	m = mark{
@@ -92,7 +92,7 @@ func readMark(dir string) (mark, MarkState, error) {
 	for i := range markSlots {
 		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
 		if newer != 0 {
-			return mark{}, "", &FormatError{File: path, Version: newer, Known: formatVersion}
+			return mark{}, "", &FormatError{File: path, Version: newer, Known: FormatVersion}
 		}
 		if !ok {
 			continue

@@ -10,24 +10,13 @@ import (
 	tidwall "github.com/tidwall/wal"
 )
 
-// Recovery says what Open found and what it did about it.
+// Recovery says what Open found and what it did about it: it cut the torn bytes, and removed what was unusable.
 type Recovery struct {
-	First    uint64 // sequence of the oldest record, 1 when there never was one
-	Last     uint64 // sequence of the newest record, 0 when there never was one
-	Segments int
-	Frames   uint64 // batches
-	Records  uint64
-	LogBytes int64
-
-	TornBytes     int64  // cut from the end of the last segment
-	TornFile      string // where these bytes are kept
-	TornSequence  uint64 // sequence that the first cut record would have had
-	AmbiguousTail bool   // the mark cannot exclude that something acknowledged stood behind the end
-
-	Mark             MarkState
+	Report
+	TornFile         string         // where the torn bytes are kept
+	TornSequence     uint64         // sequence that the first cut record would have had
 	SnapshotSequence uint64         // of the newest whole snapshot, 0 without one
 	SnapshotDamage   []*DamageError // snapshots passed over because the log still holds what they covered
-	TempsRemoved     []string       // snapshots that were never finished
 }
 
 // Open opens the log in dir for this process alone, after it has verified every byte of it, and creates
@@ -65,7 +54,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := x.recovery()
+	r := Recovery{Report: x.report(), SnapshotSequence: x.base(), SnapshotDamage: x.damagedSnapshots()}
 	// From here on the directory is known to be whole but for what mend puts right.
 	if err := mend(dir, o, &x, &r); err != nil {
 		return nil, err
@@ -116,20 +105,6 @@ func (l *Log) openStore() error {
 	return nil
 }
 
-// recovery says what the examination found.
-func (x *examination) recovery() Recovery {
-	r := Recovery{
-		First: x.extent.first(), Last: x.extent.last(), Segments: len(x.extent.segments),
-		Frames: x.extent.frames, Records: x.extent.records, LogBytes: x.extent.bytes,
-		AmbiguousTail: x.ambiguous(), Mark: x.markState,
-		SnapshotSequence: x.base(), SnapshotDamage: x.damagedSnapshots(),
-	}
-	if t := x.extent.tear; t != nil {
-		r.TornBytes, r.TornSequence = t.bytes, t.at.sequence
-	}
-	return r
-}
-
 // mend removes unfinished snapshots and cuts the torn tail. A crash in between leaves a directory that
 // needs the rest of it again; at worst the same tail is kept twice.
 func mend(dir string, o Options, x *examination, r *Recovery) error {
@@ -137,7 +112,6 @@ func mend(dir string, o Options, x *examination, r *Recovery) error {
 		if err := o.disk.remove(temp); err != nil {
 			return fmt.Errorf("remove unfinished snapshot: %w", err)
 		}
-		r.TempsRemoved = append(r.TempsRemoved, temp)
 	}
 	if len(x.files.temps) > 0 {
 		if err := o.disk.syncDir(dir); err != nil {
@@ -147,8 +121,9 @@ func mend(dir string, o Options, x *examination, r *Recovery) error {
 	if x.extent.tear == nil {
 		return nil
 	}
-	kept, err := cutTail(o, "torn", x.extent.tear.path, x.extent.tear.offset)
-	r.TornFile = kept
+	r.TornSequence = x.extent.tear.at.sequence
+	var err error
+	r.TornFile, err = cutTail(o, "torn", x.extent.tear.path, x.extent.tear.offset)
 	return err
 }
 
@@ -191,7 +166,7 @@ func (l *Log) report() {
 	for _, d := range r.SnapshotDamage {
 		l.o.Logger.Warn("damaged snapshot passed over, the log holds what it covered", "snapshot", r.SnapshotSequence, "cause", d.Error())
 	}
-	for _, name := range r.TempsRemoved {
+	for _, name := range r.Unusable {
 		l.o.Logger.Info("unfinished snapshot removed", "file", name)
 	}
 }

@@ -180,7 +180,7 @@ func (s *scanner) agree(path string, offset int64) error {
 // stop decides between a torn tail and damage.
 func (s *scanner) stop(path string, data []byte, off int, bad *fault, f frame, last bool) error {
 	if bad.version != 0 {
-		return &FormatError{File: path, Version: bad.version, Known: formatVersion}
+		return &FormatError{File: path, Version: bad.version, Known: FormatVersion}
 	}
 	if bad.torn && f.index != 0 && s.started {
 		// The header is whole although the rest is not, so it must be the right one.

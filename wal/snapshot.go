@@ -32,7 +32,7 @@ type snapshot struct {
 func snapshotHeader(sequence uint64) []byte {
 	b := make([]byte, 0, snapshotHeaderBytes)
 	b = append(b, snapshotMagic...)
-	b = append(b, formatVersion, 0, 0, 0)
+	b = append(b, FormatVersion, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, sequence)
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
@@ -80,14 +80,9 @@ func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) 
 	return buffered.Flush(), nil
 }
 
-// decodeSnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of
-// its payload. A fault's offset counts from the start of the file.
-func decodeSnapshot(r io.Reader, size int64) (sequence uint64, payload int64, bad *fault, err error) {
-	return walkSnapshot(r, size, nil)
-}
-
-// walkSnapshot is decodeSnapshot that lets visit, unless it is nil, read the payload on the way. What visit gets is not verified
-// before the end; its error is returned as it is.
+// walkSnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of its payload. A fault's offset
+// counts from the start of the file. visit, unless it is nil, reads the payload on the way; what it gets is not verified before the end,
+// and its error is returned as it is.
 func walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (sequence uint64, payload int64, bad *fault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		return 0, 0, wrong(int(size), fmt.Sprintf("at least %d bytes", snapshotHeaderBytes+snapshotTrailerBytes), fmt.Sprintf("the end after %d", size)), nil
@@ -141,6 +136,22 @@ func decodeSnapshotHeader(head []byte) (uint64, *fault) {
 	return binary.LittleEndian.Uint64(head[8:]), nil
 }
 
+// walkSnapshot is walkSnapshot of a file whose name says the sequence.
+func (file numbered) walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (payload int64, bad *fault, err error) {
+	sequence, payload, bad, err := walkSnapshot(r, size, visit)
+	if err == nil && bad == nil && sequence != file.number {
+		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
+	}
+	return payload, bad, err
+}
+
+// snapshotDamage is what a fault of a snapshot's file means.
+func (file numbered) snapshotDamage(bad *fault) *DamageError {
+	return &DamageError{
+		File: file.path, Offset: int64(bad.at), Sequence: file.number, Expected: bad.expected, Found: bad.found, Hint: hintRestore,
+	}
+}
+
 // openSnapshot verifies the file and returns it, placed at the start of its payload. damage is set when
 // the file is not whole; then the file is closed.
 func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError, err error) {
@@ -148,35 +159,23 @@ func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("open snapshot: %w", err)
 	}
-	payload, bad, err := verifySnapshot(f, file)
+	var bad *fault
+	info, err := f.Stat()
+	if err == nil {
+		payload, bad, err = file.walkSnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size(), nil)
+	}
 	if err == nil && bad == nil {
 		if _, err = f.Seek(snapshotHeaderBytes, io.SeekStart); err == nil {
 			return f, payload, nil, nil
 		}
 	}
-	err = errors.Join(err, f.Close())
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, 0, nil, fmt.Errorf("read snapshot %s: %w", file.path, err)
 	}
 	if bad.version != 0 {
-		return nil, 0, nil, &FormatError{File: file.path, Version: bad.version, Known: formatVersion}
+		return nil, 0, nil, &FormatError{File: file.path, Version: bad.version, Known: FormatVersion}
 	}
-	return nil, 0, &DamageError{
-		File: file.path, Offset: int64(bad.at), Sequence: file.number,
-		Expected: bad.expected, Found: bad.found, Hint: hintRestore,
-	}, nil
-}
-
-func verifySnapshot(f *os.File, file numbered) (int64, *fault, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, nil, err
-	}
-	sequence, payload, bad, err := decodeSnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size())
-	if err == nil && bad == nil && sequence != file.number {
-		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
-	}
-	return payload, bad, err
+	return nil, 0, file.snapshotDamage(bad), nil
 }
 
 // readSnapshots verifies every snapshot of the directory.

@@ -41,7 +41,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Errorf("snapshot %d: got %d with %d bytes", seq, got, len(found))
 		}
 	}
-	_, size := l.Size()
+	size := l.Stats().SnapshotBytes
 	if want := int64(2*(snapshotHeaderBytes+snapshotTrailerBytes) + 1 + len(large)); size != want {
 		t.Errorf("two are kept in %d bytes, want %d", size, want)
 	}

@@ -3,12 +3,10 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 )
 
-// Report is what Verify counted.
+// Report is what there is in a directory.
 type Report struct {
 	First    uint64 // sequence of the oldest record, 1 when there never was one
 	Last     uint64 // sequence of the newest record, 0 when there never was one
@@ -17,12 +15,12 @@ type Report struct {
 	Records  uint64
 	LogBytes int64
 
-	TornBytes     int64 // at the end of the last segment; Open would cut them off and keep them
+	TornBytes     int64 // at the end of the last segment; Open cuts them off and keeps them
 	AmbiguousTail bool  // the mark cannot exclude that something acknowledged stood behind the end
 
 	Mark      MarkState
 	Snapshots []SnapshotReport // ascending
-	Unusable  []string         // leftovers of unfinished snapshots; Open would remove them
+	Unusable  []string         // leftovers of unfinished snapshots; Open removes them
 }
 
 // SnapshotReport is one snapshot file.
@@ -67,15 +65,19 @@ func (x *examination) report() Report {
 // Exists says whether dir holds a log: a segment, a snapshot or a mark. A directory that is not there holds
 // none. Nothing is read but names. The errors are those of listing the directory.
 func Exists(dir string) (bool, error) {
-	files, err := list(dir)
-	if err != nil || len(files.segments)+len(files.snapshots)+len(files.foreign) > 0 {
-		return err == nil, err
+	found, err := list(dir)
+	return len(found.mark)+len(found.segments)+len(found.snapshots)+len(found.foreign) > 0, err
+}
+
+// Files names what the log in dir consists of: the mark first, then segments and snapshots, unfinished ones too. What was put aside, the
+// lock and whatever else is there are not among them. A directory that is not there has none.
+func Files(dir string) ([]string, error) {
+	found, err := list(dir)
+	names := found.mark
+	for _, file := range slices.Concat(found.segments, found.snapshots) {
+		names = append(names, file.path)
 	}
-	_, err = os.Lstat(filepath.Join(dir, markName))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err == nil, nil
-	}
-	return false, fmt.Errorf("look for the mark: %w", err)
+	return slices.Concat(names, found.temps, found.foreign), err
 }
 
 // Entry is one record as Dump finds it.

@@ -55,7 +55,7 @@ var layout = map[string]row{
 	"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
-	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http", doc: 175},
+	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
 	"actors": {may: "engine engine/account wal actors/internal/keyindex actors/internal/record actors/mailbox actors/yield klauspost/compress",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
