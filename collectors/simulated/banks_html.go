@@ -2,7 +2,7 @@ package simulated
 
 import "net/http"
 
-// bankPages are the pages of banks that people look at.
+// bankPages are the pages of banks, associations and houses that people look at.
 func bankPages() []route {
 	return []route{
 		page("banreservas", "www.banreservas.com", "/", "banreservas.html"),
@@ -19,6 +19,15 @@ func bankPages() []route {
 		page("jmmb", "do-bank.jmmb.com", "/es/tasas-de-referencia", "jmmb.html"),
 		page("union", "www.bancounion.com.do", "/servicios/cambio-de-divisas/", "union.html"),
 		page("bonanza", "www.bonanzabanco.com.do", "/", "bonanza.html"),
+		page("apap", "www.apap.com.do", "/", "apap.html"),
+		page("la-nacional", "www.alnap.com.do", "/", "alnap.html"),
+		page("la-nacional", "asociacionlanacional.com.do", "/", "alnap.html"),
+		page("peravia", "asociacionperavia.com.do", "/", "peravia.html"),
+		page("caribe-express", "caribeexpress.com.do", "/", "caribe_express.html"),
+		page("agente-la-nacional", "acn.com.do", "/", "acn.html"),
+		page("quezada", "quezada.do", "/", "quezada.html"),
+		page("quezada", "agentedecambioquezada.com", "/divisas.html", "quezada_divisas.html"),
+		page("quezada", "www.agentedecambioquezada.com", "/divisas.html", "quezada_divisas.html"),
 		bare("dollarcompra", "USD", true), bare("dollarventa", "USD", false),
 		bare("eurocompra", "EUR", true), bare("euroventa", "EUR", false),
 	}

@@ -81,7 +81,12 @@ func bhdRates(v *view) document {
 // bhdTable is a table as its editors keep it: cells of text.
 func bhdTable(v *view) document {
 	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
-	cell := func(side string) string { return text(suffixed(side, " DOP")) }
+	cell := func(side string) string {
+		if side != "" {
+			side += " DOP"
+		}
+		return text(side)
+	}
 	row := func(label, buy, sell string) string {
 		return fmt.Sprintf(`{"id":58,"rowdata":[{"id":1,"headname":"Divisas"},{"id":2,"headname":%q},{"id":3,"headname":%s},{"id":4,"headname":%s}]}`,
 			label, buy, sell)

@@ -22,16 +22,16 @@
 //	site.go, serve.go, certificate.go      the server: addresses, cookies, validators, certificates
 //	fault.go, misbehave.go, view.go        what goes wrong, and where it is put in
 //	visits.go                              who came, and how many at once
-//	bcrd.go, banks_html.go, banks_json.go, houses.go, infodolar.go, pages/    the publications, a family in a file
-//	render.go, sheet.go                    templates, texts, workbooks
+//	bcrd.go, banks_html.go, banks_json.go, infodolar.go, pages/    the publications, a family in a file
+//	render.go, sheet.go                    pages, texts, workbooks
 //
 // # To add a page
 //
 // Write it from what is known of the real page, not from its definition: the round trip of the tests finds a wrong definition only
-// because the two were written apart. Put the page into pages/, with head and foot from chrome.html (they bring the phone numbers,
-// dates and loan rates that a reader must not take for rates), and a line with its host and path into the function of its
-// family; JSON and workbooks are a function from a view to a document. A page takes every value from the view (Quote, Of): so the
-// faults of values reach it. Then give the institution a line in desks.go.
+// because the two were written apart. Put the page into pages/ (html says what may stand in it; head and foot, which all pages
+// share, bring the phone numbers, dates and loan rates that a reader must not take for rates), and a line with its host and path
+// into the function of its family; JSON and workbooks are a function from a view to a document. A page takes every value from the
+// view (Quote, Of): so the faults of values reach it. Then give the institution a line in desks.go.
 //
 // Every page here is synthetic. No page of an institution was copied.
 //

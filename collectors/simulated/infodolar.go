@@ -1,9 +1,11 @@
 package simulated
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tasard/tasard/engine"
@@ -13,7 +15,7 @@ import (
 func aggregatorRoutes() []route {
 	infodolar := func(path, currency string) route {
 		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
-			render: func(v *view) document { return html("infodolar.html", v.aggregated(currency)) }}
+			render: func(v *view) document { return infodolarPage(v, currency) }}
 	}
 	return []route{
 		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"), infodolar("/precio-euro-provincia-santo-domingo.aspx", "EUR"),
@@ -55,54 +57,39 @@ func entities() []entity {
 	}
 }
 
-// list is a page of InfoDolar.
-type list struct {
-	*view
-	Title, Table            string
-	AverageBuy, AverageSell string
-	Rows                    []listRow
-}
-
-type listRow struct {
-	line
-	Name, Slug string
-}
-
-func (v *view) aggregated(currency string) list {
-	all := list{view: v, Title: "Precio del dólar hoy en República Dominicana", Table: "Dolar"}
+// infodolarPage is the list of one currency.
+func infodolarPage(v *view, currency string) document {
+	rows, said := v.aggregated(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
 	if currency == "EUR" {
-		all.Title, all.Table = "Precio del euro hoy en República Dominicana", "Euro"
+		said = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
 	}
+	said["averagebuy"] = average(rows, func(l line) string { return l.Buy })
+	said["averagesell"] = average(rows, func(l line) string { return l.Sell })
+	return html("infodolar.html", v, rows, said)
+}
+
+// aggregated are the lines of one currency with the names under which InfoDolar lists them.
+func (v *view) aggregated(currency string) []line {
+	var rows []line
 	for _, e := range entities() {
-		channel := e.channel
-		if channel == "" {
-			channel = engine.Unspecified
-		}
-		l := v.Quote(e.institution, currency, channel)
+		l := v.Quote(e.institution, currency, cmp.Or(e.channel, engine.Unspecified))
 		if l.Buy+l.Sell == "" || v.silent[e.institution] && !e.direct {
 			continue
 		}
-		slug := strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(e.name))
-		all.Rows = append(all.Rows, listRow{l, e.name, slug})
+		l.Name = e.name
+		rows = append(rows, l)
 	}
 	if v.fault == Reordered {
-		for i, j := 0, len(all.Rows)-1; i < j; i, j = i+1, j-1 {
-			all.Rows[i], all.Rows[j] = all.Rows[j], all.Rows[i]
-		}
+		slices.Reverse(rows)
 	}
-	all.AverageBuy, all.AverageSell = average(all.Rows, true), average(all.Rows, false)
-	return all
+	return rows
 }
 
 // average is the mean of a side, with two decimals, of the rows that have it.
-func average(rows []listRow, buys bool) string {
+func average(rows []line, side func(line) string) string {
 	sum, count := new(big.Rat), int64(0)
 	for _, row := range rows {
-		side := row.Sell
-		if buys {
-			side = row.Buy
-		}
-		if value, ok := new(big.Rat).SetString(side); ok {
+		if value, ok := new(big.Rat).SetString(side(row)); ok {
 			sum.Add(sum, value)
 			count++
 		}
@@ -113,7 +100,7 @@ func average(rows []listRow, buys bool) string {
 func livedolar(v *view) document {
 	names := map[string]string{"popular": "bpd", "banreservas": "banreservas", "bhd": "bhd", "scotiabank": "scotiabank", "caribe": "caribe"}
 	var rows []string
-	for _, row := range v.aggregated("USD").Rows {
+	for _, row := range v.aggregated("USD") {
 		if name, ok := names[row.Institution]; ok && row.Channel != engine.Digital {
 			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, text(row.Buy), text(row.Sell)))
 		}

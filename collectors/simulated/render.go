@@ -1,14 +1,14 @@
 package simulated
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"text/template"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -17,58 +17,102 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("pages").Funcs(template.FuncMap{
-		"pre": prefixed, "post": suffixed, "two": twoDecimals, "spanish": spanishDate, "spanishDay": spanishDay,
-		"house": houseLabel, "quezada": quezadaClass,
-	}).ParseFS(pageFiles, "pages/*.html"))
-})
+// The places of a page that are filled in: rows that repeat, and values.
+var (
+	repeated = regexp.MustCompile(`(?s)\{\{each ?(\w*)\}\}(.*?)\{\{end\}\}`)
+	place    = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+)
 
-// chrome is what the head and foot of a page need.
-type chrome struct {
-	*view
-	Title, Phone, Charset string
-}
-
-// Site is the head and foot of a site.
-func (v *view) Site(title, phone string) *chrome { return &chrome{v, title, phone, "utf-8"} }
-
-// Latin is the same for a page in windows-1252, which says so in its head.
-func (c *chrome) Latin() *chrome {
-	c.Charset = "windows-1252"
-	return c
-}
-
-// html is a page of pages/. One whose head says windows-1252 is made so in the end.
-func html(file string, data any) document {
-	var out bytes.Buffer
-	if err := pages().ExecuteTemplate(&out, file, data); err != nil {
-		panic("simulated: the embedded page " + file + " is damaged: " + err.Error())
+// html is a page of pages/ as it says these lines. The first line of the file is its character set, a phone number and its title;
+// head and foot are those of all pages. In {{ }} stand
+//
+//	usd.buy               a value: see values, and chrome for those that belong to no line
+//	RD$ |usd.buy| DOP|-   the same with text before and behind it; when there is none, what stands last
+//	USD=Dólar|EUR=Euro    a text by the currency or the channel of the row
+//	each ... end          once for each line; each cash: only those of that channel
+func html(file string, v *view, lines []line, extra map[string]string) document {
+	head, body, _ := strings.Cut(pageFile(file), "\n")
+	about := strings.SplitN(filled(head, extra), " ", 3)
+	known := map[string]string{
+		"charset": about[0], "phone": about[1], "title": about[2], "loans": pageFile("loans.html"),
+		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
 	}
-	d := document{contentType: contentHTML, body: out.Bytes()}
-	if bytes.Contains(d.body, []byte(`charset="windows-1252"`)) {
+	maps.Copy(known, extra)
+	for _, l := range slices.Backward(lines) { // of two the first one counts, or that of no channel
+		if prefix := strings.ToLower(l.Currency) + "."; known[prefix+"channel"] != string(engine.Unspecified) {
+			maps.Copy(known, l.values(prefix))
+		}
+	}
+	text := repeated.ReplaceAllStringFunc(pageFile("top.html")+body+pageFile("bottom.html"), func(block string) string {
+		found, rows := repeated.FindStringSubmatch(block), ""
+		for _, l := range lines {
+			if found[1] == "" || found[1] == string(l.Channel) {
+				rows += filled(found[2], l.values(""))
+			}
+		}
+		return rows
+	})
+	d := document{contentType: contentHTML, body: []byte(filled(text, known))}
+	if about[0] == "windows-1252" {
 		d.contentType, d.latin = "text/html", true // only the page itself names its character set
 	}
 	return d
+}
+
+// values are what a page can say of a line.
+func (l line) values(prefix string) map[string]string {
+	return map[string]string{
+		prefix + "buy": l.Buy, prefix + "sell": l.Sell, prefix + "buy2": twoDecimals(l.Buy), prefix + "sell2": twoDecimals(l.Sell),
+		prefix + "date": l.Date.String(), prefix + "day": spanishDay(l.Date), prefix + "minute": l.Published.Format("02/01/2006 15:04"),
+		prefix + "currency": l.Currency, prefix + "channel": string(l.Channel), l.Currency + ".buy": l.Buy, l.Currency + ".sell": l.Sell,
+		prefix + "name": l.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(l.Name)),
+	}
+}
+
+// filled puts values in their places.
+func filled(text string, values map[string]string) string {
+	return place.ReplaceAllStringFunc(text, func(block string) string {
+		parts := strings.Split(strings.Trim(block, "{}"), "|")
+		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, letters) == "" {
+			for _, part := range parts {
+				if key, own, _ := strings.Cut(part, "="); key == values["currency"] || key == values["channel"] {
+					return own
+				}
+			}
+			return ""
+		}
+		if len(parts) == 1 {
+			parts = []string{"", parts[0]}
+		}
+		parts = append(parts, "", "")
+		if value := values[parts[1]]; value != "" {
+			return parts[0] + value + parts[2]
+		}
+		return parts[3]
+	})
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+func pageFile(name string) string {
+	text, err := pageFiles.ReadFile("pages/" + name)
+	if err != nil {
+		panic("simulated: the embedded page " + name + " is missing")
+	}
+	return string(text)
 }
 
 // page is the route of a page of pages/ that needs nothing but the view.
 func page(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
-		render: func(v *view) document { return html(file, v) },
+		render: func(v *view) document { return html(file, v, v.Of(institution), nil) },
 	}
 }
 
 // allRoutes are all addresses of all sites.
 func allRoutes() []route {
-	var all []route
-	for _, family := range [][]route{
-		bcrdRoutes(), bankPages(), bankServices(), associationPages(), housePages(), aggregatorRoutes(),
-	} {
-		all = append(all, family...)
-	}
-	return all
+	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
 }
 
 // latin writes text in windows-1252; what it has no byte for becomes a question mark.
@@ -89,21 +133,6 @@ func latin(text []byte) []byte {
 	return out
 }
 
-// prefixed is a text with something before it; nothing stays nothing.
-func prefixed(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}
-
-func suffixed(text, after string) string {
-	if text == "" {
-		return ""
-	}
-	return text + after
-}
-
 // twoDecimals cuts a price to centavos, as the home page of the central bank does.
 func twoDecimals(text string) string {
 	if at := strings.Index(text, "."); at >= 0 && len(text) > at+3 {
@@ -111,8 +140,6 @@ func twoDecimals(text string) string {
 	}
 	return text
 }
-
-func spanishDate(at time.Time) string { return spanishDay(engine.DateOf(at)) }
 
 func spanishDay(day engine.Date) string {
 	months := []string{
@@ -163,7 +190,7 @@ func jsonDocument(format string, args ...any) document {
 func sorry(v *view, status int, what string) document {
 	body := fmt.Sprintf(`<!DOCTYPE html><html lang="es"><head><meta charset="utf-8"><title>%[1]s</title></head><body><h1>%[1]s</h1>
 <p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173, %[2]s.</p></body></html>
-`, what, spanishDate(v.Now))
+`, what, spanishDay(engine.DateOf(v.Now)))
 	return document{contentType: contentHTML, body: []byte(body), status: status}
 }
 

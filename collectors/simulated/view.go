@@ -24,6 +24,7 @@ type view struct {
 // line is a quote as a page shows it. Sides are what stands there: "" where the desk has none, and anything with a fault.
 type line struct {
 	Institution, Currency string
+	Name                  string // of the institution, where a list gives it one
 	Channel               engine.Channel
 	Kind                  engine.Kind
 	Buy, Sell             string
