@@ -16,11 +16,9 @@ const (
 	pathPostman  = "/postman.json"
 	pathModels   = "/llms.txt"
 	pathDocs     = "/docs"
-	pathHealth   = "/readyz"
-	pathData     = "/v1"
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
-	typeLinkset  = `application/linkset+json; profile="` + catalogProfile + `"`
+	typeLinkset  = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
 	typeMarkdown = "text/plain; charset=utf-8" // Markdown, which browsers show as it is under this type
 )
 
@@ -35,11 +33,18 @@ var jsonText string
 //go:embed llms.txt
 var modelsText string
 
-// What stands for the address of the node in the files.
+//go:embed postman.json
+var postmanText string
+
+//go:embed api-catalog.json
+var catalogText string
+
+// What stands for the address of the node in the files. Where the address is not known it stays in those that can't be without one.
 const (
-	yamlServer   = "  - url: /"
-	jsonServer   = `"url": "/"`
-	modelsServer = "{base}"
+	yamlServer    = "  - url: /"
+	jsonServer    = `"url": "/"`
+	postmanServer = `"key":"baseUrl","value":"http://127.0.0.1:8080"`
+	baseServer    = "{base}"
 )
 
 // Config is what Documents need. The zero Config is good.
@@ -55,21 +60,24 @@ type Documents struct{ all []*document }
 // New is the documents for a node.
 func New(c Config) *Documents {
 	base := strings.TrimSuffix(c.PublicURL, "/")
-	return &Documents{[]*document{
-		newDocument(pathJSON, typeJSON, func() []byte { return serverIn(jsonText, jsonServer, `"url": `, base) }),
-		newDocument(pathYAML, typeYAML, func() []byte { return serverIn(yamlText, yamlServer, "  - url: ", base) }),
-		newDocument(pathCatalog, typeLinkset, func() []byte { return newCatalog(base) }),
-		newDocument(pathPostman, typeJSON, func() []byte { return newCollection(base) }),
-		newDocument(pathModels, typeMarkdown, func() []byte { return []byte(strings.ReplaceAll(modelsText, modelsServer, base)) }),
-	}}
-}
-
-// serverIn is the OpenAPI document with the address of the node, where it is known, instead of what stands for it.
-func serverIn(text, placeholder, name, base string) []byte {
-	if base != "" {
-		text = strings.Replace(text, placeholder, name+string(encode(base)), 1)
+	with := func(text, placeholder, name string) func() string {
+		return func() string {
+			if base == "" {
+				return text
+			}
+			return strings.Replace(text, placeholder, name+string(encode(base)), 1)
+		}
 	}
-	return []byte(text)
+	based := func(text string) func() string {
+		return func() string { return strings.ReplaceAll(text, baseServer, base) }
+	}
+	return &Documents{[]*document{
+		newDocument(pathJSON, typeJSON, with(jsonText, jsonServer, `"url": `)),
+		newDocument(pathYAML, typeYAML, with(yamlText, yamlServer, "  - url: ")),
+		newDocument(pathCatalog, typeLinkset, based(catalogText)),
+		newDocument(pathPostman, typeJSON, with(postmanText, postmanServer, `"key":"baseUrl","value":`)),
+		newDocument(pathModels, typeMarkdown, based(modelsText)),
+	}}
 }
 
 // Register puts the documents at their paths. Each answers all methods of its path.

@@ -92,8 +92,8 @@ func TestPublicURL(t *testing.T) {
 		if !bytes.Contains(document.made().body, []byte("https://tasas.example")) || bytes.Contains(document.made().body, []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)
 		}
-		if bytes.Contains(document.made().body, []byte(modelsServer)) || bytes.Contains(without.all[i].made().body, []byte(modelsServer)) {
-			t.Errorf("%s has %s left", document.path, modelsServer)
+		if bytes.Contains(document.made().body, []byte(baseServer)) || bytes.Contains(without.all[i].made().body, []byte(baseServer)) {
+			t.Errorf("%s has %s left", document.path, baseServer)
 		}
 		if document.made().tag == without.all[i].made().tag {
 			t.Errorf("%s: another body has the same tag", document.path)

@@ -5,7 +5,7 @@
 //	/openapi.yaml               the OpenAPI document, as it was written by hand (openapi.yaml)
 //	/openapi.json               the same as JSON, made of it (openapi.json)
 //	/.well-known/api-catalog    where all of it is, as a link set (RFC 9727, RFC 9264)
-//	/postman.json               a Postman collection (v2.1), made of the OpenAPI document
+//	/postman.json               a Postman collection (v2.1), made of the OpenAPI document (postman.json)
 //	/llms.txt                   a page for language models (llmstxt.org), which leads to the others (llms.txt)
 //
 // All are public: GET, HEAD and OPTIONS, for pages of every origin, with an ETag and an hour of caching. Announce puts the links to
@@ -13,7 +13,7 @@
 //
 // # How to change the contract
 //
-// Edit openapi.yaml, then "go test ./httpapi/contract -update" makes openapi.json of it. Then run the tests of ./httpapi: they hold paths,
+// Edit openapi.yaml, then "go test ./httpapi/contract -update" makes openapi.json and postman.json of it. Then run the tests of ./httpapi: they hold paths,
 // parameters, bodies, error codes, statuses and headers of the document against the node's tables and golden answers, both ways, and
 // each example against an answer that the node gave (document_test.go). "make contract" lets Redocly, Spectral, oapi-codegen,
 // openapi-typescript and Postman's own library read it.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -29,9 +30,9 @@ type made struct {
 	tag  string // weak: the body may go out compressed
 }
 
-func newDocument(path, mediaType string, body func() []byte) *document {
+func newDocument(path, mediaType string, body func() string) *document {
 	return &document{path, mediaType, sync.OnceValue(func() made {
-		text := body()
+		text := []byte(body())
 		digest := sha256.Sum256(text)
 		return made{text, string(fields.AppendTag(nil, digest[:]))}
 	})}
@@ -75,24 +76,13 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(made.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
 }
 
-// refusal is an error in the shape of the contract.
-type refusal struct {
-	Error struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		RequestID string `json:"requestId,omitempty"`
-	} `json:"error"`
-}
-
-// refuse answers a method that documents don't know (Q6). The server has given the request its id.
+// refuse answers a method that documents don't know (Q6), in the shape of the contract. The server has given the request its id.
 func refuse(w http.ResponseWriter, r *http.Request) {
-	var body refusal
-	body.Error.Code, body.Error.RequestID = "method_not_allowed", r.Header.Get("X-Request-Id")
-	body.Error.Message = "This document knows the methods " + methods + "."
 	header := w.Header()
 	header.Set("Allow", methods)
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(http.StatusMethodNotAllowed)
-	_, _ = w.Write(encode(body)) // see send
+	_, _ = fmt.Fprintf(w, `{"error":{"code":"method_not_allowed","message":"This document knows the methods %s.","requestId":%s}}`,
+		methods, encode(r.Header.Get("X-Request-Id"))) // see send
 }

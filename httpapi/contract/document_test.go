@@ -127,7 +127,7 @@ func TestCatalog_RFC9727(t *testing.T) {
 			}
 			delete(entry, "anchor")
 			for relation, value := range entry {
-				var targets []target
+				var targets []struct{ Href, Type string }
 				if err := json.Unmarshal(value, &targets); err != nil || len(targets) == 0 {
 					t.Errorf("%s: %v", relation, err)
 				}

@@ -3,18 +3,130 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 )
 
-const (
-	// collectionSchema names the format; Postman asks for it under this name.
-	collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-	// baseDefault is where a node answers unless it is told otherwise: a collection can't be relative.
-	baseDefault = "http://127.0.0.1:8080"
+// TestPostman_IsTheContract: postman.json is what the OpenAPI document makes.
+func TestPostman_IsTheContract(t *testing.T) {
+	want := string(newCollection())
+	if *update {
+		if err := os.WriteFile("postman.json", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != postmanText {
+		t.Fatal("postman.json is not what openapi.json says; make it anew: go test ./httpapi/contract -update")
+	}
+}
+
+// What the collection is made of: the part of an OpenAPI document that it needs.
+type (
+	openAPI struct {
+		Info struct {
+			Title, Version, Description string
+		}
+		Tags []struct {
+			Name, Description string
+		}
+		Security   []map[string][]string
+		Paths      ordered[ordered[operation]]
+		Components struct {
+			Parameters map[string]parameter
+		}
+	}
+	operation struct {
+		Tags                 []string
+		Summary, Description string
+		Security             *[]map[string][]string // nil: that of the document
+		Parameters           []reference
+		RequestBody          *struct{ Content content }
+		Responses            ordered[struct {
+			Description string
+			Content     content
+		}]
+	}
+	parameter struct {
+		Name, In, Description string
+		Required              bool
+		Example               json.RawMessage
+	}
+	reference struct {
+		Ref string `json:"$ref"`
+	}
+	content map[string]struct {
+		Examples ordered[struct {
+			Summary string
+			Value   json.RawMessage
+		}]
+	}
 )
+
+// ordered is an object whose fields keep the order in which they were written.
+type ordered[T any] []field[T]
+
+type field[T any] struct {
+	name  string
+	value T
+}
+
+// UnmarshalJSON is json.Unmarshaler.
+func (o *ordered[T]) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return errors.Join(err, errors.New("want an object"))
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		var value T
+		if err := decoder.Decode(&value); err != nil {
+			return err
+		}
+		*o = append(*o, field[T]{name.(string), value}) // the name of a field is a text
+	}
+	return nil
+}
+
+// readOpenAPI reads the document that is part of the program.
+func readOpenAPI() *openAPI {
+	var document openAPI
+	if err := json.Unmarshal([]byte(jsonText), &document); err != nil {
+		panic("contract: openapi.json: " + err.Error())
+	}
+	return &document
+}
+
+// resolve is the parameter that a reference leads to.
+func (d *openAPI) resolve(r reference) parameter {
+	return d.Components.Parameters[strings.TrimPrefix(r.Ref, "#/components/parameters/")]
+}
+
+// schemes are the names of what opens an operation, the first choice first; none where nothing is needed or taken.
+func (d *openAPI) schemes(op *operation) []string {
+	choices := d.Security
+	if op.Security != nil {
+		choices = *op.Security
+	}
+	var names []string
+	for _, choice := range choices {
+		for name := range choice { // one at most
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// collectionSchema names the format; Postman asks for it under this name.
+const collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 
 // A collection of requests, in the format 2.1 of Postman.
 type (
@@ -92,16 +204,13 @@ type (
 )
 
 // newCollection is the collection: a folder for each tag, a request for each operation, with the examples of good answers.
-func newCollection(base string) []byte {
+func newCollection() []byte {
 	document := readOpenAPI()
-	if base == "" {
-		base = baseDefault
-	}
 	all := collection{
 		Info: collectionInfo{document.Info.Title, document.Info.Description, document.Info.Version, collectionSchema},
 		Auth: bearer("apiKey"),
 		Variable: []variable{
-			{Key: "baseUrl", Value: base, Description: "Where the service is, without a slash at the end."},
+			{Key: "baseUrl", Value: "http://127.0.0.1:8080", Description: "Where the service is, without a slash at the end."},
 			{Key: "apiKey", Value: "", Description: "Your key. Keep it out of what you share."},
 			{Key: "sessionToken", Value: "", Description: "The token of POST /v1/account/sessions, good for 15 minutes."},
 		},
