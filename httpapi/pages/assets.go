@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/tasard/tasard/httpapi/internal/fields"
@@ -22,47 +24,36 @@ const (
 // asset is a file that pages load. Its name changes with its content, so that it may be kept for ever.
 type asset struct {
 	kind   string // Content-Type
-	plain  []byte // nil when it is made of packed for those few who don't take gzip
-	packed []byte
+	body   []byte
+	packed bool // body is compressed with gzip
 }
 
-// AddAsset serves a file under /assets/, its hash in its name: style.css becomes style.<hash>.css. Asset gives the path. It must be
-// called before the first request, and panics when the name is taken.
-func (f *Frame) AddAsset(name, contentType string, content []byte) {
-	packed := bytes.Buffer{}
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err == nil {
-		_, err = writer.Write(content)
+// AddAssets serves files of a folder under /assets/, their hash in the name: style.css becomes style.<hash>.css. Asset gives the path. A
+// file name.gz is served as name, compressed to those who take gzip; others are compressed by the server. It must be called before the
+// first request, and panics when a file is not there or the name is taken.
+func (f *Frame) AddAssets(files fs.FS, names ...string) {
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	for _, file := range names {
+		content, err := fs.ReadFile(files, file)
+		if err != nil {
+			panic("pages: read the embedded asset: " + err.Error())
+		}
+		name, packed := strings.CutSuffix(path.Base(file), ".gz")
+		if _, taken := f.assetPaths[name]; taken {
+			panic("pages: two assets are called " + name)
+		}
+		digest := sha256.Sum256(content)
+		stem, extension, _ := strings.Cut(name, ".")
+		hashed := stem + "." + hex.EncodeToString(digest[:assetHashBytes]) + "." + extension
+		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, asset{kinds[path.Ext(name)], content, packed}
 	}
-	if err == nil {
-		err = writer.Close()
-	}
-	if err != nil {
-		panic("pages: compress the asset " + name + ": " + err.Error())
-	}
-	f.addAsset(name, content, asset{contentType, content, packed.Bytes()})
-}
-
-// AddPackedAsset is AddAsset for content that is embedded compressed with gzip.
-func (f *Frame) AddPackedAsset(name, contentType string, packed []byte) {
-	f.addAsset(name, packed, asset{kind: contentType, packed: packed})
-}
-
-func (f *Frame) addAsset(name string, content []byte, a asset) {
-	if _, taken := f.assetPaths[name]; taken {
-		panic("pages: two assets are called " + name)
-	}
-	digest := sha256.Sum256(content)
-	stem, extension, _ := strings.Cut(name, ".")
-	hashed := stem + "." + hex.EncodeToString(digest[:assetHashBytes]) + "." + extension
-	f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, a
 }
 
 // Asset is the path of an asset. It panics when none has the name: names are the program's own.
 func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {
-		panic("pages: no asset is called " + name + "; add it with AddAsset")
+		panic("pages: no asset is called " + name + "; add it with AddAssets")
 	}
 	return path
 }
@@ -77,13 +68,13 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	header := w.Header()
 	header.Set("Content-Type", a.kind)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	body := a.packed
-	if takesGzip(r.Header) {
+	body := a.body
+	if a.packed && fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
 		header.Set("Content-Encoding", "gzip")
 		header.Set("Vary", "Accept-Encoding")
-	} else if body = a.plain; body == nil {
+	} else if a.packed {
 		var err error
-		if body, err = unpacked(a.packed); err != nil {
+		if body, err = unpacked(a.body); err != nil {
 			f.Fail(w, r, fmt.Errorf("unpack %s: %w", r.URL.Path, err))
 			return
 		}
@@ -97,9 +88,4 @@ func unpacked(packed []byte) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(reader, assetBytesMax))
-}
-
-// takesGzip tells whether an answer may be compressed.
-func takesGzip(header http.Header) bool {
-	return fields.AcceptsGzip(fields.Lines(header.Values("Accept-Encoding")))
 }

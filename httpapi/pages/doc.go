@@ -7,7 +7,7 @@
 // A package below this one (account, docs) gets the *Frame of Pages in its Config and registers its pages with it:
 //
 //	texts := pages.ReadTexts(files) // words.es.json, words.en.json, and long prose: guide.es.html, guide.en.html
-//	frame.AddAsset("docs.css", "text/css; charset=utf-8", css)
+//	frame.AddAssets(files, "docs.css")
 //	frame.Handle(mux, http.MethodGet, "/docs", func(w http.ResponseWriter, r *pages.Request) { // /en/docs too
 //		frame.WriteKept(w, r, "", func() (*pages.Document, error) {
 //			l := texts.In(r)

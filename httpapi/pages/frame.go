@@ -1,16 +1,14 @@
 package pages
 
 import (
-	"bytes"
-	"compress/gzip"
 	"embed"
-	"github.com/tasard/tasard/httpapi/internal/fields"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 //go:embed assets
@@ -20,10 +18,7 @@ var assetFiles embed.FS
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const (
-	rendersPerSecondMax = 100 // of all pages: a tenth of one processor
-	gzipBytesMin        = 1024
-)
+const rendersPerSecondMax = 100 // of all pages: a tenth of one processor
 
 // Frame is what all pages have in common: layout, languages, assets, limits, and what was rendered already. Safe for concurrent use
 // once every asset is added.
@@ -34,20 +29,15 @@ type Frame struct {
 	assetPaths map[string]string // by plain name
 	limiter    *limiter
 	pace       pace
-	kept       kept
-	packers    sync.Pool // of *gzip.Writer, a megabyte each
+	kept       *kept
 }
 
 func newFrame(config Config) *Frame {
 	f := &Frame{
 		config: config, texts: ReadTexts(sub(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
-		limiter: newLimiter(config.PerMinute, config.Seed),
+		limiter: newLimiter(config.PerMinute), kept: newKept(),
 	}
-	f.packers.New = func() any {
-		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // pages are compressed once and live for a second
-		return writer
-	}
-	f.addOwnAssets()
+	f.AddAssets(assetFiles, "assets/style.css", "assets/favicon.svg", "assets/convert.js", "assets/copy.js")
 	return f
 }
 
@@ -60,19 +50,6 @@ func sub(files fs.FS, folder string) fs.FS {
 	return inner
 }
 
-func (f *Frame) addOwnAssets() {
-	for name, kind := range map[string]string{
-		"style.css": "text/css; charset=utf-8", "favicon.svg": "image/svg+xml", "convert.js": "text/javascript; charset=utf-8",
-		"copy.js": "text/javascript; charset=utf-8",
-	} {
-		content, err := assetFiles.ReadFile("assets/" + name)
-		if err != nil {
-			panic("pages: no embedded asset " + name + ": " + err.Error())
-		}
-		f.AddAsset(name, kind, content)
-	}
-}
-
 func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
@@ -83,8 +60,6 @@ type rendered struct {
 	policy string
 	etag   string
 	body   []byte
-	once   sync.Once
-	packed []byte // by once, nil when the page is too small for it
 }
 
 // Write renders a document and answers it, never to be stored: for what is made for one visitor alone.
@@ -139,46 +114,19 @@ func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	body := page.body
-	if takesGzip(r.Header) {
-		page.once.Do(func() { page.packed = f.pack(page.body) })
-		if page.packed != nil {
-			header.Set("Content-Encoding", "gzip")
-			header.Add("Vary", "Accept-Encoding")
-			body = page.packed
-		}
-	}
 	w.WriteHeader(page.status)
-	f.send(w, r, body)
+	f.send(w, r, page.body)
 }
 
-// pack is nil for what is too small to be worth it.
-func (f *Frame) pack(body []byte) []byte {
-	if len(body) < gzipBytesMin {
-		return nil
-	}
-	var packed bytes.Buffer
-	writer := f.packers.Get().(*gzip.Writer)
-	defer f.packers.Put(writer)
-	writer.Reset(&packed)
-	if _, err := writer.Write(body); err != nil {
-		return nil
-	}
-	if err := writer.Close(); err != nil {
-		return nil
-	}
-	return packed.Bytes()
-}
-
-// send writes a body. Who went away is no error of ours.
+// send writes a body. A client that went away is no error of ours.
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
 }
 
-// seconds is a waiting time for Retry-After: whole seconds, rounded up, at least one.
-func seconds(wait time.Duration) string {
+// Seconds is a waiting time for Retry-After: whole seconds, rounded up, at least one.
+func Seconds(wait time.Duration) string {
 	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 

@@ -116,9 +116,12 @@ func rowsOf(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntr
 // chronicles keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its
 // owner; they are asked once in a while, and today anew each time.
 type chronicles struct {
-	service    engine.Service
-	mu         sync.Mutex
-	young, old map[engine.Filter]*chronicle
+	service engine.Service
+	past    generations[engine.Filter, chronicle]
+}
+
+func newChronicles(service engine.Service) chronicles {
+	return chronicles{service, generations[engine.Filter, chronicle]{most: chroniclesMax / 2}}
 }
 
 // chronicle is the past of a filter, up to the day before today.
@@ -130,31 +133,13 @@ type chronicle struct {
 	rows   []engine.HistoryEntry
 }
 
-// of is the chronicle of a filter, an empty one when it is new. Two generations are kept, as in kept.
-func (c *chronicles) of(f engine.Filter) *chronicle {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if one, ok := c.young[f]; ok {
-		return one
-	}
-	one, ok := c.old[f]
-	if !ok {
-		one = &chronicle{}
-	}
-	if c.young == nil || len(c.young) >= chroniclesMax/2 {
-		c.old, c.young = c.young, map[engine.Filter]*chronicle{}
-	}
-	c.young[f] = one
-	return one
-}
-
 func (c *chronicle) holds(now time.Time) bool {
 	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastKept
 }
 
 // market is every day of a currency that has rows, of the last historyDaysMax days and today.
 func (c *chronicles) market(currency string, now time.Time) ([]point, error) {
-	one := c.of(engine.Filter{Currency: currency})
+	one := c.past.of(engine.Filter{Currency: currency})
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	today := engine.DateOf(now)
@@ -191,7 +176,7 @@ func appendDay(days []point, p point) []point {
 
 // quote is every row of an institution in a currency, of the last historyDaysMax days and today, newest last.
 func (c *chronicles) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
-	one := c.of(f)
+	one := c.past.of(f)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	today := engine.DateOf(now)

@@ -5,7 +5,51 @@ import (
 	"time"
 )
 
-// Bounds of what is kept. There are two generations: when the young one is full it becomes the old one.
+// generations keep what was used lately, a bounded number of it: when the young generation is full it becomes the old one, and what was
+// in that and has not been asked for since is dropped. Safe for concurrent use; the values are not.
+type generations[K comparable, V any] struct {
+	most       int // in the young one
+	mu         sync.Mutex
+	young, old map[K]*V
+}
+
+// of is the value of a key, an empty one when it has none.
+func (g *generations[K, V]) of(key K) *V {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	value, ok := g.young[key]
+	if ok {
+		return value
+	}
+	if value, ok = g.old[key]; !ok {
+		value = new(V)
+	}
+	if g.young == nil || len(g.young) >= g.most {
+		g.old, g.young = g.young, map[K]*V{}
+	}
+	g.young[key] = value
+	return value
+}
+
+// drop forgets a value.
+func (g *generations[K, V]) drop(key K, value *V) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, all := range []map[K]*V{g.young, g.old} {
+		if all[key] == value {
+			delete(all, key)
+		}
+	}
+}
+
+// age makes the young generation the old one.
+func (g *generations[K, V]) age() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.old, g.young = g.young, nil
+}
+
+// Bounds of the pages that are kept in one generation.
 const (
 	keptPagesMax = 256
 	keptBytesMax = 8 << 20
@@ -21,10 +65,12 @@ type keptKey struct {
 
 // kept is what was rendered, for those who ask the same before it is outdated.
 type kept struct {
-	mu         sync.Mutex
-	young, old map[keptKey]*place
-	bytes      int // in young
+	pages generations[keptKey, place]
+	mu    sync.Mutex
+	bytes int // since the generation began; a page that is rendered anew counts again: generations pass the sooner
 }
+
+func newKept() *kept { return &kept{pages: generations[keptKey, place]{most: keptPagesMax}} }
 
 // place is where one page is kept. Its lock is held while it is rendered, so that many who ask at once cost one rendering.
 type place struct {
@@ -35,7 +81,7 @@ type place struct {
 
 // take is the page of a key, made when it is not there or outdated. What can't be made is not kept.
 func (k *kept) take(key keptKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
-	p := k.place(key)
+	p := k.pages.of(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.page != nil && !now.Before(p.from) && now.Before(p.until) {
@@ -43,7 +89,7 @@ func (k *kept) take(key keptKey, now time.Time, render func() (*rendered, time.T
 	}
 	page, until, err := render()
 	if err != nil {
-		k.forget(key, p)
+		k.pages.drop(key, p)
 		return nil, err
 	}
 	k.weigh(len(page.body))
@@ -51,39 +97,12 @@ func (k *kept) take(key keptKey, now time.Time, render func() (*rendered, time.T
 	return page, nil
 }
 
-// place is the place of a key, a new one when it has none.
-func (k *kept) place(key keptKey) *place {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	p, ok := k.young[key]
-	if ok {
-		return p
-	}
-	if p, ok = k.old[key]; !ok {
-		p = &place{}
-	}
-	if k.young == nil || len(k.young) >= keptPagesMax || k.bytes >= keptBytesMax {
-		k.old, k.young, k.bytes = k.young, map[keptKey]*place{}, 0
-	}
-	k.young[key] = p
-	return p
-}
-
-// weigh counts what was rendered. A page that is rendered anew counts again: generations pass the sooner.
 func (k *kept) weigh(bytes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.bytes += bytes
-}
-
-func (k *kept) forget(key keptKey, p *place) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.young[key] == p {
-		delete(k.young, key)
-	}
-	if k.old[key] == p {
-		delete(k.old, key)
+	if k.bytes += bytes; k.bytes > keptBytesMax {
+		k.bytes = 0
+		k.pages.age()
 	}
 }
 

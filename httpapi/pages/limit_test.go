@@ -11,7 +11,7 @@ import (
 func saturday() time.Time { return time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC) }
 
 func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
-	l := newLimiter(PerMinuteDefault, 1)
+	l := newLimiter(PerMinuteDefault)
 	now := saturday()
 	me := netip.MustParseAddr("192.0.2.1")
 	for i := range limitBurst {
@@ -40,7 +40,7 @@ func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
 }
 
 func TestLimiter_SixByNetwork(t *testing.T) {
-	l := newLimiter(60, 1)
+	l := newLimiter(60)
 	now := saturday()
 	spend := func(text string) (admitted int) {
 		for range 100 {
@@ -64,7 +64,7 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 
 // TestLimiter_Crowd: the table does not grow, and one that asks too much among a crowd is refused all the same.
 func TestLimiter_Crowd(t *testing.T) {
-	l := newLimiter(PerMinuteDefault, 12345)
+	l := newLimiter(PerMinuteDefault)
 	now := saturday()
 	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
 	for i := range 50_000 {
@@ -77,8 +77,8 @@ func TestLimiter_Crowd(t *testing.T) {
 			}
 		}
 	}
-	if len(l.buckets) != limitRows {
-		t.Errorf("the table has %d rows", len(l.buckets))
+	if rows := len(l.fullAt.young) + len(l.fullAt.old); rows > 2*limitAddressesMax {
+		t.Errorf("%d addresses are remembered", rows)
 	}
 	if admitted > limitBurst {
 		t.Errorf("%d requests of one address at once", admitted)
@@ -86,7 +86,7 @@ func TestLimiter_Crowd(t *testing.T) {
 }
 
 func TestKept_Bounded(t *testing.T) {
-	var k kept
+	k := newKept()
 	now := saturday()
 	for i := range 10 * keptPagesMax {
 		_, err := k.take(keptKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
@@ -95,22 +95,22 @@ func TestKept_Bounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(k.young)+len(k.old) > 2*keptPagesMax {
-			t.Fatalf("%d pages are kept", len(k.young)+len(k.old))
+		if len(k.pages.young)+len(k.pages.old) > 2*keptPagesMax {
+			t.Fatalf("%d pages are kept", len(k.pages.young)+len(k.pages.old))
 		}
 	}
 	for i := range 100 {
 		_, _ = k.take(keptKey{page: "/big", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
 			return &rendered{body: make([]byte, keptBytesMax/4)}, now.Add(time.Second), nil
 		})
-		if len(k.young) > 5 {
-			t.Fatalf("%d large pages are kept in one generation", len(k.young))
+		if len(k.pages.young) > 5 {
+			t.Fatalf("%d large pages are kept in one generation", len(k.pages.young))
 		}
 	}
 }
 
 func TestKept_UntilAndBack(t *testing.T) {
-	var k kept
+	k := newKept()
 	now := saturday()
 	made := 0
 	take := func(at time.Time) {
@@ -133,7 +133,7 @@ func TestKept_UntilAndBack(t *testing.T) {
 			t.Error("a page that could not be made is answered")
 		}
 	}
-	if k.young[failed] != nil || k.old[failed] != nil {
+	if k.pages.young[failed] != nil || k.pages.old[failed] != nil {
 		t.Error("a page that could not be made keeps its place")
 	}
 }

@@ -27,6 +27,9 @@ func grouped(text string) string {
 	return out.String()
 }
 
+// Grouped is a count with a comma between thousands.
+func Grouped(n int) string { return grouped(strconv.Itoa(n)) }
+
 // ungrouped takes the commas out of 1,234.50; any other text with commas stays as it is, to be refused.
 func ungrouped(text string) string {
 	whole, fraction, dotted := strings.Cut(text, ".")

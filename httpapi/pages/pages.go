@@ -24,7 +24,6 @@ type Config struct {
 	PublicURL string
 	Logger    *slog.Logger // nil: nothing is logged
 	Demo      bool         // the rates are made up, and every page says so
-	Seed      uint64       // drawn by chance, so that nobody can tell which addresses share a row of the limiter
 	PerMinute int          // requests of one address, 0 = PerMinuteDefault
 }
 
@@ -35,7 +34,7 @@ type Pages struct {
 	catalogue  *engine.Catalogue
 	chronicles chronicles
 	texts      *Texts
-	panels     kept
+	panels     *kept
 }
 
 // New makes the pages. It panics when an embedded file is damaged.
@@ -46,8 +45,8 @@ func New(config Config) *Pages {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Pages{
-		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, chronicles: chronicles{service: config.Service},
-		texts: ReadTexts(sub(publicFiles, "public")),
+		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, chronicles: newChronicles(config.Service),
+		panels: newKept(), texts: ReadTexts(sub(publicFiles, "public")),
 	}
 }
 

@@ -53,7 +53,7 @@ func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler)
 		r := f.request(hr)
 		protect(w.Header())
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
-			w.Header().Set("Retry-After", seconds(wait))
+			w.Header().Set("Retry-After", Seconds(wait))
 			f.refuse(w, r, http.StatusTooManyRequests)
 			return
 		}
@@ -96,10 +96,10 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 			status = http.StatusNotFound
 		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
 			status = http.StatusServiceUnavailable
-			w.Header().Set("Retry-After", seconds(named.RetryAfter))
+			w.Header().Set("Retry-After", Seconds(named.RetryAfter))
 		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
 			status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", seconds(named.RetryAfter))
+			w.Header().Set("Retry-After", Seconds(named.RetryAfter))
 		}
 	}
 	if status == http.StatusInternalServerError {

@@ -62,7 +62,7 @@ func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 
 func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "public, max-age="+seconds(plainKept))
+	w.Header().Set("Cache-Control", "public, max-age="+Seconds(plainKept))
 	p.frame.send(w, r, body)
 }
 

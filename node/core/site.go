@@ -33,7 +33,7 @@ func newSite(c *Config, system *actors.System) *site {
 func newMux(c *Config, system *actors.System) *http.ServeMux {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
-		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo, Seed: c.Seed(),
+		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo,
 	})
 	public.Register(mux)
 	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)

@@ -82,11 +82,7 @@ func New(config Config) *Pages {
 	must("draw the key of forms", err)
 	files, err := fs.Sub(embedded, "files")
 	must("read the embedded files", err)
-	for name, kind := range map[string]string{styleAsset: "text/css; charset=utf-8", scriptAsset: "text/javascript; charset=utf-8"} {
-		content, err := fs.ReadFile(files, name)
-		must("read the embedded files", err)
-		config.Frame.AddAsset(name, kind, content)
-	}
+	config.Frame.AddAssets(files, styleAsset, scriptAsset)
 	config.Secure = config.Secure || public.Scheme == "https"
 	p := &Pages{
 		config: config, forms: newForms(key, config.Clock), publicHost: public.Host, texts: pages.ReadTexts(files),

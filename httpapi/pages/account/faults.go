@@ -3,7 +3,6 @@ package account
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/pages"
 )
 
 // fault is why a form was not carried out, as its page says it: the text fault.<Key>, and how long to wait.
@@ -80,7 +80,7 @@ func (v *visit) refused(f *fault, typed ...string) int {
 	case f == nil:
 		return http.StatusOK
 	case f.Wait > 0:
-		v.w.Header().Set("Retry-After", strconv.FormatInt(int64((f.Wait+time.Second-1)/time.Second), 10))
+		v.w.Header().Set("Retry-After", pages.Seconds(f.Wait))
 	}
 	return f.Status
 }

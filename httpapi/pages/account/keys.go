@@ -25,15 +25,6 @@ type homeView struct {
 	note      string
 }
 
-// grouped is a count with a comma between thousands, as both languages write it in the Dominican Republic.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
 // home answers the page of a session, or the way to one when it is over.
 func (v *visit) home(view homeView) {
 	status := v.refused(view.fault, view.nameFault)
@@ -140,7 +131,7 @@ func (v *visit) window(key string, w account.Window, more Node) Node {
 	used := max(0, w.Limit-w.Remaining)
 	return Div(Dt(v.l.T(key)), Dd(
 		El("meter", Min("0"), Max(strconv.Itoa(w.Limit)), Value(strconv.Itoa(used)), Aria("label", v.l.Str(key))),
-		P(v.l.T("usage.of", grouped(used), grouped(w.Limit))), more))
+		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), more))
 }
 
 // over asks for an address again: the browser forgets a session that opens nothing any more.

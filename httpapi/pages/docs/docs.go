@@ -79,12 +79,8 @@ func New(config Config) *Docs {
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	files, err := fs.Sub(embedded, "files")
 	must("open the files", err)
-	for name, kind := range map[string]string{guideStyle: "text/css", referenceStyle: "text/css", referenceScript: "text/javascript"} {
-		config.Frame.AddAsset(name, kind+"; charset=utf-8", read("files/"+name))
-	}
-	for name, kind := range map[string]string{swaggerStyle: "text/css", swaggerScript: "text/javascript"} {
-		config.Frame.AddPackedAsset(name, kind+"; charset=utf-8", read("vendored/"+name+".gz"))
-	}
+	config.Frame.AddAssets(files, guideStyle, referenceStyle, referenceScript)
+	config.Frame.AddAssets(embedded, "vendored/"+swaggerStyle+".gz", "vendored/"+swaggerScript+".gz")
 	d := &Docs{config: config, texts: pages.ReadTexts(files)}
 	d.policy = strings.Replace(pages.Policy, "img-src 'self'", "img-src 'self' data:", 1)
 	for _, s := range []snippet{
@@ -139,7 +135,7 @@ func (d *Docs) limits(l *pages.Localizer) Node {
 	if !d.config.Limits.On {
 		return l.Prose("limits-off", nil)
 	}
-	return l.Prose("limits-on", pages.Slots{"day": Text(grouped(d.config.Limits.Day)), "minute": Text(grouped(d.config.Limits.Minute))})
+	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
 // keys tell the end of anonymous access, and until when that is true.
@@ -251,13 +247,4 @@ func (d *Docs) service(r *pages.Request) (address, key string) {
 		return "https://" + host, host
 	}
 	return "http://" + host, host
-}
-
-// grouped is a count with a comma between thousands, as both languages write it in the Dominican Republic.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }
