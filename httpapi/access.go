@@ -25,10 +25,10 @@ type Access struct {
 // logAccess tells Config.Access of an answer, when it wants to hear of it.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
 	status := ctx.Response.StatusCode()
-	if status < s.accessFrom {
+	if status < s.config.AccessFrom {
 		return
 	}
-	now, began := s.clock(), ctx.Time()
+	now, began := s.config.Clock(), ctx.Time()
 	if began.IsZero() {
 		began = now // it was never read to its end
 	}
@@ -40,7 +40,7 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.access(Access{
+	s.config.Access(Access{
 		RequestID: id, At: began, Route: s.tally.names[a.row], Method: countedMethods()[methodAt(ctx.Method())], Status: status,
 		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.grant.Account != 0, Network: account.LoggedNetwork(s.clientAddress(ctx)),
 	})

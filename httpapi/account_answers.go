@@ -16,7 +16,7 @@ import (
 // here looks at a secret or at whether an account is there, so what they take to answer tells neither.
 
 func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	if err := s.accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
+	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
 		return err
 	}
 	body := appendWhole([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
@@ -26,7 +26,7 @@ func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 }
 
 func (s *Server) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	token, expires, err := s.accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))
+	token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Server) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 }
 
 func (s *Server) closeSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	if err := s.accounts.CloseSession(r.digest); err != nil {
+	if err := s.config.Accounts.CloseSession(r.digest); err != nil {
 		return err
 	}
 	s.answerEmpty(ctx, fasthttp.StatusNoContent)
@@ -45,7 +45,7 @@ func (s *Server) closeSession(ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
 func (s *Server) listKeys(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	keys, err := s.accounts.Keys(r.digest)
+	keys, err := s.config.Accounts.Keys(r.digest)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) listKeys(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 }
 
 func (s *Server) createKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	key, secret, err := s.accounts.CreateKey(r.digest, r.name)
+	key, secret, err := s.config.Accounts.CreateKey(r.digest, r.name)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 }
 
 func (s *Server) revokeKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	if err := s.accounts.RevokeKey(r.digest, r.id); err != nil {
+	if err := s.config.Accounts.RevokeKey(r.digest, r.id); err != nil {
 		return err
 	}
 	s.answerEmpty(ctx, fasthttp.StatusNoContent)
@@ -91,9 +91,9 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 // windows are both windows of whoever the credential belongs to, or the error that it belongs to nobody.
 func (s *Server) windows(r *accountRequest) (account.Verdict, error) {
 	if r.isKey {
-		return s.accounts.KeyUsage(r.digest)
+		return s.config.Accounts.KeyUsage(r.digest)
 	}
-	return s.accounts.Usage(r.digest)
+	return s.config.Accounts.Usage(r.digest)
 }
 
 // writeAccount answers with a body. It is never compressed: what is secret and what a caller chose stand side by side in it.
@@ -128,7 +128,7 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 // logAccount writes down what happened on the way to a key: the operation, never who or what it was asked with. Refusals for load or
 // for a limit are left out, so that a flood is no flood of lines.
 func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refused engine.Code) {
-	s.log.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
+	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
 		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(refused)),
 		slog.String("network", account.LoggedNetwork(s.clientAddress(ctx))))

@@ -74,7 +74,7 @@ func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *
 		return &contentRefusal{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
 	}
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	_, problems := s.params.Read(params.None, path, text, params.Options{Catalogue: s.catalogue, AllowUnknown: s.allowUnknown})
+	_, problems := s.params.Read(params.None, path, text, params.Options{Catalogue: s.config.Catalogue, AllowUnknown: s.config.AllowUnknownParameters})
 	if op.pattern == keyPath {
 		id, ok := params.PathID(path[len(keysPath)+1:])
 		if !ok {

@@ -21,20 +21,6 @@ const (
 	realmDefault = "tasard"
 )
 
-// challenges are the values of WWW-Authenticate (E3).
-type challenges struct {
-	plain   string // nothing was sent
-	refused string // what was sent does not open
-}
-
-func newChallenges(realm string) challenges {
-	if realm == "" {
-		realm = realmDefault
-	}
-	plain := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`
-	return challenges{plain, plain + `, error="invalid_token"`}
-}
-
 // bearerToken is the token of the one Authorization header that a request may have, borrowed from it. False unless there is
 // exactly one line of the form scheme, one blank, token68 (RFC 9110, section 11.4), whose scheme is Bearer in any case.
 func bearerToken(lines [][]byte) ([]byte, bool) {
@@ -109,11 +95,11 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	return c
 }
 
-// challenge puts WWW-Authenticate on a 401. A login code is not a token: where it is refused, none was.
+// challenge puts WWW-Authenticate on a 401 (E3). A login code is not a token: where it is refused, none was.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
-	value := s.challenges.plain
+	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.config.Realm) + `"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
-		value = s.challenges.refused
+		value += `, error="invalid_token"`
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
 }

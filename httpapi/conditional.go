@@ -32,7 +32,7 @@ type instant struct {
 	*moment
 }
 
-func (s *Server) instant() instant { return s.instantAt(s.clock()) }
+func (s *Server) instant() instant { return s.instantAt(s.config.Clock()) }
 
 func (s *Server) instantAt(now time.Time) instant {
 	m := s.present.Load()

@@ -28,36 +28,58 @@ const (
 // retryAfterDefault goes with a 429 or 503 that names no time.
 const retryAfterDefault = time.Second
 
-// status is the one place where codes become statuses (E1). False for a code that is not an answer's.
-func status(code engine.Code) (int, bool) {
-	switch code {
-	case engine.CodeInvalidParameters, engine.CodeMalformedRequest:
-		return fasthttp.StatusBadRequest, true
-	case engine.CodeMissingKey, engine.CodeInvalidKey, engine.CodeRevokedKey, engine.CodeAccountSuspended, engine.CodeInvalidCode,
-		engine.CodeInvalidSession:
-		return fasthttp.StatusUnauthorized, true
-	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
-		return fasthttp.StatusNotFound, true
-	case engine.CodeMethodNotAllowed:
-		return fasthttp.StatusMethodNotAllowed, true
-	case engine.CodeRequestTimeout:
-		return fasthttp.StatusRequestTimeout, true
-	case engine.CodeKeyLimitReached:
-		return fasthttp.StatusConflict, true
-	case engine.CodePayloadTooLarge:
-		return fasthttp.StatusRequestEntityTooLarge, true
-	case engine.CodeUnsupportedMediaType:
-		return fasthttp.StatusUnsupportedMediaType, true
-	case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
-		return fasthttp.StatusTooManyRequests, true
-	case engine.CodeHeadersTooLarge:
-		return fasthttp.StatusRequestHeaderFieldsTooLarge, true
-	case engine.CodeInternalError:
-		return fasthttp.StatusInternalServerError, true
-	case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
-		return fasthttp.StatusServiceUnavailable, true
+// codeStatus is an error code and its status.
+type codeStatus struct {
+	code   engine.Code
+	status int
+}
+
+// codes is the one place where codes become statuses (E1), in its order.
+func codes() [23]codeStatus {
+	return [...]codeStatus{
+		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
+		{engine.CodeMalformedRequest, fasthttp.StatusBadRequest},
+		{engine.CodeRequestTimeout, fasthttp.StatusRequestTimeout},
+		{engine.CodeHeadersTooLarge, fasthttp.StatusRequestHeaderFieldsTooLarge},
+		{engine.CodeMissingKey, fasthttp.StatusUnauthorized},
+		{engine.CodeInvalidKey, fasthttp.StatusUnauthorized},
+		{engine.CodeRevokedKey, fasthttp.StatusUnauthorized},
+		{engine.CodeAccountSuspended, fasthttp.StatusUnauthorized},
+		{engine.CodeInvalidCode, fasthttp.StatusUnauthorized},
+		{engine.CodeInvalidSession, fasthttp.StatusUnauthorized},
+		{engine.CodeNotFound, fasthttp.StatusNotFound},
+		{engine.CodeInstitutionNotFound, fasthttp.StatusNotFound},
+		{engine.CodeMethodNotAllowed, fasthttp.StatusMethodNotAllowed},
+		{engine.CodeKeyLimitReached, fasthttp.StatusConflict},
+		{engine.CodePayloadTooLarge, fasthttp.StatusRequestEntityTooLarge},
+		{engine.CodeUnsupportedMediaType, fasthttp.StatusUnsupportedMediaType},
+		{engine.CodeRateLimited, fasthttp.StatusTooManyRequests},
+		{engine.CodeQuotaExceeded, fasthttp.StatusTooManyRequests},
+		{engine.CodeRequestedTooSoon, fasthttp.StatusTooManyRequests},
+		{engine.CodeInternalError, fasthttp.StatusInternalServerError},
+		{engine.CodeDataUnavailable, fasthttp.StatusServiceUnavailable},
+		{engine.CodeOverloaded, fasthttp.StatusServiceUnavailable},
+		{engine.CodeReadOnly, fasthttp.StatusServiceUnavailable},
 	}
-	return 0, false
+}
+
+// codeAt is the place of a code in codes, -1 for one that is not an answer's.
+func codeAt(code engine.Code) int {
+	for at, known := range codes() {
+		if known.code == code {
+			return at
+		}
+	}
+	return -1
+}
+
+// status is that of a code. False for a code that is not an answer's.
+func status(code engine.Code) (int, bool) {
+	at := codeAt(code)
+	if at < 0 {
+		return 0, false
+	}
+	return codes()[at].status, true
 }
 
 // fail answers what the service gave instead of a page. Its cause goes to the log only (E5).
@@ -73,7 +95,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
 	}
 	if answered == fasthttp.StatusInternalServerError || named.Cause != nil {
-		s.log.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
+		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
 	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // those of accounts may be the mail's
@@ -118,7 +140,7 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 
 // idOf is the id that begin gave the request, nil before it.
 func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
-	return ctx.Response.Header.PeekCanonical(s.names.requestID)
+	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
 }
 
 func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {
@@ -151,7 +173,7 @@ func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	s.beginAnew(ctx)
-	s.log.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
+	s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
 		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
@@ -173,8 +195,9 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		s.refuse(ctx, engine.CodeMalformedRequest, unreadMessage)
 	}
-	s.tally.countUnread(ctx)
-	if s.access != nil {
-		s.logAccess(ctx, &asked{})
+	unread := &asked{}
+	s.tally.count(ctx, unread)
+	if s.config.Access != nil {
+		s.logAccess(ctx, unread)
 	}
 }

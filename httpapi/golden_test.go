@@ -236,7 +236,7 @@ func accountSpecialCases() []goldenCase {
 // documentCases are answers that the OpenAPI document shows or names, and that no other golden file has.
 func documentCases() []goldenCase {
 	told := func(conditions ...engine.Condition) func(*fixture) {
-		return func(f *fixture) { f.server.health = toldHealth(conditions) }
+		return func(f *fixture) { f.server.config.Health = toldHealth(conditions) }
 	}
 	late := engine.Condition{Name: "snapshot", State: "late", Since: fakeNow().Add(-time.Hour), Detail: "The newest snapshot is old; a start takes longer."}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true, Since: fakeNow().Add(-time.Minute), Detail: "Nothing was ever published."}

@@ -54,9 +54,9 @@ func (h *harness) fill(prepared *fasthttp.ResponseHeader, gated bool) {
 // beginDated is begin's first part for a server in a test.
 func (s *Server) beginDated(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	s.harness.fill(header, s.gate != nil)
+	s.harness.fill(header, s.config.Gate != nil)
 	template := &s.harness.template
-	if s.accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
+	if s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
 		template = &s.harness.private
 	}
 	template.CopyTo(header)
@@ -65,7 +65,7 @@ func (s *Server) beginDated(ctx *fasthttp.RequestCtx) {
 
 // date sets the Date header. No setter of the library does that; reading one does, and a trailer is read behind what is there.
 func (s *Server) date(header *fasthttp.ResponseHeader) {
-	line := fasthttp.HeaderDate + ": " + s.clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
+	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
 	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
 		panic("httpapi: the library refuses " + line)
 	}
@@ -86,7 +86,7 @@ func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *accoun
 		return false
 	}
 	if grant.Admitted {
-		s.gate.Refund(*grant)
+		s.config.Gate.Refund(*grant)
 		grant.Admitted = false
 	}
 	grant.Violated, grant.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
@@ -94,7 +94,7 @@ func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *accoun
 	if err.Code == engine.CodeQuotaExceeded {
 		window = &grant.Day
 	}
-	window.Remaining, window.Reset = 0, s.clock().Add(grant.RetryAfter)
+	window.Remaining, window.Reset = 0, s.config.Clock().Add(grant.RetryAfter)
 	s.refuseForNow(ctx, r, &grant.Verdict)
 	return true
 }

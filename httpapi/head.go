@@ -71,7 +71,7 @@ type asked struct {
 // writeHead writes the head of a 200 or, without a body, of a 304. coding is "" or gzip.
 func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *asked, etag []byte, maxAge int, coding string) {
 	var room [headRoom]byte
-	a.id = s.requestID()
+	a.id = s.config.RequestID()
 	lines := appendLine(room[:0], headerRequestID, bytesOf(a.id))
 	lines = append(lines, s.maxAges[maxAge]...)
 	lines = appendLine(lines, fasthttp.HeaderETag, etag)

@@ -27,20 +27,6 @@ const (
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// headerNames are names in the form in which the library compares them.
-type headerNames struct {
-	requestID, deprecation, sunset, link []byte
-}
-
-func newHeaderNames() headerNames {
-	return headerNames{
-		requestID:   []byte(headerRequestID),
-		deprecation: []byte(headerDeprecation),
-		sunset:      []byte(headerSunset),
-		link:        []byte(fasthttp.HeaderLink),
-	}
-}
-
 // templateLines are the headers that every answer has besides Content-Type, with the values of an error. With a gate an answer depends
 // on the key as well.
 func templateLines(gated bool) [][2]string {

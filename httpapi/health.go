@@ -57,8 +57,8 @@ func (s *Server) Drain() {
 // Conditions is engine.Health: those of Config.Health, then those of the server itself.
 func (s *Server) Conditions() []engine.Condition {
 	var all []engine.Condition
-	if s.health != nil {
-		all = s.health.Conditions()
+	if s.config.Health != nil {
+		all = s.config.Health.Conditions()
 	}
 	return append(all, s.strain.server(), s.strain.load(), s.strain.connections())
 }
@@ -105,9 +105,9 @@ func opens() bool {
 
 // addHealthRoutes registers the paths like those of the data operations.
 func (s *Server) addHealthRoutes(r *router.Router) {
-	for _, path := range []string{livePath, liveOtherPath} {
-		r.GET(path, s.probed(path, s.live))
-	}
+	live := func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) } // the process answers
+	r.GET(livePath, s.probed(livePath, live))
+	r.GET(liveOtherPath, s.probed(liveOtherPath, live))
 	r.GET(readyPath, s.probed(readyPath, s.ready))
 }
 
@@ -125,9 +125,6 @@ func (s *Server) probed(path string, answer fasthttp.RequestHandler) fasthttp.Re
 		answer(ctx)
 	}
 }
-
-// live answers that the process answers.
-func (s *Server) live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
 
 // ready answers how the node is.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {

@@ -23,15 +23,15 @@ const (
 // The gate authenticates and charges in one step, so readiness is looked at behind it: a request that turns out to cost
 // nothing (L6) gets its charge back.
 func (s *Server) answerInTurn(ctx *fasthttp.RequestCtx, r *route, a *asked) {
-	enforced := s.gate.Enforced()
-	if !enforced && !s.gate.Transition().Required(s.clock()) {
+	enforced := s.config.Gate.Enforced()
+	if !enforced && !s.config.Gate.Transition().Required(s.config.Clock()) {
 		a.now = s.instant()
 		s.answerData(ctx, r, a)
 		return
 	}
 	var err error
 	caller := s.caller(ctx, &a.Framing)
-	if a.grant, err = s.gate.Admit(caller); err != nil {
+	if a.grant, err = s.config.Gate.Admit(caller); err != nil {
 		s.tally.countAdmission(a, caller.HasKey, codeOf(err))
 		s.refuseCaller(ctx, err)
 		return
@@ -92,7 +92,7 @@ func (s *Server) settle(ctx *fasthttp.RequestCtx, a *asked) {
 	}
 	grant := &a.grant
 	if grant.Admitted && ctx.Response.StatusCode() >= fasthttp.StatusInternalServerError {
-		s.gate.Refund(*grant)
+		s.config.Gate.Refund(*grant)
 		grant.Day.Remaining = min(grant.Day.Limit, grant.Day.Remaining+1)
 		grant.Minute.Remaining = min(grant.Minute.Limit, grant.Minute.Remaining+1)
 	}

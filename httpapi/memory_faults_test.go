@@ -47,7 +47,7 @@ func heldBy(t *testing.T, many int, said string) int {
 	least := 1 << 30
 	for range 3 {
 		server := newStillServer(t)
-		server.limits.ConnsPerAddress = -1
+		server.config.Limits.ConnsPerAddress = -1
 		s := serveServer(t, server)
 		before := heap()
 		var conns []net.Conn

@@ -13,7 +13,7 @@ import (
 // The seven data operations: ask the service, take the page's rendering or make it, write it.
 
 func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *asked) {
-	page, err := s.service.Currencies()
+	page, err := s.config.Service.Currencies()
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -22,7 +22,7 @@ func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *asked)
 }
 
 func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, Cut: q.Cut()})
+	page, err := s.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, Cut: q.Cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -31,7 +31,7 @@ func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *aske
 }
 
 func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	detail, err := s.service.Institution(q.ID)
+	detail, err := s.config.Service.Institution(q.ID)
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -40,7 +40,7 @@ func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *asked
 }
 
 func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.service.Rates(engine.RatesQuery{Filter: q.Filter(), Cut: q.Cut()})
+	page, err := s.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), Cut: q.Cut()})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -49,7 +49,7 @@ func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 }
 
 func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.service.Ranking(q.Ranking(false))
+	page, err := s.config.Service.Ranking(q.Ranking(false))
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -58,7 +58,7 @@ func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 }
 
 func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.service.History(engine.HistoryQuery{Filter: q.Filter(), Cut: q.Cut(), From: q.From, To: q.To})
+	page, err := s.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), Cut: q.Cut(), From: q.From, To: q.To})
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -68,7 +68,7 @@ func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
 func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.service.Ranking(q.Ranking(true))
+	page, err := s.config.Service.Ranking(q.Ranking(true))
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -76,7 +76,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 	kept := &memoOf(&page.Memo).sheets[operationIndex(q.Operation)]
 	prepared := kept.Load()
 	if prepared == nil {
-		prepared = newSheet(page, q, s.feeNotice, a.now)
+		prepared = newSheet(page, q, s.config.FeeNotice, a.now)
 		kept.Store(prepared)
 	}
 	var room [len(`W/""`) + 2*fields.TagBytes]byte

@@ -40,7 +40,7 @@ func TestP5_GeneratedAt(t *testing.T) {
 func TestMemo_FormsOfOnePage(t *testing.T) {
 	f := newFixture(t, nil)
 	page := must(f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, Cut: engine.Cut{Limit: 100}}))
-	f.server.service = &stillService{full: page, rates: page}
+	f.server.config.Service = &stillService{full: page, rates: page}
 	for _, round := range []string{"first", "second"} {
 		if list := f.get(t, "/v1/rates").list(t); list.Operation != "" {
 			t.Errorf("%s: rates echo %q", round, list.Operation)

@@ -49,7 +49,7 @@ func (s *Server) newRouter() *router.Router {
 			s.answer(ctx, &route, a)
 		})
 	}
-	if s.accounts != nil {
+	if s.config.Accounts != nil {
 		s.addAccountRoutes(r)
 	}
 	s.addHealthRoutes(r)
@@ -136,7 +136,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+methodsAllowed+".")
 		return
 	}
-	if s.gate == nil {
+	if s.config.Gate == nil {
 		a.now = s.instant()
 		s.answerData(ctx, r, a)
 		return
@@ -158,7 +158,7 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 	path, text := splitTarget(target)
 	var problems []params.Problem
 	a.query, problems = s.params.Read(r.operation, path, text, params.Options{
-		Catalogue: s.catalogue, Today: a.now.today, AllowUnknown: s.allowUnknown,
+		Catalogue: s.config.Catalogue, Today: a.now.today, AllowUnknown: s.config.AllowUnknownParameters,
 	})
 	if len(problems) > 0 {
 		s.refuseParameters(ctx, r, problems)
@@ -174,7 +174,10 @@ func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	header.Set(fasthttp.HeaderAllow, methodsAllowed)
 	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)
-	header.Set(fasthttp.HeaderAccessControlAllowHeaders, s.preflight)
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeaders)
+	if s.config.AllowAuthorizationHeader {
+		header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeadersWithAuth)
+	}
 	header.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
 	s.answerEmpty(ctx, fasthttp.StatusNoContent)
 }
@@ -201,6 +204,6 @@ func (s *Server) unready(r *route) error {
 	if r.fromCatalogue {
 		return nil
 	}
-	_, err := s.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
+	_, err := s.config.Service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
 	return err
 }

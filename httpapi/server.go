@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -108,76 +109,43 @@ const (
 	spareDefault = 64
 )
 
-func (l Limits) withDefaults() Limits {
-	orDefault := func(value *time.Duration, def time.Duration) {
-		if *value <= 0 {
-			*value = def
-		}
-	}
-	orDefault(&l.ReadTimeout, readTimeoutDefault)
-	orDefault(&l.WriteTimeout, writeTimeoutDefault)
-	orDefault(&l.IdleTimeout, idleTimeoutDefault)
-	orBytes := func(value *int, def int) {
-		if *value <= 0 {
-			*value = def
-		}
-	}
-	orBytes(&l.HeaderBytesMax, headerBytesMaxDefault)
-	orBytes(&l.BodyBytesMax, bodyBytesMaxDefault)
-	orBytes(&l.WriteBufferBytes, writeBufferBytesDefault)
-	orBytes(&l.ConnsMax, connsDefault)
-	if l.ConnsPerAddress == 0 {
-		l.ConnsPerAddress = connsPerAddressDefault
-	}
-	return l
+func (l *Limits) setDefaults() {
+	l.ReadTimeout = cmp.Or(max(0, l.ReadTimeout), readTimeoutDefault)
+	l.WriteTimeout = cmp.Or(max(0, l.WriteTimeout), writeTimeoutDefault)
+	l.IdleTimeout = cmp.Or(max(0, l.IdleTimeout), idleTimeoutDefault)
+	l.HeaderBytesMax = cmp.Or(max(0, l.HeaderBytesMax), headerBytesMaxDefault)
+	l.BodyBytesMax = cmp.Or(max(0, l.BodyBytesMax), bodyBytesMaxDefault)
+	l.WriteBufferBytes = cmp.Or(max(0, l.WriteBufferBytes), writeBufferBytesDefault)
+	l.ConnsMax = cmp.Or(max(0, l.ConnsMax), connsDefault)
+	l.ConnsPerAddress = cmp.Or(l.ConnsPerAddress, connsPerAddressDefault)
 }
 
 // Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	service      engine.Service
-	catalogue    *engine.Catalogue
-	clock        func() time.Time
-	requestID    func() string
-	feeNotice    string
-	allowUnknown bool
-	log          *slog.Logger
-	limits       Limits
-	gate         account.Gate
-	accounts     account.Service
-	proxies      proxies
-	health       engine.Health // nil: nobody tells
-	strain       *strain
-	tally        *tally
-	access       func(Access) // nil: nobody wants to know
-	accessFrom   int
-	site         Site        // nil: none
-	tls          *tls.Config // nil: none
-
+	config    Config // complete: Limits, FeeNotice and Logger are there
+	proxies   proxies
+	strain    *strain
+	tally     *tally
+	tls       *tls.Config    // nil: none
+	overload  *conn.Overload // nil: no request is too old
+	harness   *harness       // nil: not in a test
 	http      *fasthttp.Server
 	router    *router.Router
 	params    params.Table
-	template  fasthttp.ResponseHeader // the headers of an error; read only
-	constants constants
 	plans     *plans
-	policy    atomic.Pointer[policy]
-	names     headerNames
+	template  fasthttp.ResponseHeader // the headers of an error; read only
 	private   fasthttp.ResponseHeader // the same for account routes
-	noticed   atomic.Pointer[notice]
-	preflight string // value of Access-Control-Allow-Headers
+	constants constants
 	maxAges   [maxAgeSeconds + 1][]byte
+	policy    atomic.Pointer[policy]
+	noticed   atomic.Pointer[notice]
 	present   atomic.Pointer[moment]
 	packers   sync.Pool
 	asking    sync.Pool // of *asked
 
-	challenges challenges
-	noticeLink []byte
-	harness    *harness // nil: not in a test
-
 	mu        sync.Mutex
 	stopped   bool
 	listeners []*conn.Listener
-
-	overload *conn.Overload // nil: no request is too old
 }
 
 // New is a server that has no listener yet.
@@ -185,23 +153,15 @@ func New(c Config) *Server {
 	if c.Service == nil || c.Catalogue == nil || c.Clock == nil || c.RequestID == nil {
 		panic("httpapi: Config needs Service, Catalogue, Clock and RequestID")
 	}
-	if c.FeeNotice == "" {
-		c.FeeNotice = engine.FeeNotice
-	}
+	c.FeeNotice, c.Realm = cmp.Or(c.FeeNotice, engine.FeeNotice), cmp.Or(c.Realm, realmDefault)
+	c.Limits.setDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		service: c.Service, catalogue: c.Catalogue, clock: c.Clock, requestID: c.RequestID, feeNotice: c.FeeNotice,
-		allowUnknown: c.AllowUnknownParameters, log: c.Logger, limits: c.Limits.withDefaults(),
-		gate: c.Gate, accounts: c.Accounts, proxies: slices.Clone(c.Proxies), challenges: newChallenges(c.Realm),
-		noticeLink: newNoticeLink(c.DeprecationLink, c.SunsetLink), health: c.Health, site: c.Site, tls: conn.TLSConfig(c.Certificate, c.Clock), strain: &strain{clock: c.Clock},
-		tally: newTally(c.Limits.withDefaults().WriteTimeout), access: c.Access, accessFrom: c.AccessFrom,
-		params: params.NewTable(), names: newHeaderNames(), maxAges: newMaxAges(),
-		preflight: preflightHeaders, constants: newConstants(c.Gate != nil), plans: newPlans(),
-	}
-	if c.AllowAuthorizationHeader {
-		s.preflight = preflightHeadersWithAuth
+		config: c, proxies: slices.Clone(c.Proxies), strain: &strain{clock: c.Clock}, tally: newTally(c.Limits.WriteTimeout),
+		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), plans: newPlans(),
+		constants: newConstants(c.Gate != nil), maxAges: newMaxAges(),
 	}
 	fillTemplate(&s.template, c.Gate != nil)
 	fillPrivateTemplate(&s.private, &s.template)
@@ -209,16 +169,16 @@ func New(c Config) *Server {
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
-	if c.Harness == nil { // the clock of a test stands still, or leaps
-		s.overload = conn.NewOverload(c.Clock, s.limits.WriteTimeout)
+	if c.Harness == nil {
+		s.overload = conn.NewOverload(c.Clock, c.Limits.WriteTimeout)
+		return s
 	}
-	if c.Harness != nil {
-		s.limits.ConnsPerAddress = -1 // a test asks from one address
-		s.harness = &harness{}
-		s.http.NoDefaultDate = true
-		if c.Harness.Around != nil {
-			s.http.Handler = c.Harness.Around(s.serve)
-		}
+	// The clock of a test stands still, or leaps, and it asks from one address.
+	s.config.Limits.ConnsPerAddress = -1
+	s.harness = &harness{}
+	s.http.NoDefaultDate = true
+	if c.Harness.Around != nil {
+		s.http.Handler = c.Harness.Around(s.serve)
 	}
 	return s
 }
@@ -232,16 +192,16 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:      s.serve,
 		ErrorHandler: s.refuseUnread,
-		Logger:       classLog{s.log},
+		Logger:       classLog{s.config.Logger},
 
-		ReadTimeout:        s.limits.ReadTimeout,
-		WriteTimeout:       s.limits.WriteTimeout,
-		IdleTimeout:        s.limits.IdleTimeout,
-		ReadBufferSize:     s.limits.HeaderBytesMax,
-		WriteBufferSize:    s.limits.WriteBufferBytes,
-		MaxRequestBodySize: s.limits.BodyBytesMax,
+		ReadTimeout:        s.config.Limits.ReadTimeout,
+		WriteTimeout:       s.config.Limits.WriteTimeout,
+		IdleTimeout:        s.config.Limits.IdleTimeout,
+		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
+		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
+		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
 		// Beyond Concurrency the library answers a 503 that is not our error object; the listener's cap comes first.
-		Concurrency: 2 * (s.limits.ConnsMax + spareDefault),
+		Concurrency: 2 * (s.config.Limits.ConnsMax + spareDefault),
 
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -255,8 +215,8 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, conn.Config{
-		MaxConns: s.limits.ConnsMax, PerAddress: s.limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
-		FirstMax: s.limits.HeaderBytesMax + s.limits.BodyBytesMax, TLS: s.tls, Overload: s.overload, Log: s.log, Counts: &s.tally.conns,
+		MaxConns: s.config.Limits.ConnsMax, PerAddress: s.config.Limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
+		FirstMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, Overload: s.overload, Log: s.config.Logger, Counts: &s.tally.conns,
 		Short: s.strain.isShort, Full: s.strain.isFull, Room: s.strain.hasRoom,
 	})
 	s.mu.Lock()
@@ -277,7 +237,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.LetNobodyIn(s.listeners, s.log) // there are no others any more
+	conn.LetNobodyIn(s.listeners, s.config.Logger) // there are no others any more
 	if s.overload != nil {
 		s.overload.End()
 	}
@@ -317,7 +277,7 @@ func (s *Server) conclude(ctx *fasthttp.RequestCtx, a *asked) {
 		s.refusePanic(ctx, cause)
 	}
 	s.tally.count(ctx, a)
-	if s.access != nil {
+	if s.config.Access != nil {
 		s.logAccess(ctx, a)
 	}
 	s.asking.Put(a)
@@ -338,7 +298,7 @@ func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.harness != nil:
 		s.beginDated(ctx)
-	case s.accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
+	case s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
 		s.private.CopyTo(header)
 	default:
 		s.template.CopyTo(header)
@@ -346,7 +306,7 @@ func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
 	if closes {
 		header.SetConnectionClose()
 	}
-	header.SetCanonical(s.names.requestID, bytesOf(s.requestID()))
+	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.config.RequestID()))
 	s.announce(header)
 }
 

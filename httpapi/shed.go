@@ -32,7 +32,7 @@ func (s *Server) turnAway(ctx *fasthttp.RequestCtx, a *asked) bool {
 		message = "As many connections are open as may be. This one is closed."
 		ctx.SetConnectionClose()
 	}
-	s.tally.shed[laneOf(target, keyed)][reason].Add(1)
+	s.tally.countShed(laneOf(target, keyed), reason)
 	s.fail(ctx, &engine.Error{Code: engine.CodeOverloaded, Message: message, RetryAfter: overloadRetry})
 	return true
 }
@@ -67,8 +67,8 @@ func isHealthTarget(target []byte) bool {
 
 // connState is what the server keeps with a connection.
 type connState struct {
-	shard *tallyShard // where its requests are counted
-	keyed bool        // the last request had a key that was good
+	shard shard // where its requests are counted
+	keyed bool  // the last request had a key that was good
 }
 
 // stateOf is a connection's, nil before its first request.

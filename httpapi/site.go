@@ -30,21 +30,21 @@ type Site interface {
 
 // hasPage tells whether the site answers a path. What is under /v1/ is the contract's alone.
 func (s *Server) hasPage(path []byte) bool {
-	return s.site != nil && !bytes.HasPrefix(path, []byte("/v1/")) && s.site.Has(string(path))
+	return s.config.Site != nil && !bytes.HasPrefix(path, []byte("/v1/")) && s.config.Site.Has(string(path))
 }
 
 // answerPage asks the site.
 func (s *Server) answerPage(ctx *fasthttp.RequestCtx) {
-	id := s.requestID()
+	id := s.config.RequestID()
 	request, err := s.pageRequest(ctx, id)
 	if err != nil { // the guard takes what net/http does not
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, "The request can't be read.")
-		s.log.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
+		s.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
 		return
 	}
 	answer := pageAnswer{header: http.Header{}}
-	s.site.ServeHTTP(&answer, request)
+	s.config.Site.ServeHTTP(&answer, request)
 	s.beginPage(ctx, id, &answer)
 	body := answer.body.Bytes()
 	if ctx.IsHead() {
@@ -83,15 +83,9 @@ func (s *Server) beginPage(ctx *fasthttp.RequestCtx, id string, answer *pageAnsw
 			header.Add(name, value)
 		}
 	}
-	header.SetCanonical(s.names.requestID, bytesOf(id))
+	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
 	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
-	if n := s.notice(); n != nil {
-		header.SetCanonical(s.names.deprecation, n.deprecation)
-		header.SetCanonical(s.names.sunset, n.sunset)
-		if len(s.noticeLink) > 0 {
-			header.AddBytesKV(s.names.link, s.noticeLink)
-		}
-	}
+	s.announce(header)
 	if s.harness != nil {
 		s.date(header)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Stats is what a server has answered since it was made, for whoever watches it. All that is in it comes from closed lists: no request
-// can make it longer.
+// Stats is what a server has answered since it was made, for those who watch it. All that is in it comes from closed lists: no
+// request can make it longer.
 type Stats struct {
 	// Requests are the answers, where there were any.
 	Requests []RequestCount
@@ -72,85 +72,59 @@ type ConnectionCounts struct {
 	Short    uint64 // times that none could be accepted for want of descriptors or memory
 }
 
-// callerNames and laneNames are as in AdmissionCount and ShedCount.
-func callerNames() [callerKinds]string { return [callerKinds]string{"anonymous", "key"} }
+// callerNames, laneNames and shedNames are as in AdmissionCount and ShedCount.
+func callerNames() [2]string { return [...]string{"anonymous", "key"} }
 func laneNames() [conn.Lanes]string {
-	return [conn.Lanes]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
+	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
-func shedNames() [shedReasons]string { return [shedReasons]string{"late", "full"} }
+func shedNames() [2]string { return [...]string{"late", "full"} }
 
-// Stats adds up what was counted. It holds nobody up: it reads counters while others count on.
+// Stats adds up what was counted. It holds nothing up: it reads counters while others count on.
 func (s *Server) Stats() Stats {
 	t := s.tally
-	stats := Stats{
-		Requests: t.requests(), Times: t.times(), Admissions: t.admissions(),
-		Connections: ConnectionCounts{
-			Open: t.conns.Open.Load(), Most: s.limits.ConnsMax, Accepted: t.conns.Accepted.Load(), Crowded: t.conns.Crowded.Load(),
-			Spare: t.conns.Spare.Load(), Short: t.conns.Short.Load(),
-		},
-	}
-	for i, code := range countedCodes() {
-		stats.Errors = append(stats.Errors, CodeCount{code, t.codes[i].Load()})
-	}
-	for l, lane := range laneNames() {
-		for r, reason := range shedNames() {
-			if l != int(conn.Health) {
-				stats.Shed = append(stats.Shed, ShedCount{lane, reason, t.shed[l][r].Load()})
-			}
+	cells := make([]uint64, len(t.shards[0]))
+	for _, shard := range t.shards {
+		for i := range shard {
+			cells[i] += shard[i].Load()
 		}
 	}
-	return stats
-}
-
-func (t *tally) requests() []RequestCount {
-	var counts []RequestCount
-	for r, name := range t.names {
-		for m, method := range countedMethods() {
-			for i, status := range countedStatuses() {
-				if count := t.sum(r*t.cells + m*t.width + i); count > 0 {
-					counts = append(counts, RequestCount{name, method, status, count})
+	next := func() uint64 { // in the order of the table
+		count := cells[0]
+		cells = cells[1:]
+		return count
+	}
+	var stats Stats
+	for _, name := range t.names {
+		for _, method := range countedMethods() {
+			for _, status := range countedStatuses() {
+				if count := next(); count > 0 {
+					stats.Requests = append(stats.Requests, RequestCount{name, method, status, count})
 				}
 			}
 		}
-	}
-	return counts
-}
-
-// sum is a cell of all shards.
-func (t *tally) sum(cell int) uint64 {
-	total := uint64(0)
-	for i := range t.shards {
-		total += t.shards[i].requests[cell].Load()
-	}
-	return total
-}
-
-func (t *tally) times() []RouteTimes {
-	var all []RouteTimes
-	for r, name := range t.names {
 		times := RouteTimes{Route: name}
-		for i := range t.shards {
-			d := &t.shards[i].times[r]
-			times.Sum += time.Duration(d.sum.Load())
-			for at := range times.Counts {
-				times.Counts[at] += d.counts[at].Load()
-			}
+		for at := range times.Counts {
+			times.Counts[at] = next()
 		}
-		all = append(all, times)
+		times.Sum = time.Duration(next()) //nolint:gosec // G115: nanoseconds, of answers that take seconds at most
+		stats.Times = append(stats.Times, times)
 	}
-	return all
-}
-
-func (t *tally) admissions() []AdmissionCount {
-	var all []AdmissionCount
-	for caller, name := range callerNames() {
-		for at, outcome := range admissionOutcomes() {
-			count := AdmissionCount{Caller: name, Outcome: outcome}
-			for i := range t.shards {
-				count.Count += t.shards[i].admissions[caller][at].Load()
-			}
-			all = append(all, count)
+	for _, caller := range callerNames() {
+		for _, outcome := range admissionOutcomes() {
+			stats.Admissions = append(stats.Admissions, AdmissionCount{caller, outcome, next()})
 		}
 	}
-	return all
+	for _, code := range codes() {
+		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
+	}
+	for lane, name := range laneNames() {
+		for _, reason := range shedNames() {
+			if count := next(); lane != int(conn.Health) {
+				stats.Shed = append(stats.Shed, ShedCount{name, reason, count})
+			}
+		}
+	}
+	c := &t.conns
+	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.Crowded.Load(), c.Spare.Load(), c.Short.Load()}
+	return stats
 }

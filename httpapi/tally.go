@@ -12,20 +12,21 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// The tally counts every request. What is counted must be cheap, because everybody pays for it, and bounded, because callers choose
-// paths, methods and codings: so it is a table of fixed size, a cell for each row, method and status that there can be, and nothing of a
-// request gets into it. Each connection counts in one of a few shards, so that processors do not wait for each other's cells.
+// The tally counts every request. What is counted must be cheap, because every request pays for it, and bounded, because callers choose
+// paths, methods and codings: so it is a table of fixed size, and nothing of a request gets into it. Each connection counts in one of a few
+// shards, so that processors do not wait for each other's cells.
+//
+//	of each row: methods × statuses, time bounds and those beyond, sum of times in ns | callers × outcomes | codes | lanes × reasons
 
 // row is where a request is counted: its route, or why it has none.
 type row uint8
 
 // The rows that are no operation. The first is that of a request about which nothing is known yet.
 const (
-	rowRefused  row = iota // refused before anybody looked for its route: it is no HTTP, or there is more load than can be served
+	rowRefused  row = iota // refused before its route was looked for: it is no HTTP, or there is more load than can be served
 	rowNone                // nothing is at the path
 	rowAsterisk            // OPTIONS *
 	rowSite                // pages and documents
-	rowsFixed
 )
 
 // rowNames are the routes as they are shown: never the path of a request.
@@ -43,25 +44,19 @@ func rowNames() []string {
 }
 
 // countedMethods are those that are told apart; all others are the last.
-func countedMethods() []string {
-	return []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
+func countedMethods() [6]string {
+	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
 }
 
 // methodAt is the place of a method in countedMethods. It runs on every request.
 func methodAt(method []byte) int {
-	switch string(method) {
-	case fasthttp.MethodGet:
-		return 0
-	case fasthttp.MethodHead:
-		return 1
-	case fasthttp.MethodPost:
-		return 2
-	case fasthttp.MethodDelete:
-		return 3
-	case fasthttp.MethodOptions:
-		return 4
+	methods := countedMethods()
+	for at, name := range methods {
+		if string(method) == name {
+			return at
+		}
 	}
-	return 5
+	return len(methods) - 1
 }
 
 // countedStatuses are those that are told apart: all that operations answer, and what pages may. Any other is counted as 0.
@@ -74,61 +69,62 @@ func countedStatuses() []int {
 
 const (
 	statusMax      = 600
-	tallyShardsMax = 16 // of some 40 KiB
+	tallyShardsMax = 16 // of some 50 KiB
 )
+
+// shard is one of the tables that are added up.
+type shard []atomic.Uint64
 
 // tally is everything that a server counts. It is safe for concurrent use.
 type tally struct {
 	names    []string // of rows
 	rows     map[string]row
 	statuses [statusMax]uint8 // place of each in countedStatuses
-	cells    int              // of a row
 	width    int              // statuses
-	shards   []tallyShard     // a power of two
+	answers  int              // cells of a row for answers
+	shards   []shard          // a power of two
 	next     atomic.Uint32    // shard of the next connection
 
+	admissionsAt, codesAt, shedAt int // where in a shard
+
 	writeTimeout time.Duration // the server's
-
-	codes []atomic.Uint64 // by countedCodes
-	shed  [conn.Lanes][shedReasons]atomic.Uint64
-	conns conn.Counts
-}
-
-// tallyShard is one of the tables that are added up.
-type tallyShard struct {
-	requests   []atomic.Uint64 // by row, method and status
-	times      []durations     // by row
-	admissions [callerKinds][]atomic.Uint64
+	conns        conn.Counts
 }
 
 func newTally(writeTimeout time.Duration) *tally {
-	names, statuses := rowNames(), countedStatuses()
-	t := &tally{writeTimeout: writeTimeout, names: names, rows: map[string]row{}, width: len(statuses), cells: len(countedMethods()) * len(statuses)}
-	for i, name := range names {
+	statuses := countedStatuses()
+	t := &tally{writeTimeout: writeTimeout, names: rowNames(), rows: map[string]row{}, width: len(statuses)}
+	for i, name := range t.names {
 		t.rows[name] = row(i)
 	}
 	for i, status := range statuses {
 		t.statuses[status] = uint8(i)
 	}
-	shards := 1
+	t.answers = len(countedMethods()) * t.width
+	t.admissionsAt = len(t.names) * t.rowCells()
+	t.codesAt = t.admissionsAt + len(callerNames())*len(admissionOutcomes())
+	t.shedAt = t.codesAt + len(codes())
+	size, shards := t.shedAt+len(laneNames())*len(shedNames()), 1
 	for shards < min(runtime.GOMAXPROCS(0), tallyShardsMax) {
 		shards *= 2
 	}
-	t.shards = make([]tallyShard, shards)
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.requests, s.times = make([]atomic.Uint64, len(names)*t.cells), make([]durations, len(names))
-		for caller := range s.admissions {
-			s.admissions[caller] = make([]atomic.Uint64, len(admissionOutcomes()))
-		}
+	for range shards {
+		t.shards = append(t.shards, make(shard, size))
 	}
-	t.codes = make([]atomic.Uint64, len(countedCodes()))
 	return t
 }
 
+func (t *tally) rowCells() int { return t.answers + len(durations{}) }
+
 // shard is where a connection counts.
-func (t *tally) shard() *tallyShard {
-	return &t.shards[int(t.next.Add(1))&(len(t.shards)-1)]
+func (t *tally) shard() shard { return t.shards[int(t.next.Add(1))&(len(t.shards)-1)] }
+
+// shardOf is where a request counts: in the shard of its connection.
+func (t *tally) shardOf(a *asked) shard {
+	if a.on == nil {
+		return t.shards[0]
+	}
+	return a.on.shard
 }
 
 // cell is where a request of a row is counted.
@@ -137,94 +133,63 @@ func (t *tally) cell(r row, method, status int) int {
 	if uint(status) < statusMax {
 		at = int(t.statuses[status])
 	}
-	return int(r)*t.cells + method*t.width + at
+	return int(r)*t.rowCells() + method*t.width + at
 }
 
 // count counts an answer, and lets its connection measure it.
 func (t *tally) count(ctx *fasthttp.RequestCtx, a *asked) {
-	shard := &t.shards[0]
+	shard := t.shardOf(a)
 	if a.conn != nil {
-		shard = a.on.shard
-		a.conn.Time(ctx.Time().Add(t.writeTimeout), &shard.times[a.row])
+		a.conn.Time(ctx.Time().Add(t.writeTimeout), (*durations)(shard[int(a.row)*t.rowCells()+t.answers:]))
 	}
-	shard.requests[t.cell(a.row, methodAt(ctx.Method()), ctx.Response.StatusCode())].Add(1)
-}
-
-// countUnread counts the answer to a request that the library could not read.
-func (t *tally) countUnread(ctx *fasthttp.RequestCtx) {
-	t.shards[0].requests[t.cell(rowRefused, methodAt(ctx.Method()), ctx.Response.StatusCode())].Add(1)
-}
-
-// countedCodes are the codes of errors (E1), in its order.
-func countedCodes() []engine.Code {
-	return []engine.Code{
-		engine.CodeInvalidParameters, engine.CodeMalformedRequest, engine.CodeRequestTimeout, engine.CodeHeadersTooLarge,
-		engine.CodeMissingKey, engine.CodeInvalidKey, engine.CodeRevokedKey, engine.CodeAccountSuspended, engine.CodeInvalidCode,
-		engine.CodeInvalidSession, engine.CodeNotFound, engine.CodeInstitutionNotFound, engine.CodeMethodNotAllowed, engine.CodeKeyLimitReached,
-		engine.CodePayloadTooLarge, engine.CodeUnsupportedMediaType, engine.CodeRateLimited, engine.CodeQuotaExceeded,
-		engine.CodeRequestedTooSoon, engine.CodeInternalError, engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly,
-	}
+	shard[t.cell(a.row, methodAt(ctx.Method()), ctx.Response.StatusCode())].Add(1)
 }
 
 // countCode counts an error that was answered.
 func (t *tally) countCode(code engine.Code) {
-	if at := slices.Index(countedCodes(), code); at >= 0 {
-		t.codes[at].Add(1)
+	if at := codeAt(code); at >= 0 {
+		t.shards[0][t.codesAt+at].Add(1)
 	}
 }
 
-// callerKind is in whose name a data request was admitted or refused.
-type callerKind uint8
-
-const (
-	callerAnonymous callerKind = iota
-	callerKeyed
-	callerKinds
-)
-
-// Outcomes of an admission. Behind these come the codes of refusals.
-const (
-	outcomeAdmitted    = "admitted"
-	outcomeUnavailable = "unavailable" // the gate could not tell: it is overloaded, starts, stops, or can't write
-)
-
-// admissionOutcomes are all that the gate may say.
-func admissionOutcomes() []string {
-	return []string{
-		outcomeAdmitted, outcomeUnavailable, string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
+// admissionOutcomes are all that the gate may say: an admission, that it could not tell (it is overloaded, starts, stops, or can't write),
+// and the codes of refusals.
+func admissionOutcomes() [8]string {
+	return [...]string{
+		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
 		string(engine.CodeInvalidKey), string(engine.CodeRevokedKey), string(engine.CodeAccountSuspended),
 	}
 }
 
 // countAdmission counts what the gate said. code is "" for an admission.
 func (t *tally) countAdmission(a *asked, keyed bool, code engine.Code) {
-	shard, caller, at := &t.shards[0], callerAnonymous, 0
-	if a.conn != nil {
-		shard = a.on.shard
-	}
+	at := t.admissionsAt
+	outcomes := admissionOutcomes()
 	if keyed {
-		caller = callerKeyed
+		at += len(outcomes)
 	}
 	if code != "" {
-		at = max(1, slices.Index(admissionOutcomes(), string(code)))
+		at += max(1, slices.Index(outcomes[:], string(code)))
 	}
-	shard.admissions[caller][at].Add(1)
+	t.shardOf(a)[at].Add(1)
 }
 
-// shedReason is why a request was refused for load.
-type shedReason uint8
+// shedReason is why a request was refused for load, in the order of shedNames.
+type shedReason int
 
 const (
 	shedLate shedReason = iota // it had waited too long for its turn
 	shedFull                   // its connection had a spare place, beyond the cap
-	shedReasons
 )
 
-// durations counts how long something took. Reading and adding go on at once, so that sum and counts may be of different moments.
-type durations struct {
-	counts [timeBounds + 1]atomic.Uint64
-	sum    atomic.Int64 // ns
+// countShed counts a request that was refused for load.
+func (t *tally) countShed(lane conn.Lane, reason shedReason) {
+	t.shards[0][t.shedAt+int(lane)*len(shedNames())+int(reason)].Add(1)
 }
+
+// durations counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and adding go on at once, so that sum
+// and counts may be of different moments.
+type durations [timeBounds + 2]atomic.Uint64
 
 // timeBounds is how many upper bounds there are for the time of an answer.
 const timeBounds = 18
@@ -244,16 +209,10 @@ func (d *durations) Add(took time.Duration) {
 	at, bound := 0, 10*time.Microsecond
 	for at < timeBounds && took > bound {
 		at++
-		bound = nextBound(at, bound)
+		if bound *= 2; at%3 == 2 { // TimeBounds()[at] by the one before it: 1, 2, 5, 10, …
+			bound += bound / 4
+		}
 	}
-	d.counts[at].Add(1)
-	d.sum.Add(int64(took))
-}
-
-// nextBound is TimeBounds()[at] by the one before it: 1, 2, 5, 10, …
-func nextBound(at int, before time.Duration) time.Duration {
-	if at%3 == 2 {
-		return before * 5 / 2
-	}
-	return 2 * before
+	d[at].Add(1)
+	d[timeBounds+1].Add(uint64(took))
 }

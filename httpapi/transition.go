@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -10,75 +11,63 @@ import (
 
 // notice is the announced end of anonymous access as headers say it (K7), made once for each announcement.
 type notice struct {
-	of                  account.Transition
-	deprecation, sunset []byte
-	lines               []byte // all of it, for the head of a good answer
+	of      account.Transition
+	headers [][2]string // Deprecation, Sunset and, with a page to link to, Link
+	lines   []byte      // all of it, for the head of a good answer
 }
 
-func newNotice(t account.Transition, link []byte) *notice {
-	n := &notice{
-		of: t,
+func (s *Server) newNotice(t account.Transition) *notice {
+	n := &notice{of: t, headers: [][2]string{
 		// RFC 9745: a structured field of type Date. RFC 8594: an HTTP date.
-		deprecation: strconv.AppendInt([]byte("@"), t.AnnouncedAt.Unix(), 10),
-		sunset:      fasthttp.AppendHTTPDate(nil, t.RequiredAt),
+		{headerDeprecation, "@" + strconv.FormatInt(t.AnnouncedAt.Unix(), 10)},
+		{headerSunset, string(fasthttp.AppendHTTPDate(nil, t.RequiredAt))},
+	}}
+	var links []string
+	for _, page := range [][2]string{{s.config.DeprecationLink, "deprecation"}, {s.config.SunsetLink, "sunset"}} {
+		if page[0] != "" {
+			links = append(links, "<"+page[0]+`>; rel="`+page[1]+`"`)
+		}
 	}
-	n.lines = appendLine(appendLine(nil, headerDeprecation, n.deprecation), headerSunset, n.sunset)
-	if len(link) > 0 {
-		n.lines = appendLine(n.lines, fasthttp.HeaderLink, link)
+	if len(links) > 0 {
+		n.headers = append(n.headers, [2]string{fasthttp.HeaderLink, strings.Join(links, ", ")})
+	}
+	for _, header := range n.headers {
+		n.lines = appendLine(n.lines, header[0], bytesOf(header[1]))
 	}
 	return n
 }
 
-// newNoticeLink is the value of Link beside it; "" without a page to link to.
-func newNoticeLink(deprecation, sunset string) []byte {
-	var link []byte
-	for _, page := range [][2]string{{deprecation, "deprecation"}, {sunset, "sunset"}} {
-		if page[0] == "" {
-			continue
-		}
-		if len(link) > 0 {
-			link = append(link, ", "...)
-		}
-		link = append(append(link, '<'), page[0]...)
-		link = append(append(link, `>; rel="`...), page[1]...)
-		link = append(link, '"')
-	}
-	return link
-}
-
 // notice is the announcement in force, from the moment it is made until the instant it names; nil without one.
 func (s *Server) notice() *notice {
-	if s.gate == nil {
+	if s.config.Gate == nil {
 		return nil
 	}
-	t := s.gate.Transition()
-	if t.RequiredAt.IsZero() || !t.Pending(s.clock()) {
+	t := s.config.Gate.Transition()
+	if t.RequiredAt.IsZero() || !t.Pending(s.config.Clock()) {
 		return nil
 	}
 	n := s.noticed.Load()
 	if n == nil || n.of != t {
-		n = newNotice(t, s.noticeLink)
+		n = s.newNotice(t)
 		s.noticed.Store(n)
 	}
 	return n
 }
 
-// announce puts the announcement on an answer, whatever it will be.
+// announce puts the announcement on an answer, whatever it will be. A Link that is there already stays.
 func (s *Server) announce(header *fasthttp.ResponseHeader) {
 	n := s.notice()
 	if n == nil {
 		return
 	}
-	header.SetCanonical(s.names.deprecation, n.deprecation)
-	header.SetCanonical(s.names.sunset, n.sunset)
-	if len(s.noticeLink) > 0 {
-		header.SetCanonical(s.names.link, s.noticeLink)
+	for _, line := range n.headers {
+		header.AddBytesV(line[0], bytesOf(line[1]))
 	}
 }
 
 // endNotice takes the announcement off a 401 that says that the instant has come: the two never go together.
 func (s *Server) endNotice(header *fasthttp.ResponseHeader) {
-	header.DelBytes(s.names.deprecation)
-	header.DelBytes(s.names.sunset)
-	header.DelBytes(s.names.link)
+	header.Del(headerDeprecation)
+	header.Del(headerSunset)
+	header.Del(fasthttp.HeaderLink)
 }

@@ -94,7 +94,7 @@ func TestK7_NeverBoth(t *testing.T) {
 	f := newFixture(t, nil)
 	gate := newFakeGate(f.clock.now)
 	gate.transition = announced(time.Second)
-	f.server.gate = turningGate{gate, f.clock}
+	f.server.config.Gate = turningGate{gate, f.clock}
 	a := f.get(t, bestTarget)
 	if a.status != 401 || len(noticeProblems(a, nil)) > 0 {
 		t.Errorf("%d %v", a.status, a.header)
