@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Where a node tells how it is (H21). No quota, no key and no limit applies here, and no actor is asked.
+// Where a node tells how it is. No quota, no key and no limit applies here, and no actor is asked.
 const (
 	livePath      = "/livez"
 	liveOtherPath = "/healthz"

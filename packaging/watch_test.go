@@ -61,15 +61,17 @@ func knownMetrics(t *testing.T) known {
 	return all
 }
 
-// conditionStates are the names and states that httpapi/doc.go tells.
+// conditionStates are the names and states that docs/recovery.md tells.
 func conditionStates(t *testing.T) map[string][]string {
 	t.Helper()
 	labels := map[string][]string{"state": {engine.ConditionOK}}
-	for _, line := range regexp.MustCompile(`(?m)^//\t(\w+) +(\w+) +(?:200|503) `).FindAllStringSubmatch(readFile(t, "httpapi/doc.go"), -1) {
-		labels["name"], labels["state"] = append(labels["name"], line[1]), append(labels["state"], line[2])
+	for _, line := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`\\w+`(?:, `\\w+`)*) \\|").FindAllStringSubmatch(readFile(t, "docs/recovery.md"), -1) {
+		for state := range strings.SplitSeq(line[2], ", ") {
+			labels["name"], labels["state"] = append(labels["name"], line[1]), append(labels["state"], strings.Trim(state, "`"))
+		}
 	}
 	if len(labels["name"]) < 15 {
-		t.Fatalf("httpapi/doc.go tells only the conditions %v", labels)
+		t.Fatalf("docs/recovery.md tells only the conditions %v", labels)
 	}
 	return labels
 }

@@ -69,7 +69,7 @@ var layout = map[string]row{
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
 	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
-		tests: "santhosh-tekuri/jsonschema/v6", exact: true, doc: 163},
+		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
 	"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 	"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
 	"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
