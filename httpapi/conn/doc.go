@@ -7,7 +7,7 @@
 //	deadline.go    deadlines are armed only when they matter; gather.go: head and body leave in one system call
 //	tls.go         TLS, below all of that
 //	guard.go       what is malformed though the library takes it; wire.go: what the library hides, from the bytes of the connection
-//	overload.go    load shedding, below; lane.go, seats.go, rounds.go, age_*.go: its parts
+//	overload.go    load shedding, below; seats.go, rounds.go, age_*.go: its parts
 //	shutdown.go    nobody new is let in, those who have come get their answers, silence is closed
 //
 // # Overload

@@ -37,31 +37,24 @@ const (
 	asideAtOnce = 64
 )
 
-// Overload keeps an eye on how long requests have lain in their sockets before somebody read them. While they are read in time it looks at
-// one in sampleEach and does nothing else.
-//
-// When most are late for hotWindows, seats are given out: so many connections are served, and the others wait and are not read further.
-// A machine does most when it works for few at a time, because what it needs for them stays near. A seat goes to the best lane, and in
-// it to the youngest request, so that what is served is served soon; one that has waited longer than its lane's patience is not worked
-// on any more. It gets its refusal, 503, at a rate that leaves the work to be done: a refusal costs nearly as much as an answer. Behind
-// those who wait the clients' kernels hold back the rest.
+// Overload sheds load by queue age: how long requests have lain in their sockets before they were read. While they are read in time it
+// looks at one in sampleEach of a connection and does nothing else. doc.go explains what it does when most are late.
 type Overload struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
 
 	wakeful atomic.Bool // every request is looked at
-	seating atomic.Bool // seats are given out
+	seating atomic.Bool // slots are given out
 
 	mu           sync.Mutex
 	opened       time.Time // the present window
-	prompt, late int       // its requests; while seats are given out, those that had one at once, and those that had to wait
+	prompt, late int       // its requests; while slots are given out, those that had one at once, and those that had to wait
 	hot, calm    int       // windows in a row
-	filled       time.Time // when seats were given to those who wait
+	filled       time.Time // when slots were last given to requests that wait
 	seats        seats
 	waiting      waiting
-	looks        *time.Timer // of look; nil until somebody waits for the first time
-	looking      bool        // it is set
-	ended        bool        // nobody waits any more
+	looks        *time.Timer // the next look; nil while nothing waits
+	ended        bool        // nothing waits any more
 	turns        *rounds     // nil: not begun, or ended
 }
 
@@ -70,23 +63,19 @@ func NewOverload(clock func() time.Time, writeTimeout time.Duration) *Overload {
 	return &Overload{clock: clock, writeTimeout: writeTimeout}
 }
 
-// End refuses everybody who waits, or would have to.
+// End refuses every request that waits, or would have to.
 func (w *Overload) End() {
 	w.mu.Lock()
 	turns := w.turns
-	w.refuseAll()
+	w.ended, w.turns, w.seats.rounds = true, nil, nil
+	w.refuse(w.clock(), func(Lane) time.Duration { return math.MinInt64 }, math.MaxInt)
+	if w.looks != nil {
+		w.looks.Stop()
+		w.looks = nil
+	}
 	w.mu.Unlock()
 	if turns != nil {
 		turns.end()
-	}
-}
-
-func (w *Overload) refuseAll() {
-	w.ended, w.turns, w.seats.rounds = true, nil, nil
-	w.refuse(w.clock(), func(Lane) time.Duration { return math.MinInt64 }, math.MaxInt)
-	w.looking = false
-	if w.looks != nil {
-		w.looks.Stop()
 	}
 }
 
@@ -137,9 +126,7 @@ func (w *Overload) admitSeated(c *Conn, l Lane) bool {
 		w.mu.Unlock()
 		return true
 	}
-	if c.seat.held {
-		w.handOn(c, now)
-	}
+	w.handOn(c, now)
 	if w.ended {
 		w.mu.Unlock()
 		return false
@@ -158,7 +145,7 @@ func (w *Overload) keeps(c *Conn, l Lane, now time.Time) bool {
 		return w.seats.take(c, l, now)
 	}
 	c.seat.turns++
-	longEnough := c.seat.turns >= seatTurns && w.waiting.any(now)
+	longEnough := c.seat.turns >= seatTurns && w.waiting.better(Lanes, now)
 	return !longEnough && len(w.seats.held) <= w.seats.most() && !w.waiting.better(l, now)
 }
 
@@ -166,28 +153,22 @@ func (w *Overload) keeps(c *Conn, l Lane, now time.Time) bool {
 func (w *Overload) rest(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.seat.held {
-		w.handOn(c, w.clock())
-	}
+	w.handOn(c, w.clock())
 }
 
-// handOn gives a connection's seat to somebody else.
+// handOn gives a connection's slot, if it has one, to the next request that waits; unless there are fewer than there were.
 func (w *Overload) handOn(c *Conn, now time.Time) {
-	w.seats.leave(c)
-	w.seatNext(now)
-}
-
-// seatNext gives a free seat to who waits for one.
-func (w *Overload) seatNext(now time.Time) {
-	if w.seats.full() {
-		return // there are fewer than there were
-	}
-	next := w.waiting.youngest(now)
-	if next == nil {
+	if !c.seat.held {
 		return
 	}
-	w.seats.take(next.conn, next.lane, now)
-	next.turn <- true
+	w.seats.leave(c)
+	if w.seats.full() {
+		return
+	}
+	if next := w.waiting.youngest(now); next != nil {
+		w.seats.take(next.conn, next.lane, now)
+		next.turn <- true
+	}
 }
 
 // fill gives seats to those who wait, as far as there are some that nobody uses. Those who have waited beyond their patience for no more
@@ -268,20 +249,15 @@ func (w *Overload) dismiss() {
 	w.calm, w.hot = 0, 0
 }
 
-// lineUp has a request wait for a seat: its turn comes, or its refusal.
+// lineUp has a request wait for a slot: its turn comes, or its refusal.
 func (w *Overload) lineUp(place *waiter) {
 	w.waiting.add(place)
-	switch {
-	case w.looking:
-	case w.looks == nil:
+	if w.looks == nil {
 		w.looks = time.AfterFunc(asideLook, w.look)
-	default:
-		w.looks.Reset(asideLook)
 	}
-	w.looking = true
 }
 
-// look ends an overload that nobody notices the end of, because nobody asks any more, and refuses who waits then, or has waited for
+// look ends an overload whose end is not noticed, because nothing is asked any more. It refuses what waits then, or has waited for
 // asideMax: not all at once, others have their work too.
 func (w *Overload) look() {
 	w.mu.Lock()
@@ -294,8 +270,8 @@ func (w *Overload) look() {
 		least, next = 0, watchWindow
 	}
 	w.refuse(now, func(Lane) time.Duration { return least }, asideAtOnce)
-	if w.looking = !w.ended && !w.waiting.empty(); w.looking {
-		w.looks.Reset(next)
+	if w.looks = nil; !w.ended && !w.waiting.empty() {
+		w.looks = time.AfterFunc(next, w.look)
 	}
 }
 

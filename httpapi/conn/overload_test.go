@@ -137,7 +137,7 @@ func TestO1_SeatsAreBounded(t *testing.T) {
 		t.Error("a seat whose request waits for a disk can't be taken")
 	}
 	for i, c := range s.held {
-		if c.seat.at != i || !c.seat.held {
+		if !c.seat.held {
 			t.Fatalf("seat %d is %+v", i, c.seat)
 		}
 	}
@@ -213,7 +213,7 @@ func TestO1_NobodyWaitsForEver(t *testing.T) {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if !w.waiting.empty() || w.looking {
+			if !w.waiting.empty() || w.looks != nil {
 				t.Errorf("%s: somebody waits, or is looked for", name)
 			}
 		})
@@ -233,18 +233,13 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 				w.seats.take(conns[i], Anonymous, now)
 			}
 		}
-		leave := func(c *Conn) {
-			if c.seat.held {
-				w.seats.leave(c)
-				w.seatNext(now)
-			}
-		}
 		for range 150 {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, seatSlow + 1}).Draw(t, "pause"))
 			c := rapid.SampledFrom(conns[:16]).Draw(t, "connection")
 			if place, l := waits[c], Lane(rapid.IntRange(int(Keyed), int(Lanes)-1).Draw(t, "lane")); place != nil {
 				if len(place.turn) == 0 {
-					w.waiting.remove(place)
+					lane := &w.waiting[place.lane]
+					*lane = slices.DeleteFunc(*lane, func(one *waiter) bool { return one == place })
 				}
 				delete(waits, c)
 			} else if rapid.Bool().Draw(t, "asks") {
@@ -252,9 +247,9 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 					waits[c] = newWaiter(l, now)
 					waits[c].conn = c
 					w.waiting.add(waits[c])
-					leave(c)
+					w.handOn(c, now)
 				}
-			} else if leave(c); rapid.Bool().Draw(t, "fill") {
+			} else if w.handOn(c, now); rapid.Bool().Draw(t, "fill") {
 				w.fill(now, 0)
 			}
 			held, waiting := 0, 0
@@ -264,9 +259,9 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 				}
 			}
 			for l := range Lanes {
-				for place := w.waiting[l].oldest; place != nil; place = place.newer {
-					if waiting--; waits[place.conn] != place || place.newer == nil && w.waiting[l].newest != place {
-						t.Fatal("somebody waits who does not, or a queue has no end")
+				for _, place := range w.waiting[l] {
+					if waiting--; waits[place.conn] != place {
+						t.Fatal("a request waits that does not")
 					}
 				}
 			}
@@ -274,7 +269,7 @@ func TestO1_ASeatIsOneConnections(t *testing.T) {
 				t.Fatalf("%d who wait are nowhere", waiting)
 			}
 			for i, one := range w.seats.held {
-				if !one.seat.held || one.seat.at != i {
+				if !one.seat.held || slices.Index(w.seats.held, one) != i {
 					t.Fatalf("seat %d belongs to a connection with %+v", i, one.seat)
 				}
 			}

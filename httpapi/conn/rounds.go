@@ -64,30 +64,19 @@ func (r *rounds) giveWay(each int) {
 	}
 }
 
-// wait waits for the end of a round, when it is time for one.
+// wait waits for the end of the round that is on, or is time for; false: there is none.
 func (r *rounds) wait(each int) bool {
-	over := r.join(each)
-	if over == nil {
-		return false
-	}
-	<-over
-	return true
-}
-
-// join is the end of the round that is on, or is time for; nil: there is none.
-func (r *rounds) join(each int) <-chan struct{} {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.gaveWay++; r.ended || !r.open && r.gaveWay < each {
-		return nil
+	if r.gaveWay++; !r.open && !r.ended && r.gaveWay >= each {
+		_, err := r.out.Write([]byte{0})
+		r.open, r.begun = err == nil, r.clock()
 	}
-	if !r.open {
-		if _, err := r.out.Write([]byte{0}); err != nil {
-			return nil
-		}
-		r.open, r.begun = true, r.clock()
+	open, over := r.open && !r.ended, r.over
+	r.mu.Unlock()
+	if open {
+		<-over
 	}
-	return r.over
+	return open
 }
 
 // run ends each round when the network is asked.
@@ -97,8 +86,12 @@ func (r *rounds) run() {
 	for {
 		_, err := r.in.Read(one)
 		r.mu.Lock()
-		if r.open {
-			r.room.Store(roomAfter(r.room.Load(), r.clock().Sub(r.begun)))
+		room := r.room.Load()
+		switch took := r.clock().Sub(r.begun); {
+		case took > roundLong && r.open:
+			r.room.Store(max(seatsMin, room/2))
+		case took < roundShort && r.open:
+			r.room.Store(min(seatsMax, room+room/4))
 		}
 		r.open, r.gaveWay, r.ended = false, 0, err != nil
 		r.number.Add(1)
@@ -109,17 +102,6 @@ func (r *rounds) run() {
 			return
 		}
 	}
-}
-
-// roomAfter is how many may have a seat after a round of so many that took so long.
-func roomAfter(room int32, took time.Duration) int32 {
-	switch {
-	case took > roundLong:
-		return max(seatsMin, room/2)
-	case took < roundShort:
-		return min(seatsMax, room+room/4)
-	}
-	return room
 }
 
 // end lets everybody go who waits.

@@ -1,35 +1,56 @@
 package conn
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+// Lane is the priority class of a request: whose turn comes first when not all can be served.
+type Lane uint8
+
+// The lanes, the best first.
+const (
+	Health          Lane = iota // never waits
+	Keyed                       // its caller is known
+	Anonymous                   // all others
+	KeyedCostly                 // what takes the most work
+	AnonymousCostly             // the same
+	Lanes                       // how many there are
+)
+
+// patience is how old a request of a lane may get before it is not worked on any more.
+func (l Lane) patience() time.Duration {
+	const ms = time.Millisecond
+	return [Lanes]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[l]
+}
 
 const (
-	// seatsMax is how many connections are served while seats are given out: enough that none of the machine's processors runs out of
+	// seatsMax is how many connections are served while slots are given out: enough that none of the machine's processors runs out of
 	// work while the callers send their next requests, and few enough that what belongs to them stays in the processors' caches.
 	seatsMax = 64
-	// seatTurns is how many requests a connection is served before another one has its seat that waits.
+	// seatTurns is how many requests a connection is served before another one that waits has its slot.
 	seatTurns = 512
-	// seatSlow is how long a request may hold a seat that waits for something else than its turn, such as a disk, before somebody else
-	// takes it. Where there are rounds these count: in each of them everybody had a turn.
+	// seatSlow is how long a request may hold a slot that waits for something else than its turn, such as a disk, before it is taken
+	// away. Where there are rounds these count: in each of them every connection had a turn.
 	seatSlow       = 20 * time.Millisecond
 	seatSlowRounds = 3
-	// fillEach is how often it is looked whether there are such seats.
+	// fillEach is how often slots of that kind are looked for.
 	fillEach = time.Millisecond
 )
 
-// seat is a connection's part in seats; the watch's lock guards it.
+// seat is a connection's admission slot; the lock of Overload guards it.
 type seat struct {
 	held    bool
-	at      int // where in seats
 	turns   int
 	lane    Lane
 	touched time.Time // when its request began, or ended
 	round   uint64    // and in which round
 }
 
-// seats are the connections that are served. The watch's lock guards them.
+// seats are the connections that are served. The lock of Overload guards them.
 type seats struct {
 	held   []*Conn
-	hand   int     // where the last one was taken from somebody
+	hand   int     // where the last slot was taken away
 	rounds *rounds // nil: there are none
 }
 
@@ -41,7 +62,7 @@ func (s *seats) touch(c *Conn, now time.Time) {
 	}
 }
 
-// unused tells that a seat's request waits for something else than its turn: a disk, or a client that does not take its answer.
+// unused tells that a request waits for something else than its turn: a disk, or a client that does not take its answer.
 func (s *seats) unused(c *Conn, now time.Time) bool {
 	if s.rounds != nil {
 		return s.rounds.number.Load()-c.seat.round >= seatSlowRounds
@@ -49,34 +70,30 @@ func (s *seats) unused(c *Conn, now time.Time) bool {
 	return now.Sub(c.seat.touched) > seatSlow
 }
 
-// take gives a connection a seat: a free one, or that of somebody who does not use it, or whose lane is worse.
+// take gives a connection a slot: a free one, or that of a connection that does not use it, or whose lane is worse.
 func (s *seats) take(c *Conn, l Lane, now time.Time) bool {
-	if s.full() {
-		victim := s.victim(l, now)
-		if victim == nil {
-			return false
-		}
-		s.leave(victim)
+	if s.full() && !s.evict(l, now) {
+		return false
 	}
-	c.seat = seat{held: true, at: len(s.held), lane: l}
+	c.seat = seat{held: true, lane: l}
 	s.touch(c, now)
 	s.held = append(s.held, c)
 	return true
 }
 
-// victim is who has to leave for a request of a lane, nil for nobody.
-func (s *seats) victim(l Lane, now time.Time) *Conn {
+// evict frees a slot for a request of a lane, if there is one to be freed.
+func (s *seats) evict(l Lane, now time.Time) bool {
 	for range s.held {
 		s.hand = (s.hand + 1) % len(s.held)
-		other := s.held[s.hand]
-		if other.seat.lane > l || s.unused(other, now) {
-			return other
+		if other := s.held[s.hand]; other.seat.lane > l || s.unused(other, now) {
+			s.leave(other)
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-// idle tells that half of the seats are not used.
+// idle tells that half of the slots are not used.
 func (s *seats) idle(now time.Time) bool {
 	used := 0
 	for _, c := range s.held {
@@ -97,13 +114,10 @@ func (s *seats) most() int {
 
 func (s *seats) full() bool { return len(s.held) >= s.most() }
 
-// leave frees a connection's seat.
+// leave frees a connection's slot.
 func (s *seats) leave(c *Conn) {
-	last := len(s.held) - 1
-	s.held[c.seat.at] = s.held[last]
-	s.held[c.seat.at].seat.at = c.seat.at
-	s.held[last] = nil
-	s.held = s.held[:last]
+	at := slices.Index(s.held, c)
+	s.held = slices.Delete(s.held, at, at+1)
 	c.seat = seat{}
 }
 
@@ -115,18 +129,16 @@ func (s *seats) clear() {
 	s.held, s.hand = nil, 0
 }
 
-// waiter is a request that waits for a seat.
+// waiter is a request that waits for a slot.
 type waiter struct {
 	conn  *Conn
 	lane  Lane
 	since time.Time // when it came
-	turn  chan bool // true: it has a seat, false: it is to be refused; one place, so that nobody waits for its reader
-
-	older, newer *waiter // in its queue
+	turn  chan bool // true: it has a slot, false: it is refused; buffered, so that telling it does not wait
 }
 
-// waiter is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload what each
-// would leave behind is what the collector of garbage would be busy with then.
+// waiter is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload the garbage
+// collector has enough to do.
 func (c *Conn) waiter(l Lane, now time.Time) *waiter {
 	if c.place == nil {
 		c.place = &waiter{conn: c, turn: make(chan bool, 1)}
@@ -135,65 +147,34 @@ func (c *Conn) waiter(l Lane, now time.Time) *waiter {
 	return c.place
 }
 
-// queue is the requests of a lane.
-type queue struct{ oldest, newest *waiter }
+// waiting are the requests without a slot, by lane, in the order in which they came. The lock of Overload guards them.
+type waiting [Lanes][]*waiter
 
-// waiting are the requests without a seat, by lane. The watch's lock guards them.
-type waiting [Lanes]queue
+func (w *waiting) add(one *waiter) { w[one.lane] = append(w[one.lane], one) }
 
-func (w *waiting) add(one *waiter) {
-	q := &w[one.lane]
-	one.older, one.newer = q.newest, nil
-	if q.newest == nil {
-		q.oldest = one
-	} else {
-		q.newest.newer = one
-	}
-	q.newest = one
+// patient tells whether the newest request of a lane still has patience.
+func (w *waiting) patient(l Lane, now time.Time) bool {
+	last := len(w[l]) - 1
+	return last >= 0 && now.Sub(w[l][last].since) < l.patience()
 }
 
-// remove takes a request out, which is to be told then what becomes of it.
-func (w *waiting) remove(one *waiter) {
-	q := &w[one.lane]
-	if one.older == nil {
-		q.oldest = one.newer
-	} else {
-		one.older.newer = one.newer
-	}
-	if one.newer == nil {
-		q.newest = one.older
-	} else {
-		one.newer.older = one.older
-	}
-	one.older, one.newer = nil, nil
-}
-
-// newest is the last request of a lane that still has patience.
-func (w *waiting) newest(l Lane, now time.Time) *waiter {
-	if one := w[l].newest; one != nil && now.Sub(one.since) < l.patience() {
-		return one
-	}
-	return nil
-}
-
-// better tells whether somebody of a better lane waits who has patience.
+// better tells whether a request of a better lane waits that has patience; better than Lanes is any.
 func (w *waiting) better(l Lane, now time.Time) bool {
 	for other := range l {
-		if w.newest(other, now) != nil {
+		if w.patient(other, now) {
 			return true
 		}
 	}
 	return false
 }
 
-// any tells whether anybody waits who has patience.
-func (w *waiting) any(now time.Time) bool { return w.better(Lanes, now) }
-
-// youngest takes out who is next.
+// youngest takes out the request that is next: the newest of the best lane.
 func (w *waiting) youngest(now time.Time) *waiter {
 	for l := range Lanes {
-		if one := w.newest(l, now); one != nil {
-			w.remove(one)
+		if w.patient(l, now) {
+			last := len(w[l]) - 1
+			one := w[l][last]
+			w[l] = slices.Delete(w[l], last, last+1)
 			return one
 		}
 	}
@@ -203,20 +184,15 @@ func (w *waiting) youngest(now time.Time) *waiter {
 // past takes out the oldest request of the best lane in which one has waited so long: its caller may ask again, and is served then.
 func (w *waiting) past(now time.Time, least func(Lane) time.Duration) *waiter {
 	for l := range Lanes {
-		if one := w[l].oldest; one != nil && now.Sub(one.since) >= least(l) {
-			w.remove(one)
+		if len(w[l]) > 0 && now.Sub(w[l][0].since) >= least(l) {
+			one := w[l][0]
+			w[l][0], w[l] = nil, w[l][1:]
 			return one
 		}
 	}
 	return nil
 }
 
-// empty tells that nobody waits.
 func (w *waiting) empty() bool {
-	for l := range Lanes {
-		if w[l].oldest != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w[:], func(lane []*waiter) bool { return len(lane) > 0 })
 }
