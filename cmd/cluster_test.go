@@ -1,3 +1,5 @@
+//go:build !nocluster
+
 package cmd
 
 import (
@@ -7,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -64,22 +65,6 @@ func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []str
 		one.node.listening().await("recovered")
 	}
 	return nodes, directories
-}
-
-// eventually waits until a question has the answer that it must come to.
-func eventually(t *testing.T, what string, ask func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ask() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("it does not come true: %s", what)
-		}
-	}
 }
 
 // has tells whether a node has so many records.

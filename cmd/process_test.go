@@ -442,3 +442,19 @@ const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId
 func observation(minute int, buy, sell string) string {
 	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
 }
+
+// eventually waits until a question has the answer that it must come to.
+func eventually(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("it does not come true: %s", what)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strconv"
@@ -36,6 +37,9 @@ func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
 func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
+	}
+	if !clusterBuilt {
+		return fail(Invalid, "Cluster", "this build has no cluster: it was made with the tag nocluster; take a release, or build without the tag")
 	}
 	if err := o.config(c).Check(); err != nil {
 		return fail(Invalid, "Cluster", "%w", err)
@@ -98,23 +102,41 @@ func (o *Cluster) config(c *Config) cluster.Config {
 	return told
 }
 
+// membership is a node's part in a cluster, where the build has one: cluster_with.go, cluster_without.go.
+type membership interface {
+	Seal(ctx context.Context) ([]byte, error)
+	Standing() actors.Standing
+	Status() cluster.Status
+	Certificate() *x509.Certificate
+	Leave(ctx context.Context) error
+	Close() error
+	journal() actors.Journal
+	acquire(ctx context.Context, name string) (lease, error)
+}
+
+// lease is the right to do what only one node does at a time.
+type lease interface {
+	Lost() <-chan struct{}
+	Release()
+}
+
 // joinCluster starts this node's part of the cluster and has its actors write to the log of all nodes; nil for a node that is alone.
-func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluster.Cluster, error) {
+func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
 	o := &config.Cluster
 	if o.Name == "" {
 		return nil, nil
 	}
 	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.Address())
 	o.warn(config)
-	joined, err := cluster.Open(ctx, o.config(config))
+	joined, err := openCluster(ctx, o.config(config))
 	if err != nil {
 		return nil, clusterError(ctx, err)
 	}
 	awaitMajority(ctx, joined)
 	if c.Seal, err = joined.Seal(ctx); err != nil {
-		return nil, errors.Join(clusterError(ctx, err), joined.Journal().Close(), leaveCluster(joined))
+		return nil, errors.Join(clusterError(ctx, err), joined.journal().Close(), leaveCluster(joined))
 	}
-	c.Journal = joined.Journal()
+	c.Journal = joined.journal()
 	return joined, nil
 }
 
@@ -137,7 +159,7 @@ const (
 )
 
 // awaitMajority returns when changes are possible, or it has waited long enough.
-func awaitMajority(ctx context.Context, joined *cluster.Cluster) {
+func awaitMajority(ctx context.Context, joined membership) {
 	ctx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
 	look := time.NewTicker(majorityLook)
@@ -170,7 +192,7 @@ func (n *Node) handOver(ctx context.Context) {
 }
 
 // leaveCluster ends this node's part, after its log was closed.
-func leaveCluster(joined *cluster.Cluster) error {
+func leaveCluster(joined membership) error {
 	if joined == nil {
 		return nil
 	}
@@ -186,7 +208,7 @@ const collectLease = "collect"
 // collectInTurn collects while this node holds the lease, until ctx ends. It returns when nothing is under way any more.
 func (n *Node) collectInTurn(ctx context.Context) {
 	for {
-		lease, err := n.cluster.Acquire(ctx, collectLease)
+		lease, err := n.cluster.acquire(ctx, collectLease)
 		if err != nil {
 			return // the node ends
 		}

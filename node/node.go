@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node/core"
@@ -25,8 +24,8 @@ type Node struct {
 	reference Reference
 
 	core        *core.Core
-	system      *actors.System   // of the core
-	cluster     *cluster.Cluster // nil: the node is alone
+	system      *actors.System // of the core
+	cluster     membership     // nil: the node is alone
 	post        *post
 	collection  *collection
 	certificate *certificate // nil: plain HTTP
