@@ -13,15 +13,13 @@ import (
 // program is the built program of one architecture.
 type program struct {
 	arch    string
-	path    string
 	data    []byte
-	build   *buildinfo.BuildInfo
 	modules []linkedModule
 	notices []byte // licences of what is linked
 }
 
 // name is what the files of this architecture are called, but for the extension.
-func (r *release) name(p program) string {
+func (r *release) name(p *program) string {
 	return fmt.Sprintf("tasard-%s-linux-%s", r.source.version, p.arch)
 }
 
@@ -55,61 +53,51 @@ func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinf
 	return built, nil
 }
 
-// program builds for one architecture, and gathers what is in it.
-func (r *release) program(ctx context.Context, arch string) (program, error) {
-	r.step("linux/%s: building with %s", arch, runtime.Version())
-	p := program{arch: arch, path: filepath.Join(r.work, "tasard-"+arch)}
-	var err error
-	if p.build, err = r.build(ctx, "linux", arch, p.path); err != nil {
-		return p, err
+// programs builds for this machine, which writes the papers, and for each architecture, and gathers what is in those.
+func (r *release) programs(ctx context.Context) (host string, all []program, err error) {
+	host = filepath.Join(r.work, "tasard-host")
+	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
+		return "", nil, err
 	}
-	if p.data, err = os.ReadFile(p.path); err != nil {
-		return p, fmt.Errorf("read what was built: %w", err)
+	for _, arch := range architectures() {
+		r.step("linux/%s: building with %s", arch, runtime.Version())
+		p, path := program{arch: arch}, filepath.Join(r.work, "tasard-"+arch)
+		built, err := r.build(ctx, "linux", arch, path)
+		if err == nil {
+			p.data, err = os.ReadFile(path)
+		}
+		if err == nil {
+			p.modules, err = r.linked(ctx, arch, built.Deps)
+		}
+		if err == nil {
+			p.notices, err = notices(p.modules)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		all = append(all, p)
 	}
-	if p.modules, err = r.linked(ctx, p); err != nil {
-		return p, err
-	}
-	p.notices, err = notices(p.modules)
-	return p, err
+	return host, all, nil
 }
 
-// papers are the man pages and completions, which the program writes itself; so it is built for this machine once.
-func (r *release) papers(ctx context.Context) ([]file, error) {
+// papers has the program write the man pages and completions, into the clone.
+func (r *release) papers(ctx context.Context, host string) error {
 	r.step("man pages, completions")
-	host := filepath.Join(r.work, "tasard-host")
-	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
-		return nil, err
-	}
 	// SOURCE_DATE_EPOCH is the date of the pages.
 	environ := []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.source.time.Unix(), 10)}
-	var papers []file
 	for shell, name := range map[string]string{"bash": "tasard.bash", "zsh": "_tasard", "fish": "tasard.fish"} {
 		text, err := command(ctx, r.work, environ, host, "completion", shell)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = r.source.write("completions/"+name, text)
 		}
-		papers = append(papers, file{name: "completions/" + name, data: text})
-	}
-	pages := filepath.Join(r.work, "man")
-	if err := os.Mkdir(pages, 0o755); err != nil {
-		return nil, fmt.Errorf("make a place for man pages: %w", err)
-	}
-	if _, err := command(ctx, r.work, environ, host, "man", "--dir", pages); err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(pages)
-	if err != nil {
-		return nil, fmt.Errorf("list the man pages: %w", err)
-	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("tasard man --dir %s wrote no page", pages)
-	}
-	for _, entry := range entries {
-		data, err := os.ReadFile(filepath.Join(pages, entry.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("read a man page: %w", err)
+			return err
 		}
-		papers = append(papers, file{name: "man/" + entry.Name(), data: data})
 	}
-	return sorted(papers), nil
+	pages := r.source.path("man")
+	if err := os.Mkdir(pages, modeDir); err != nil {
+		return fmt.Errorf("make a place for man pages: %w", err)
+	}
+	_, err := command(ctx, r.work, environ, host, "man", "--dir", pages)
+	return err
 }

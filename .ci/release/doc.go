@@ -21,9 +21,8 @@
 //	build.go     the program; the man pages and completions that it writes
 //	notices.go   licences of what is linked
 //	archive.go   tar and gzip, the same everywhere
-//	stage.go     which file goes where
+//	stage.go     what is put beside the commit's files; the archive
 //	deb.go       the Debian package
-//	changelog.go CHANGELOG.md in Debian's form
 //	image.go     the OCI image
 //	sbom.go      what is in the program, as CycloneDX
 package main

@@ -34,7 +34,7 @@ func (r *release) image(programs []program) error {
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range programs {
-		image, err := r.imageOf(p, base)
+		image, err := r.imageOf(&p, base)
 		if err != nil {
 			return fmt.Errorf("make the image of linux/%s: %w", p.arch, err)
 		}
@@ -63,7 +63,7 @@ func (r *release) image(programs []program) error {
 }
 
 // imageOf is the image of one architecture: a layer that all have, and one with the program.
-func (r *release) imageOf(p program, base []file) (v1.Image, error) {
+func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, part := range []struct {
 		what  string

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -83,21 +82,20 @@ func (r *release) begin(ctx context.Context, repository, version, commit string)
 	return nil
 }
 
-// make makes everything; SHA256SUMS comes last, so that a directory without it is no release.
+// make makes everything; SHA256SUMS comes last, so that a directory without it is no release. What is built is built before anything is
+// put beside the files of the commit: the go command stamps whether there is more.
 func (r *release) make(ctx context.Context) error {
-	papers, err := r.papers(ctx)
+	host, programs, err := r.programs(ctx)
 	if err != nil {
 		return err
 	}
-	var programs []program
-	for _, arch := range architectures() {
-		p, err := r.program(ctx, arch)
-		if err != nil {
-			return err
-		}
-		programs = append(programs, p)
-		for _, step := range []func(context.Context, program, []file) error{r.archive, r.deb, r.sbom} {
-			if err := step(ctx, p, papers); err != nil {
+	if err := r.papers(ctx, host); err != nil {
+		return err
+	}
+	for i := range programs {
+		p := &programs[i]
+		for _, step := range []func(*program) error{r.stage, r.archive, r.deb, r.sbom} {
+			if err := step(p); err != nil {
 				return err
 			}
 		}
@@ -113,8 +111,13 @@ func (r *release) step(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.say, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// path is where a file of the release goes.
-func (r *release) path(name string) string { return filepath.Join(r.out, name) }
+// write makes a file of the release.
+func (r *release) write(name string, data []byte) error {
+	if err := os.WriteFile(filepath.Join(r.out, name), data, modeFile); err != nil {
+		return fmt.Errorf("write the release: %w", err)
+	}
+	return nil
+}
 
 // sums writes SHA256SUMS, which sha256sum -c reads.
 func (r *release) sums() error {
@@ -124,18 +127,13 @@ func (r *release) sums() error {
 	}
 	var text strings.Builder
 	for _, entry := range entries {
-		data, err := os.ReadFile(r.path(entry.Name()))
+		data, err := os.ReadFile(filepath.Join(r.out, entry.Name()))
 		if err != nil {
 			return fmt.Errorf("read what was made: %w", err)
 		}
 		_, _ = fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(data), entry.Name())
 	}
-	if err := os.WriteFile(r.path("SHA256SUMS"), []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("write the sums: %w", err)
-	}
 	r.step("%s has %d files; sha256sum -c SHA256SUMS checks them", r.out, len(entries)+1)
-	for line := range slices.Values(strings.SplitAfter(text.String(), "\n")) {
-		_, _ = io.WriteString(r.say, line)
-	}
-	return nil
+	_, _ = io.WriteString(r.say, text.String())
+	return r.write("SHA256SUMS", []byte(text.String()))
 }

@@ -2,19 +2,22 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
 
-// linkedModule is a module whose code is in the program.
+// linkedModule is a module whose code is in the program, Go's own library among them.
 type linkedModule struct {
 	path, version, dir string
+	title              string // "" = path
 	url                string // as purl has it
 	sum                string // as in go.sum; "" of what is no Go module
 	licence            string // an SPDX expression
@@ -25,8 +28,8 @@ const embedded = "httpapi/pages/docs/vendored"
 
 // linked are the modules of a program, and what it embeds: the go command says where they lie, .ci/licences what their licences are,
 // and the program itself is asked whether that is all.
-func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error) {
-	environ := toolchain("linux", p.arch)
+func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module) ([]linkedModule, error) {
+	environ := toolchain("linux", arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
 	out, err := command(ctx, r.source.dir, environ, "go", "list", "-deps", "-f", form, ".")
 	if err != nil {
@@ -44,7 +47,7 @@ func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error)
 	}
 	licences := licencesOf(string(told))
 	var modules []linkedModule
-	for _, m := range p.build.Deps {
+	for _, m := range deps {
 		id := m.Path + "@" + m.Version
 		dir, licence := dirs[id], licences[id]
 		if dir == "" || licence == "" {
@@ -60,11 +63,16 @@ func (r *release) linked(ctx context.Context, p program) ([]linkedModule, error)
 	}
 	number := strings.TrimSpace(string(version))
 	modules = append(modules, linkedModule{
-		path: "swagger-ui-dist", version: number, dir: filepath.Join(r.source.dir, filepath.FromSlash(embedded)),
+		path: "swagger-ui-dist", version: number, dir: r.source.path(embedded),
 		url: "pkg:npm/swagger-ui-dist@" + number, licence: "Apache-2.0",
 	})
 	slices.SortFunc(modules, func(a, b linkedModule) int { return strings.Compare(a.path, b.path) })
-	return modules, nil
+	root, err := command(ctx, "", environ, "go", "env", "GOROOT")
+	library := linkedModule{
+		path: "std", version: runtime.Version(), title: "Go, its standard library and runtime", dir: strings.TrimSpace(string(root)),
+		url: "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go"), licence: "BSD-3-Clause",
+	}
+	return append([]linkedModule{library}, modules...), err
 }
 
 // licencesOf reads the table of .ci/licences: licences with commas between them, module, version.
@@ -78,18 +86,11 @@ func licencesOf(table string) map[string]string {
 	return licences
 }
 
-// notices are the licences and notices of the modules and of Go, which whoever hands the program on must hand on with it.
+// notices are the licences and notices of the modules, which whoever hands the program on must hand on with it.
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("Licences and notices of what is linked into tasard beside its own code.\n")
-	root, err := command(context.Background(), "", toolchain(runtime.GOOS, runtime.GOARCH), "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	parts := append([]linkedModule{{
-		path: "Go, its standard library and runtime", version: runtime.Version(), dir: strings.TrimSpace(string(root)), licence: "BSD-3-Clause",
-	}}, modules...)
-	for _, m := range parts {
+	for _, m := range modules {
 		found, err := legalFiles(m.dir)
 		if err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func notices(modules []linkedModule) ([]byte, error) {
 		if len(found) == 0 {
 			return nil, fmt.Errorf("%s %s has no licence file in %s", m.path, m.version, m.dir)
 		}
-		_, _ = fmt.Fprintf(&text, "\n%s\n%s %s (%s)\n%[1]s\n", strings.Repeat("=", 72), m.path, m.version, m.licence)
+		_, _ = fmt.Fprintf(&text, "\n%s\n%s %s (%s)\n%[1]s\n", strings.Repeat("=", 72), cmp.Or(m.title, m.path), m.version, m.licence)
 		for _, data := range found {
 			text.WriteString("\n")
 			text.Write(bytes.TrimSpace(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"runtime"
@@ -14,13 +13,12 @@ import (
 )
 
 // sbom writes what is in the program, as the program itself tells it, with licences.
-func (r *release) sbom(_ context.Context, p program, _ []file) error {
-	r.step("linux/%s: SBOM of %d modules", p.arch, len(p.modules))
+func (r *release) sbom(p *program) error {
+	r.step("linux/%s: SBOM of %d modules", p.arch, len(p.modules)-1)
 	bom := cyclonedx.NewBOM()
 	whole := r.mainComponent(p)
-	library := goComponent()
-	components := []cyclonedx.Component{library}
-	parts := []string{library.BOMRef}
+	var components []cyclonedx.Component
+	var parts []string
 	for _, m := range p.modules {
 		component := moduleComponent(m)
 		components = append(components, component)
@@ -39,7 +37,7 @@ func (r *release) sbom(_ context.Context, p program, _ []file) error {
 }
 
 // mainComponent is the program.
-func (r *release) mainComponent(p program) cyclonedx.Component {
+func (r *release) mainComponent(p *program) cyclonedx.Component {
 	url := fmt.Sprintf("pkg:golang/github.com/tasard/tasard@v%s?goos=linux&goarch=%s&type=module", r.source.version, p.arch)
 	return cyclonedx.Component{
 		BOMRef: url, Type: cyclonedx.ComponentTypeApplication, Name: "github.com/tasard/tasard", Version: "v" + r.source.version,
@@ -50,15 +48,6 @@ func (r *release) mainComponent(p program) cyclonedx.Component {
 			{Name: "GOOS", Value: "linux"}, {Name: "GOARCH", Value: p.arch}, {Name: "CGO_ENABLED", Value: "0"},
 		},
 		ExternalReferences: &[]cyclonedx.ExternalReference{{Type: cyclonedx.ERTypeVCS, URL: "https://github.com/tasard/tasard"}},
-	}
-}
-
-// goComponent is the standard library and the runtime.
-func goComponent() cyclonedx.Component {
-	url := "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")
-	return cyclonedx.Component{
-		BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: runtime.Version(), PackageURL: url,
-		Scope: cyclonedx.ScopeRequired, Licenses: licensed("BSD-3-Clause"),
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -91,13 +92,23 @@ func (s *source) clone(ctx context.Context, repository string) error {
 	return nil
 }
 
-// read is a file of the commit.
+// path is where a file of the commit, or one that was put beside it, lies.
+func (s *source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
+
 func (s *source) read(name string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
+	data, err := os.ReadFile(s.path(name))
 	if err != nil {
 		return nil, fmt.Errorf("read a file of the commit: %w", err)
 	}
 	return data, nil
+}
+
+// write puts a file beside those of the commit.
+func (s *source) write(name string, data []byte) error {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), modeDir), os.WriteFile(s.path(name), data, modeFile)); err != nil {
+		return fmt.Errorf("stage %s: %w", name, err)
+	}
+	return nil
 }
 
 // git runs git in a repository and gives what it says.

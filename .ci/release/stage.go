@@ -2,96 +2,88 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-// examples are the folders of packaging that are for other programs than the node's own service: dashboards, alerts.
-func examples() []string { return []string{"packaging/grafana", "packaging/prometheus"} }
-
-// archive makes the .tar.gz: the program and all that a person needs to install it by hand.
-func (r *release) archive(_ context.Context, p program, papers []file) error {
-	r.step("linux/%s: archive", p.arch)
-	files := []file{
-		{name: "tasard", data: p.data, mode: modeProgram},
-		{name: "LICENSES", data: p.notices},
+// stage puts what is made for an architecture beside the files of the commit, where the archive and packaging/nfpm.yaml find it; Debian
+// wants documents compressed.
+func (r *release) stage(p *program) error {
+	stanza := fmt.Sprintf("tasard (%s-1) stable; urgency=medium\n\n  * Release %s: changelog.gz beside this file tells what changed.\n\n -- %s  %s\n",
+		strings.Replace(r.source.version, "-", "~", 1), r.source.version, "The tasard authors <tasard@users.noreply.github.com>", r.source.time.Format(time.RFC1123Z))
+	staged := map[string][]byte{"tasard": p.data, "LICENSES": p.notices, "changelog.Debian": []byte(stanza)}
+	for name, data := range staged {
+		if err := r.source.write(name, data); err != nil {
+			return err
+		}
 	}
-	for name, from := range map[string]string{
-		"README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "LICENSE": "LICENSE",
-		"tasard.toml":            "packaging/tasard.toml",
-		"systemd/tasard.service": "packaging/systemd/tasard.service", "systemd/tasard.sysusers": "packaging/systemd/tasard.sysusers",
-	} {
+	pages, _ := filepath.Glob(r.source.path("man/*.1")) // the pattern is well-formed
+	documents := map[string]string{"LICENSES": "LICENSES.gz", "README.md": "README.md.gz", "CHANGELOG.md": "changelog.gz", "changelog.Debian": "changelog.Debian.gz"}
+	for _, page := range pages {
+		documents["man/"+filepath.Base(page)] = "man/" + filepath.Base(page) + ".gz"
+	}
+	for from, to := range documents {
 		data, err := r.source.read(from)
+		if err == nil {
+			data, err = zipped(data)
+		}
+		if err == nil {
+			err = r.source.write(to, data)
+		}
 		if err != nil {
 			return err
 		}
-		files = append(files, file{name: name, data: data})
 	}
-	more, err := r.source.examples()
-	if err != nil {
-		return err
+	return nil
+}
+
+// archived are the files of the archive by the folder in which they stand there: all that a person needs to install it by hand.
+func archived() map[string][]string {
+	return map[string][]string{
+		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml"},
+		"systemd":             {"packaging/systemd/*"},
+		"completions":         {"completions/*"},
+		"man":                 {"man/*.1"},
+		"examples/grafana":    {"packaging/grafana/*"},
+		"examples/prometheus": {"packaging/prometheus/*"},
 	}
-	files = append(append(files, papers...), more...)
-	top := r.name(p) + "/"
-	packed := []file{{name: top}}
-	for _, f := range sorted(files) {
-		f.name = top + f.name
-		packed = append(packed, f)
+}
+
+// archive makes the .tar.gz.
+func (r *release) archive(p *program) error {
+	r.step("linux/%s: archive", p.arch)
+	top := r.name(p)
+	files := []file{{name: top + "/"}}
+	for folder, patterns := range archived() {
+		for _, pattern := range patterns {
+			found, _ := filepath.Glob(r.source.path(pattern)) // the patterns are well-formed
+			if len(found) == 0 {
+				return fmt.Errorf("the archive has no %s", pattern)
+			}
+			for _, from := range found {
+				data, err := os.ReadFile(from)
+				if err != nil {
+					return fmt.Errorf("read what goes into the archive: %w", err)
+				}
+				f := file{name: path.Join(top, folder, filepath.Base(from)), data: data}
+				if f.name == path.Join(top, "tasard") {
+					f.mode = modeProgram
+				}
+				files = append(files, f)
+			}
+		}
 	}
 	var tarred bytes.Buffer
-	if err := writeTar(&tarred, packed, r.source.time); err != nil {
+	if err := writeTar(&tarred, sorted(files), r.source.time); err != nil {
 		return err
 	}
 	compressed, err := zipped(tarred.Bytes())
 	if err != nil {
 		return err
 	}
-	return r.write(r.name(p)+".tar.gz", compressed)
-}
-
-// examples are the files of the folders of examples, as examples/NAME. A commit may have none.
-func (s *source) examples() ([]file, error) {
-	var files []file
-	for _, folder := range examples() {
-		err := fs.WalkDir(os.DirFS(s.dir), folder, func(name string, entry fs.DirEntry, err error) error {
-			if os.IsNotExist(err) {
-				return nil
-			}
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			data, err := s.read(name)
-			files = append(files, file{name: path.Join("examples", strings.TrimPrefix(name, "packaging/")), data: data})
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("gather %s: %w", folder, err)
-		}
-	}
-	return files, nil
-}
-
-// write makes a file of the release.
-func (r *release) write(name string, data []byte) error {
-	if err := os.WriteFile(r.path(name), data, modeFile); err != nil {
-		return fmt.Errorf("write the release: %w", err)
-	}
-	return nil
-}
-
-// staged puts data into a file of the place of work, for a library that wants files.
-func (r *release) staged(name string, data []byte) (string, error) {
-	at := filepath.Join(r.work, "stage", filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(at), modeDir); err != nil {
-		return "", fmt.Errorf("stage %s: %w", name, err)
-	}
-	if err := os.WriteFile(at, data, modeFile); err != nil {
-		return "", fmt.Errorf("stage %s: %w", name, err)
-	}
-	return at, nil
+	return r.write(top+".tar.gz", compressed)
 }
