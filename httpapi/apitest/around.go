@@ -15,13 +15,13 @@ import (
 
 // Request is a request that the node was sent, as it arrived.
 type Request struct {
-	At     time.Time // on the node's clock
-	Method string
-	Path   string // as sent, still encoded
-	Query  string // as sent
-	Header http.Header
-	Body   []byte
-	Status int // of the answer
+	At     time.Time   `json:"at"` // on the node's clock
+	Method string      `json:"method"`
+	Path   string      `json:"path"`  // as sent, still encoded
+	Query  string      `json:"query"` // as sent
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+	Status int         `json:"status"` // of the answer
 }
 
 // requestsMax is how many requests are kept, the newest ones.

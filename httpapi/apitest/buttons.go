@@ -25,13 +25,9 @@ func (n *Node) Publish(rates ...Rate) error {
 
 func (n *Node) publish(rates []Rate) error {
 	list, err := refreshes(rates, n.Clock.Now())
-	if err != nil {
+	if err != nil || len(list) == 0 {
 		return err
 	}
-	return n.observe(list)
-}
-
-func (n *Node) observe(list []engine.Refresh) error {
 	receipt, err := n.life.system.Observe(list)
 	return errors.Join(err, refused(&receipt))
 }
@@ -74,36 +70,11 @@ func (n *Node) sayAgain(expires time.Time, match func(string, *engine.Offer) boo
 	if err != nil {
 		return err
 	}
-	list := again(states, n.Clock.Now(), expires, match)
-	if len(list) == 0 {
-		return nil
-	}
-	return n.observe(list)
+	return n.publish(again(states, expires, match))
 }
 
 // Fault spoils requests from now on.
 func (n *Node) Fault(fault Fault) error { return n.faults.add(fault) }
-
-// Fail answers the next n requests of a route with 429, 500 or 503; n = 0 all of them. See Fault.Route.
-func (n *Node) Fail(route string, status, times int) error {
-	return n.Fault(Fault{Route: route, Status: status, Times: times})
-}
-
-// Delay lets the next n requests of a route wait.
-func (n *Node) Delay(route string, wait time.Duration, times int) error {
-	return n.Fault(Fault{Route: route, Delay: wait, Times: times})
-}
-
-// Drop ends the connections of the next n requests of a route without an answer. On a connection that was used before,
-// net/http then asks again by itself: that is one more request.
-func (n *Node) Drop(route string, times int) error {
-	return n.Fault(Fault{Route: route, Drop: true, Times: times})
-}
-
-// Truncate ends the connections of the next n requests of a route after so many bytes of the body.
-func (n *Node) Truncate(route string, bytes, times int) error {
-	return n.Fault(Fault{Route: route, Truncate: bytes, Times: times})
-}
 
 // ClearFaults ends all faults.
 func (n *Node) ClearFaults() { n.faults.clear() }

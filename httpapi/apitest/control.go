@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // Control is the node's buttons over HTTP, for tests that are not written in Go: serve it on a listener of its own, for
@@ -36,37 +34,64 @@ func (n *Node) Control() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &control{n, first}
 	mux := http.NewServeMux()
-	for pattern, answer := range map[string]func(*http.Request) (any, error){
-		"GET /_mock/clock":       c.clock,
-		"POST /_mock/clock":      c.moveClock,
-		"POST /_mock/rates":      c.publish,
-		"POST /_mock/refresh":    func(*http.Request) (any, error) { return nothing{}, n.Refresh() },
-		"POST /_mock/expire":     c.expire,
-		"POST /_mock/faults":     c.fault,
-		"DELETE /_mock/faults":   func(*http.Request) (any, error) { n.ClearFaults(); return nothing{}, nil },
-		"GET /_mock/codes":       c.code,
-		"POST /_mock/keys":       c.key,
-		"POST /_mock/quota":      c.quota,
-		"GET /_mock/requests":    c.requests,
+	for pattern, control := range map[string]control{
+		"GET /_mock/clock": func(*http.Request) (any, error) { return n.Clock.said(), nil },
+		"POST /_mock/clock": with(func(move *clockMove) (any, error) {
+			err := move.of(n.Clock)
+			return n.Clock.said(), err
+		}),
+		"POST /_mock/rates":   with(func(rates *[]Rate) (any, error) { return nothing{}, n.Publish(*rates...) }),
+		"POST /_mock/refresh": func(*http.Request) (any, error) { return nothing{}, n.Refresh() },
+		"POST /_mock/expire": with(func(of *struct{ Institution, Currency string }) (any, error) {
+			return nothing{}, n.Expire(of.Institution, of.Currency)
+		}),
+		"POST /_mock/faults": with(func(f *faultFile) (any, error) {
+			err := f.read()
+			if err == nil {
+				err = n.Fault(f.Fault)
+			}
+			return nothing{}, err
+		}),
+		"DELETE /_mock/faults": func(*http.Request) (any, error) { n.ClearFaults(); return nothing{}, nil },
+		"GET /_mock/codes": func(r *http.Request) (any, error) {
+			code, err := n.Code(r.URL.Query().Get("email"))
+			return map[string]string{"code": code}, err
+		},
+		"POST /_mock/keys": with(func(who *struct{ Email string }) (any, error) {
+			of := n.Key
+			if who.Email != "" {
+				of = func() (string, error) { return n.KeyOf(who.Email) }
+			}
+			key, err := of()
+			return map[string]string{"key": key}, err
+		}),
+		"POST /_mock/quota": with(func(q *quotaOf) (any, error) { return nothing{}, n.SetQuota(q.Who, q.Day, q.Minute) }),
+		"GET /_mock/requests": func(*http.Request) (any, error) {
+			seen := []requestSeen{}
+			for _, r := range n.Requests() {
+				seen = append(seen, requestSeen{r, string(r.Body)})
+			}
+			return map[string][]requestSeen{"requests": seen}, nil
+		},
 		"DELETE /_mock/requests": func(*http.Request) (any, error) { n.ClearRequests(); return nothing{}, nil },
 		"POST /_mock/restart":    func(*http.Request) (any, error) { return nothing{}, n.Restart() },
 		"POST /_mock/crash":      func(*http.Request) (any, error) { return nothing{}, n.Crash() },
-		"POST /_mock/reset":      c.reset,
+		"POST /_mock/reset": func(*http.Request) (any, error) {
+			n.ClearFaults()
+			n.ClearRequests()
+			return nothing{}, n.Restore(first)
+		},
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { reply(w, r, answer) })
+		mux.Handle(pattern, control)
 	}
 	return mux, nil
 }
 
-// control is the node, and what it was at first.
-type control struct {
-	node  *Node
-	first *State
-}
+// control is what one path does, and answers as JSON.
+type control func(*http.Request) (any, error)
 
-// nothing is the answer of a button that has none.
+// nothing is the answer of a control that has none.
 type nothing struct{}
 
 const (
@@ -74,118 +99,73 @@ const (
 	controlBodyType = "application/json"
 )
 
-// reply answers a call. A body must say that it is JSON: a page of another site can't make a browser say that.
-func reply(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
-	w.Header().Set("Content-Type", controlBodyType)
-	status := http.StatusOK
+// ServeHTTP is http.Handler. A body must say that it is JSON: a page of another site can't make a browser say that.
+func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var said any
-	err := error(nil)
-	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
-		err = errors.New("the header Content-Type: application/json is missing")
-	} else {
-		said, err = answer(r)
+	err := errors.New("the header Content-Type: application/json is missing")
+	if r.Method != http.MethodPost || strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
+		said, err = c(r)
 	}
+	w.Header().Set("Content-Type", controlBodyType)
 	if err != nil {
-		status, said = http.StatusBadRequest, struct {
-			Error string `json:"error"`
-		}{err.Error()}
+		w.WriteHeader(http.StatusBadRequest)
+		said = map[string]string{"error": err.Error()}
 	}
-	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(said) // a caller who has gone needs no answer
 }
 
-// readBody reads a JSON body; an empty one changes nothing.
-func readBody(r *http.Request, into any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, controlBodyMax))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the body: %w", err)
-	}
-	return nil
-}
-
-func (c *control) clock(*http.Request) (any, error) {
-	return struct {
-		Now time.Time `json:"now"`
-	}{c.node.Clock.Now()}, nil
-}
-
-func (c *control) moveClock(r *http.Request) (any, error) {
-	var move struct {
-		Set     *time.Time `json:"set"`
-		Advance string     `json:"advance"`
-	}
-	if err := readBody(r, &move); err != nil {
-		return nil, err
-	}
-	switch {
-	case (move.Set == nil) == (move.Advance == ""):
-		return nil, errors.New(`want either {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}`)
-	case move.Set != nil:
-		c.node.Clock.Set(*move.Set)
-	default:
-		by, err := time.ParseDuration(move.Advance)
-		if err != nil {
-			return nil, fmt.Errorf("advance: %w", err)
+// with reads a JSON body, whose names are those of T in any case; an empty one changes nothing.
+func with[T any](do func(*T) (any, error)) control {
+	return func(r *http.Request) (any, error) {
+		body := new(T)
+		decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, controlBodyMax))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(body); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the body: %w", err)
 		}
-		c.node.Clock.Advance(by)
+		return do(body)
 	}
-	return c.clock(r)
 }
 
-func (c *control) publish(r *http.Request) (any, error) {
-	var list []struct {
-		Source string `json:"source"`
-		rateFile
-	}
-	if err := readBody(r, &list); err != nil {
-		return nil, err
-	}
-	var rates []Rate
-	for i := range list {
-		rates = append(rates, list[i].rate(list[i].Source))
-	}
-	return nothing{}, c.node.Publish(rates...)
+func (c *Clock) said() any { return map[string]time.Time{"now": c.Now()} }
+
+// clockMove moves a clock one way or the other.
+type clockMove struct {
+	Set     *time.Time
+	Advance string
 }
 
-func (c *control) expire(r *http.Request) (any, error) {
-	var what struct {
-		Institution string `json:"institution"`
-		Currency    string `json:"currency"`
+func (m *clockMove) of(c *Clock) error {
+	if (m.Set == nil) == (m.Advance == "") {
+		return errors.New(`want either {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}`)
 	}
-	if err := readBody(r, &what); err != nil {
-		return nil, err
+	by, err := span("advance", m.Advance)
+	if err == nil && m.Set != nil {
+		c.Set(*m.Set)
 	}
-	return nothing{}, c.node.Expire(what.Institution, what.Currency)
+	c.Advance(by)
+	return err
 }
 
-func (c *control) fault(r *http.Request) (any, error) {
-	var f struct {
-		Route      string      `json:"route"`
-		Status     int         `json:"status"`
-		Code       engine.Code `json:"code"`
-		RetryAfter string      `json:"retryAfter"`
-		Delay      string      `json:"delay"`
-		Drop       bool        `json:"drop"`
-		Truncate   int         `json:"truncate"`
-		Times      int         `json:"times"`
-		Share      string      `json:"share"`
-		Seed       uint64      `json:"seed"`
-	}
-	if err := readBody(r, &f); err != nil {
-		return nil, err
-	}
-	fault := Fault{Route: f.Route, Status: f.Status, Code: f.Code, Drop: f.Drop, Truncate: f.Truncate, Times: f.Times, Seed: f.Seed}
+type quotaOf struct {
+	Who         string
+	Day, Minute int
+}
+
+// faultFile is a Fault with spans and its share as texts.
+type faultFile struct {
+	Fault
+	RetryAfter, Delay, Share string
+}
+
+func (f *faultFile) read() error {
 	var errs [3]error
-	fault.RetryAfter, errs[0] = span("retryAfter", f.RetryAfter)
-	fault.Delay, errs[1] = span("delay", f.Delay)
+	f.Fault.RetryAfter, errs[0] = span("retryAfter", f.RetryAfter)
+	f.Fault.Delay, errs[1] = span("delay", f.Delay)
 	if f.Share != "" {
-		fault.PerMillion, errs[2] = readShare(f.Share)
+		f.PerMillion, errs[2] = readShare(f.Share)
 	}
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
-	return nothing{}, c.node.Fault(fault)
+	return errors.Join(errs[:]...)
 }
 
 // span reads a duration that may be left out.
@@ -200,69 +180,10 @@ func span(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-func (c *control) code(r *http.Request) (any, error) {
-	code, err := c.node.Code(r.URL.Query().Get("email"))
-	return struct {
-		Code string `json:"code"`
-	}{code}, err
-}
-
-func (c *control) key(r *http.Request) (any, error) {
-	var who struct {
-		Email string `json:"email"`
-	}
-	if err := readBody(r, &who); err != nil {
-		return nil, err
-	}
-	var key string
-	var err error
-	if who.Email == "" {
-		key, err = c.node.Key()
-	} else {
-		key, err = c.node.KeyOf(who.Email)
-	}
-	return struct {
-		Key string `json:"key"`
-	}{key}, err
-}
-
-func (c *control) quota(r *http.Request) (any, error) {
-	var q struct {
-		Who    string `json:"who"`
-		Day    int    `json:"day"`
-		Minute int    `json:"minute"`
-	}
-	if err := readBody(r, &q); err != nil {
-		return nil, err
-	}
-	return nothing{}, c.node.SetQuota(q.Who, q.Day, q.Minute)
-}
-
-// requestSeen is a Request as JSON.
+// requestSeen is a Request whose body is a text.
 type requestSeen struct {
-	At     time.Time   `json:"at"`
-	Method string      `json:"method"`
-	Path   string      `json:"path"`
-	Query  string      `json:"query"`
-	Header http.Header `json:"header"`
-	Body   string      `json:"body"`
-	Status int         `json:"status"`
-}
-
-func (c *control) requests(*http.Request) (any, error) {
-	seen := []requestSeen{}
-	for _, r := range c.node.Requests() {
-		seen = append(seen, requestSeen{r.At, r.Method, r.Path, r.Query, r.Header, string(r.Body), r.Status})
-	}
-	return struct {
-		Requests []requestSeen `json:"requests"`
-	}{seen}, nil
-}
-
-func (c *control) reset(*http.Request) (any, error) {
-	c.node.ClearFaults()
-	c.node.ClearRequests()
-	return nothing{}, c.node.Restore(c.first)
+	Request
+	Body string `json:"body"`
 }
 
 // ReadFault reads a fault from a text: STATUS, or STATUS:SHARE of the requests, or the same for one route, STATUS:SHARE@ROUTE.

@@ -53,10 +53,10 @@
 //
 // # Where to change what
 //
-//	a button          buttons.go (of a Node), server.go (the same, of a Server)
+//	a button          buttons.go; server.go has the same for tests, where none returns an error
 //	a crowd of keys   crowd.go
 //	an option         options.go
 //	a fault           fault.go, around.go; what it looks like on the wire: httpapi/harness.go
 //	a seed            seeds/NAME-vN.json; a new version is a new file, and a golden file in testdata
-//	the mock command  control.go, and mock.go of package main
+//	the mock command  control.go, and cmd/mock.go
 package apitest

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/tasard/tasard/wal"
 )
 
 // State is what a node had on disk at a moment, and its time. It is immutable, and may be given to any number of nodes.
@@ -18,9 +20,6 @@ type State struct {
 	accounts map[string]*holder // that the harness made
 	chance   []byte             // where the source of chance stood
 }
-
-// markFile is read first: it may be older than the log beside it, never newer (package wal).
-const markFile = "mark"
 
 // readTries is how often a log is read that removes old segments meanwhile.
 const readTries = 5
@@ -32,51 +31,41 @@ func imageOf(dir string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the log: %w", err)
 		}
-		names, err := namesIn(dir)
+		after, err := wal.Files(dir)
 		if err != nil {
 			return nil, fmt.Errorf("read the log: %w", err)
 		}
-		if gone := slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(name string) bool { return !slices.Contains(names, name) }); !gone {
+		still := map[string][]byte{}
+		for _, path := range after {
+			if data, read := files[filepath.Base(path)]; read {
+				still[filepath.Base(path)] = data
+			}
+		}
+		if len(still) == len(files) {
 			return files, nil
 		}
 	}
 	return nil, fmt.Errorf("read the log: its files changed %d times in the middle", readTries)
 }
 
+// readFiles reads the mark first: it may be older than the log beside it, never newer.
 func readFiles(dir string) (map[string][]byte, error) {
-	names, err := namesIn(dir)
+	paths, err := wal.Files(dir)
 	if err != nil {
 		return nil, err
 	}
-	if at := slices.Index(names, markFile); at > 0 {
-		names[0], names[at] = names[at], names[0]
-	}
 	files := map[string][]byte{}
-	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since: a snapshot that got its name, or an old segment
 		}
 		if err != nil {
 			return nil, err
 		}
-		files[name] = data
+		files[filepath.Base(path)] = data
 	}
 	return files, nil
-}
-
-func namesIn(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, entry := range entries {
-		if entry.Type().IsRegular() {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
 }
 
 // directory makes a directory of its own for a log, with the files.

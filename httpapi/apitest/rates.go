@@ -11,14 +11,16 @@ import (
 
 // Rate is what an institution publishes. Sides are decimal texts, as a source writes them; an empty one is null.
 type Rate struct {
-	Institution, Currency string
-	Buy, Sell             string // compra and venta: what the institution pays, and what it asks
-	Channel               engine.Channel
-	Kind                  engine.Kind
-	Source                string    // "" = the institution's id and "-test"
-	EffectiveDate         string    // YYYY-MM-DD, "" = not stated
-	PublishedAt           time.Time // zero = not stated
-	ExpiresAt             time.Time // zero = after the source's own span, 26 h unless the catalogue says otherwise
+	Institution   string         `json:"institution"`
+	Currency      string         `json:"currency"`
+	Buy           string         `json:"buy"`  // compra: what the institution pays
+	Sell          string         `json:"sell"` // venta: what it asks
+	Channel       engine.Channel `json:"channel"`
+	Kind          engine.Kind    `json:"kind"`
+	Source        string         `json:"source"`        // "" = the institution's id and "-test"
+	EffectiveDate string         `json:"effectiveDate"` // YYYY-MM-DD, "" = not stated
+	PublishedAt   time.Time      `json:"publishedAt"`   // zero = not stated
+	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = after the source's own span, 26 h unless the catalogue says otherwise
 }
 
 func (r *Rate) source() string {
@@ -71,39 +73,19 @@ func refused(receipt *engine.Receipt) error {
 	return fmt.Errorf("%d of the rates are not published, by the rules of the node: %s", len(lines), strings.Join(lines, "; "))
 }
 
-// said is an offer as its source would say it again.
-func said(currency string, offer *engine.Offer) engine.Observation {
-	return engine.Observation{
-		InstitutionID: offer.Key.Institution, Currency: currency, Channel: offer.Key.Channel, Kind: offer.Key.Kind,
-		Buy: offer.Buy.String(), Sell: offer.Sell.String(), EffectiveDate: offer.EffectiveDate, PublishedAt: offer.PublishedAt,
-	}
-}
-
-// again are refreshes in which the sources of the offers that match say what they said before. Of a match that expires
-// at an instant, that instant goes with it.
-func again(states []engine.BookState, at, expires time.Time, match func(currency string, offer *engine.Offer) bool) []engine.Refresh {
-	bySource := map[string]*engine.Refresh{}
-	var order []string
+// again is what the sources of the offers that match said before. Of a match that expires at an instant, that instant goes with it.
+func again(states []engine.BookState, expires time.Time, match func(currency string, offer *engine.Offer) bool) []Rate {
+	var rates []Rate
 	for _, state := range states {
 		for i := range state.Offers {
-			offer := &state.Offers[i]
-			if !match(state.Currency, offer) {
-				continue
+			if o := &state.Offers[i]; match(state.Currency, o) {
+				rates = append(rates, Rate{
+					Institution: o.Key.Institution, Currency: state.Currency, Channel: o.Key.Channel, Kind: o.Key.Kind, Buy: o.Buy.String(), Sell: o.Sell.String(),
+					Source: o.SourceID, EffectiveDate: o.EffectiveDate.String(), PublishedAt: o.PublishedAt, ExpiresAt: expires,
+				})
 			}
-			refresh := bySource[offer.SourceID]
-			if refresh == nil {
-				refresh = &engine.Refresh{SourceID: offer.SourceID, ObservedAt: at}
-				bySource[offer.SourceID], order = refresh, append(order, offer.SourceID)
-			}
-			o := said(state.Currency, offer)
-			o.ExpiresAt = expires
-			refresh.Observations = append(refresh.Observations, o)
 		}
 	}
-	slices.Sort(order)
-	list := make([]engine.Refresh, 0, len(order))
-	for _, source := range order {
-		list = append(list, *bySource[source])
-	}
-	return list
+	slices.SortStableFunc(rates, func(a, b Rate) int { return strings.Compare(a.Source, b.Source) })
+	return rates
 }

@@ -36,30 +36,11 @@ type seedFile struct {
 	Said      []saidFile      `json:"said"`
 }
 
+// saidFile is what a source said at a moment; what is left out of a rate is null or the default.
 type saidFile struct {
-	Source string     `json:"source"`
-	At     time.Time  `json:"at"`
-	Rates  []rateFile `json:"rates"`
-}
-
-// rateFile is one rate; what is left out is null or the default.
-type rateFile struct {
-	Institution   string         `json:"institution"`
-	Currency      string         `json:"currency"`
-	Channel       engine.Channel `json:"channel"`
-	Kind          engine.Kind    `json:"kind"`
-	Buy           string         `json:"buy"`
-	Sell          string         `json:"sell"`
-	EffectiveDate string         `json:"effectiveDate"`
-	PublishedAt   time.Time      `json:"publishedAt"`
-	ExpiresAt     time.Time      `json:"expiresAt"`
-}
-
-func (r *rateFile) rate(source string) Rate {
-	return Rate{
-		Institution: r.Institution, Currency: r.Currency, Buy: r.Buy, Sell: r.Sell, Channel: r.Channel, Kind: r.Kind, Source: source,
-		EffectiveDate: r.EffectiveDate, PublishedAt: r.PublishedAt, ExpiresAt: r.ExpiresAt,
-	}
+	Source string    `json:"source"`
+	At     time.Time `json:"at"`
+	Rates  []Rate    `json:"rates"`
 }
 
 // known are all data sets, read once: they are immutable, and a hundred nodes may begin with the same.
@@ -107,11 +88,10 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	s := &seed{name: full, now: file.Now, catalogue: catalogue}
 	for i := range file.Said {
 		said := &file.Said[i]
-		var rates []Rate
 		for j := range said.Rates {
-			rates = append(rates, said.Rates[j].rate(said.Source))
+			said.Rates[j].Source = said.Source
 		}
-		list, err := refreshes(rates, said.At)
+		list, err := refreshes(said.Rates, said.At)
 		if err != nil {
 			return nil, fmt.Errorf("seed %s: %w", full, err)
 		}

@@ -81,28 +81,29 @@ func (s *Server) Fault(fault Fault) {
 	s.must(s.Node.Fault(fault))
 }
 
-// Fail is Node.Fail.
+// Fail answers the next n requests of a route with 429, 500 or 503; n = 0 all of them. See Fault.Route.
 func (s *Server) Fail(route string, status, times int) {
 	s.t.Helper()
-	s.must(s.Node.Fail(route, status, times))
+	s.Fault(Fault{Route: route, Status: status, Times: times})
 }
 
-// Delay is Node.Delay.
+// Delay lets the next n requests of a route wait.
 func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.t.Helper()
-	s.must(s.Node.Delay(route, wait, times))
+	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop is Node.Drop.
+// Drop ends the connections of the next n requests of a route without an answer. On a connection that was used before,
+// net/http then asks again by itself: that is one more request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
-	s.must(s.Node.Drop(route, times))
+	s.Fault(Fault{Route: route, Drop: true, Times: times})
 }
 
-// Truncate is Node.Truncate.
+// Truncate ends the connections of the next n requests of a route after so many bytes of the body.
 func (s *Server) Truncate(route string, bytes, times int) {
 	s.t.Helper()
-	s.must(s.Node.Truncate(route, bytes, times))
+	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
 }
 
 // ClientFrom is Node.ClientFrom.
