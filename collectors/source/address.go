@@ -1,6 +1,10 @@
 package source
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+)
 
 // addressPageBytesMax bounds how much of a page is searched for an address: a tree takes many times the room of its text.
 const addressPageBytesMax = 1 << 20
@@ -10,11 +14,10 @@ const addressPageBytesMax = 1 << 20
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
-	tree, failure := parseHTML(decoded(&beginning))
-	if failure != nil {
+	var found *goquery.Selection
+	if failure := try(func() { found = parseHTML(decoded(&beginning)).Find(selector) }); failure != nil {
 		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
-	found := tree.Find(selector)
 	if found.Length() == 0 {
 		return "", Fail(Layout, "%s has no element %s, which names the next address", page.URL, selector)
 	}

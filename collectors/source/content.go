@@ -15,26 +15,27 @@ import (
 const textBytesMax = 8 << 20
 
 // contentOf is the text of a document, once it is certain that it is of the kind that the method reads. Workbooks have none.
-func contentOf(doc *Document, page *Page) (string, *Failure) {
+func contentOf(doc *Document, page *Page) string {
 	sheet := page.Extract.Method == XLSXRows
 	found := looksLike(doc.Body)
 	switch {
 	case found == "blank":
-		return "", Fail(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
+		fail(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
 	case sheet && found == "workbook":
-		return "", nil
+		return ""
 	case sheet:
-		return "", Fail(WrongContent, "want a workbook, got %s%s", found, typeInWords(doc))
+		fail(WrongContent, "want a workbook, got %s%s", found, typeInWords(doc))
 	case found != "text":
-		return "", Fail(WrongContent, "want text, got %s%s", found, typeInWords(doc))
+		fail(WrongContent, "want text, got %s%s", found, typeInWords(doc))
 	case len(doc.Body) > textBytesMax:
-		return "", Fail(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
+		fail(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
 	}
 	if kind := foreignType(doc.ContentType); kind != "" {
-		return "", Fail(WrongContent, "want text, but the server says %s", quoted(kind))
+		fail(WrongContent, "want text, but the server says %s", quoted(kind))
 	}
 	text := decoded(doc)
-	return text, wantedText(text, page)
+	checkText(text, page)
+	return text
 }
 
 // signatures are the first bytes of what comes instead of a page.
@@ -116,8 +117,8 @@ func decoded(doc *Document) string {
 	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
 }
 
-// wantedText tells HTML from JSON by its beginning, and whole pages from those that were cut off.
-func wantedText(text string, page *Page) *Failure {
+// checkText tells HTML from JSON by its beginning, and whole pages from those that were cut off.
+func checkText(text string, page *Page) {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, isBlank)
 	lower := strings.ToLower(start)
@@ -125,19 +126,17 @@ func wantedText(text string, page *Page) *Failure {
 	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")
 	switch {
 	case isJSON && isPage:
-		return Fail(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
+		fail(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
 	case isJSON && strings.HasPrefix(start, "<"):
-		return Fail(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
+		fail(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
 	case isJSON || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
-		return nil
 	case !strings.Contains(start, "<"):
-		return Fail(WrongContent, "want HTML, got text beginning with %s", quoted(start))
+		fail(WrongContent, "want HTML, got text beginning with %s", quoted(start))
 	case strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
-		return Fail(WrongContent, "want HTML, got data beginning with %s", quoted(start))
+		fail(WrongContent, "want HTML, got data beginning with %s", quoted(start))
 	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
-		return Fail(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
+		fail(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
 	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html") && !page.Fragment:
-		return Fail(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
+		fail(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
 	}
-	return nil
 }

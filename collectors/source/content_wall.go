@@ -30,6 +30,15 @@ func possibleMarks() []string {
 	}
 }
 
+// Challenge says by which mark a document is the challenge of a bot wall and not a page of the institution, "" when it is none.
+// Whoever fetches asks it of answers that are errors anyhow; Parse asks it of documents in which nothing was found.
+func (d *Document) Challenge() string {
+	if len(d.Body) > textBytesMax || looksLike(d.Body) != "text" {
+		return ""
+	}
+	return challengeMark(decoded(d))
+}
+
 // wallInstead turns a failure to find anything into the failure that explains it: the document is the challenge of a bot
 // wall. Where something was found that should be there, the page is the institution's own, whatever scripts it carries.
 func wallInstead(doc *Document, failure *Failure) *Failure {
@@ -38,10 +47,7 @@ func wallInstead(doc *Document, failure *Failure) *Failure {
 	default:
 		return nil
 	}
-	if looksLike(doc.Body) != "text" || len(doc.Body) > textBytesMax {
-		return nil
-	}
-	mark := challengeMark(decoded(doc))
+	mark := doc.Challenge()
 	if mark == "" {
 		return nil
 	}
@@ -70,11 +76,9 @@ func challengeMark(text string) string {
 
 // saysLittle reports that a page has next to no text for people.
 func saysLittle(text string) bool {
-	document, failure := parseHTML(text)
-	if failure != nil {
-		return false
-	}
 	said := 0
-	document.Find("body").Each(func(_ int, body *goquery.Selection) { said += len(visibleText(body.Get(0))) })
-	return said <= challengeTextMax
+	failure := try(func() {
+		parseHTML(text).Find("body").Each(func(_ int, body *goquery.Selection) { said += len(visibleText(body.Get(0))) })
+	})
+	return failure == nil && said <= challengeTextMax
 }

@@ -18,90 +18,76 @@ const (
 )
 
 // extractHTML reads a page of HTML: one element for each value, or rows with labels.
-func (r *reading) extractHTML(text string) *Failure {
-	document, failure := parseHTML(text)
-	if failure != nil {
-		return failure
-	}
-	if failure := r.expectHTML(document); failure != nil {
-		return failure
-	}
+func (r *reading) extractHTML(text string) {
+	document := parseHTML(text)
+	r.expectHTML(document)
 	whole := &htmlScope{selection: document.Selection}
-	if failure := r.readDate(whole); failure != nil {
-		return failure
-	}
+	r.readDate(whole)
 	if r.page.Extract.Method == HTMLFields {
-		return r.readFields(whole)
+		r.readFields(whole)
+		return
 	}
-	groups, failure := r.htmlRows(document)
-	if failure != nil {
-		return failure
-	}
-	return r.readGroups(groups)
+	r.readGroups(r.htmlRows(document))
 }
 
 // expectHTML holds the page to what must be true before anything in it is believed.
-func (r *reading) expectHTML(document *goquery.Document) *Failure {
+func (r *reading) expectHTML(document *goquery.Document) {
 	for _, want := range r.page.Extract.Expect {
 		nodes := document.Find(want.At).Nodes
 		if len(nodes) == 0 {
-			return Fail(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
+			fail(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
 		}
 		for _, node := range nodes {
-			if text := plainBlanks(visibleText(node)); len(text) > patternBytesMax || !r.patterns[want.Pattern].MatchString(text) {
-				return Fail(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
+			if text := plainBlanks(visibleText(node)); len(text) > patternBytesMax || !r.pattern(want.Pattern).MatchString(text) {
+				fail(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
 			}
 		}
 	}
-	return nil
 }
 
 // parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
-func parseHTML(text string) (*goquery.Document, *Failure) {
+func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
-		return nil, Fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
+		fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
 	}
 	if isCostlyMarkup(text) {
-		return nil, Fail(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
+		fail(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
-		return nil, &Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err}
+		panic(&Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err})
 	}
-	if failure := checkSize(document); failure != nil {
-		return nil, failure
-	}
+	checkSize(document)
 	document.Find("template").Remove() // what stands in one is an example until a script makes something of it
-	return document, nil
+	return document
 }
 
 // checkSize bounds what selectors have to go through: some count the elements before each element, and those of several parts go
 // up from each element through all that are around it, once for each part, and read their attributes on the way.
-func checkSize(document *goquery.Document) *Failure {
+func checkSize(document *goquery.Document) {
 	all, cost := 0, 0
 	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of what is around an element, and the sum of that
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := childrenOf(node.Parent); children > childrenMax {
-				return Fail(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
+				fail(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
 			}
 		}
 		if all++; all > nodesMax {
-			return Fail(WrongContent, "the page has more than %d elements and texts", nodesMax)
+			fail(WrongContent, "the page has more than %d elements and texts", nodesMax)
 		}
 		if node.Type != html.ElementNode {
 			continue
 		}
 		cost += twice[node.Parent]
 		if cost > selectorCostMax {
-			return Fail(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
+			fail(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
 		}
 		if node.FirstChild != nil {
 			around[node] = around[node.Parent] + weight(node)
 			twice[node] = twice[node.Parent] + around[node]
 		}
 	}
-	return nil
 }
 
 // weight is about how long it takes to hold an element against a selector.
@@ -129,7 +115,7 @@ type htmlScope struct {
 	columns   map[string]*html.Node // cells by the normalised heading of their column, nil where there is no table
 }
 
-func (s *htmlScope) texts(place *Place) ([]found, *Failure) {
+func (s *htmlScope) texts(place *Place) []found {
 	nodes := s.selection.Nodes
 	switch {
 	case place.Column != "":
@@ -146,7 +132,7 @@ func (s *htmlScope) texts(place *Place) ([]found, *Failure) {
 			texts = append(texts, found{text: text})
 		}
 	}
-	return texts, nil
+	return texts
 }
 
 // textOf is the attribute of an element, or its visible text. A script has its source for a text, but only when it is meant

@@ -19,11 +19,11 @@ const (
 
 // htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table, and
 // what stands below one row of headings is a group of its own.
-func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
+func (r *reading) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
 	if len(nodes) == 0 {
-		return nil, Fail(Layout, "no row stands at %s", quoted(extract.At))
+		fail(Layout, "no row stands at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
 	tables, groups, numbers := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
@@ -47,10 +47,10 @@ func (r *reading) htmlRows(document *goquery.Document) ([][]scope, *Failure) {
 		groups[number] = append(groups[number], row)
 	}
 	if len(groups) == 0 {
-		return nil, Fail(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
+		fail(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
 			quoted(extract.At), strings.Join(headings, ", "))
 	}
-	return groups, nil
+	return groups
 }
 
 // headings are the normalised headings of all columns that the places name.

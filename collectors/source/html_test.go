@@ -101,10 +101,7 @@ func TestI3_VisibleText(t *testing.T) {
 		"": {`<span hidden>58.90</span>`},
 	} {
 		for _, text := range texts {
-			document, failure := parseHTML("<div id=x>" + text + "</div>")
-			if failure != nil {
-				t.Fatal(failure)
-			}
+			document := parseHTML("<div id=x>" + text + "</div>")
 			if got := visibleText(document.Find("#x").Get(0)); got != want {
 				t.Errorf("the text of %s is %q, want %q", text, got, want)
 			}

@@ -1,8 +1,9 @@
 package source
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -11,17 +12,6 @@ const (
 	jsonDepthMax  = 64
 	jsonValuesMax = 100_000
 )
-
-var (
-	errTooDeep = errors.New("nested too deeply")
-	errTooMany = errors.New("more values than any list of rates has")
-)
-
-// jsonReader reads one text.
-type jsonReader struct {
-	*json.Decoder
-	values int // so far
-}
 
 // jsonKind is what a JSON value is.
 type jsonKind string
@@ -49,81 +39,105 @@ type jsonMember struct {
 }
 
 // parseJSON reads exactly one JSON value. encoding/json into structs would let a doubled key and a key in other letters pass.
-func parseJSON(text string) (*jsonValue, *Failure) {
+func parseJSON(text string) *jsonValue {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
-		return nil, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err}
+		panic(&Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err})
 	}
 	reader := &jsonReader{Decoder: json.NewDecoder(strings.NewReader(text))}
 	reader.UseNumber()
-	value, err := reader.value(jsonDepthMax)
-	if err != nil {
-		return nil, &Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err}
-	}
-	return value, nil
+	return reader.value(jsonDepthMax)
 }
 
-func (r *jsonReader) value(depth int) (*jsonValue, error) {
-	if depth == 0 {
-		return nil, errTooDeep
+// jsonReader reads one text, which is known to be valid.
+type jsonReader struct {
+	*json.Decoder
+	values int // so far
+}
+
+func (r *jsonReader) value(depth int) *jsonValue {
+	r.values++
+	switch {
+	case depth == 0:
+		fail(WrongContent, "the JSON can't be read: nested too deeply")
+	case r.values > jsonValuesMax:
+		fail(WrongContent, "the JSON can't be read: more values than any list of rates has")
 	}
-	if r.values++; r.values > jsonValuesMax {
-		return nil, errTooMany
+	switch token := r.token().(type) {
+	case json.Delim:
+		value := &jsonValue{kind: jsonList}
+		if token == '{' {
+			value.kind = jsonObject
+		}
+		for r.More() {
+			if value.kind == jsonList {
+				value.items = append(value.items, r.value(depth-1))
+				continue
+			}
+			key, _ := r.token().(string)
+			value.members = append(value.members, jsonMember{key: key, value: r.value(depth - 1)})
+		}
+		r.token() // the bracket at the end
+		return value
+	case json.Number:
+		return &jsonValue{kind: jsonNumber, text: token.String()}
+	case string:
+		return &jsonValue{kind: jsonText, text: token}
+	case bool:
+		return &jsonValue{kind: jsonFlag, text: strconv.FormatBool(token)}
 	}
+	return &jsonValue{kind: jsonNull, text: "null"}
+}
+
+func (r *jsonReader) token() json.Token {
 	token, err := r.Token()
 	if err != nil {
-		return nil, err
+		panic(&Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err})
 	}
-	switch token := token.(type) {
-	case json.Delim:
-		if token == '[' {
-			return r.list(depth)
-		}
-		return r.object(depth)
-	case json.Number:
-		return &jsonValue{kind: jsonNumber, text: token.String()}, nil
-	case string:
-		return &jsonValue{kind: jsonText, text: token}, nil
-	case bool:
-		if token {
-			return &jsonValue{kind: jsonFlag, text: "true"}, nil
-		}
-		return &jsonValue{kind: jsonFlag, text: "false"}, nil
-	}
-	return &jsonValue{kind: jsonNull, text: "null"}, nil
+	return token
 }
 
-func (r *jsonReader) list(depth int) (*jsonValue, error) {
-	list := &jsonValue{kind: jsonList}
-	for r.More() {
-		item, err := r.value(depth - 1)
-		if err != nil {
-			return nil, err
-		}
-		list.items = append(list.items, item)
+// follow goes a path such as d.results[0].rate; "" is the value itself. nil when the path ends before its end. A key that
+// stands twice in an object on the way fails the document: programs disagree on which of both counts.
+func (v *jsonValue) follow(path string) *jsonValue {
+	if path == "" {
+		return v
 	}
-	return list, r.end()
+	at := v
+	for part := range strings.SplitSeq(path, ".") {
+		name, indices, _ := strings.Cut(part, "[")
+		if name != "" {
+			if at = at.member(name, path); at == nil {
+				return nil
+			}
+		}
+		if indices == "" {
+			continue
+		}
+		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
+			if index == "" && at.kind == jsonList && len(at.items) > 1 {
+				fail(Layout, "%s wants a list of one entry, and there are %d", quoted(path), len(at.items))
+			}
+			number, err := strconv.Atoi(cmp.Or(index, "0"))
+			if err != nil || number < 0 || at.kind != jsonList || number >= len(at.items) {
+				return nil
+			}
+			at = at.items[number]
+		}
+	}
+	return at
 }
 
-func (r *jsonReader) object(depth int) (*jsonValue, error) {
-	object := &jsonValue{kind: jsonObject}
-	for r.More() {
-		token, err := r.Token()
-		if err != nil {
-			return nil, err
+func (v *jsonValue) member(name, path string) *jsonValue {
+	var value *jsonValue
+	for _, member := range v.members {
+		if member.key != name {
+			continue
 		}
-		key, _ := token.(string)
-		value, err := r.value(depth - 1)
-		if err != nil {
-			return nil, err
+		if value != nil {
+			fail(Value, "the key %s stands twice in one object, on the path %s", quoted(name), quoted(path))
 		}
-		object.members = append(object.members, jsonMember{key: key, value: value})
+		value = member.value
 	}
-	return object, r.end()
-}
-
-// end takes the bracket at the end. The text is known to be valid, so it is there.
-func (r *jsonReader) end() error {
-	_, err := r.Token()
-	return err
+	return value
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,11 +174,8 @@ func cellsOf(lines ...string) [][]string {
 
 // parseCells reads cells without a workbook around them.
 func parseCells(d *Definition, rows [][]string) (Answer, *Failure) {
-	r := &reading{source: d, page: &d.Pages[0], digest: "digest"}
-	failure := r.compile()
-	if failure == nil {
-		failure = r.readSheet(rows)
-	}
+	r := &reading{source: d, page: &d.Pages[0], digest: "digest", patterns: map[string]*regexp.Regexp{}}
+	failure := try(func() { r.readSheet(rows) })
 	return Answer{Observations: r.newest, History: r.history, Notes: r.notes.list()}, failure
 }
 

@@ -14,8 +14,8 @@ func (d *Definition) Parse(page int, doc *Document) (Answer, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Answer{}, Fail(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
 	}
-	r := &reading{source: d, page: &d.Pages[page], digest: doc.Digest()}
-	failure := r.read(doc)
+	r := &reading{source: d, page: &d.Pages[page], digest: doc.Digest(), patterns: map[string]*regexp.Regexp{}}
+	failure := try(func() { r.read(doc) })
 	if failure == nil {
 		return Answer{Observations: r.newest, History: r.history, Notes: r.notes.list()}, nil
 	}
@@ -24,6 +24,24 @@ func (d *Definition) Parse(page int, doc *Document) (Answer, error) {
 	}
 	failure.Page = r.page.Name
 	return Answer{Notes: r.notes.list()}, failure
+}
+
+// fail ends the reading of a document from wherever its failure is found.
+func fail(kind FailureKind, format string, args ...any) { panic(Fail(kind, format, args...)) }
+
+// try does a part of the reading, and gives the failure that ended it, nil when it came to its end.
+func try(part func()) (failure *Failure) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			known, ok := thrown.(*Failure)
+			if !ok {
+				panic(thrown)
+			}
+			failure = known
+		}
+	}()
+	part()
+	return nil
 }
 
 // reading is one document while it is read.
@@ -44,83 +62,41 @@ type reading struct {
 	history    []Day
 }
 
-func (r *reading) read(doc *Document) *Failure {
-	text, failure := contentOf(doc, r.page)
-	if failure != nil {
-		return failure
-	}
-	if failure := r.compile(); failure != nil {
-		return failure
-	}
-	extract := r.extractHTML
+func (r *reading) read(doc *Document) {
+	text := contentOf(doc, r.page)
 	switch r.page.Extract.Method {
-	case JSONFields, JSONRows:
-		extract = r.extractJSON
-	case TextRegex:
-		extract = r.extractText
 	case XLSXRows:
-		return r.extractSheet(doc.Body)
+		r.readSheet(sheetRows(doc.Body, r.page.Extract.Sheet.Name))
+		return
+	case JSONFields, JSONRows:
+		r.extractJSON(text)
+	case TextRegex:
+		r.extractText(text)
+	case HTMLFields, HTMLRows:
+		r.extractHTML(text)
 	}
-	if failure := extract(text); failure != nil {
-		return failure
-	}
-	if failure := r.judge(); failure != nil {
-		return failure
-	}
+	r.judge()
 	r.newest = r.take()
-	return nil
 }
 
-// compile makes the patterns of the page ready. The reader of definitions has checked them; a definition that was made in
-// a program need not have been.
-func (r *reading) compile() *Failure {
-	r.patterns = map[string]*regexp.Regexp{}
-	for _, text := range r.page.Extract.allPatterns() {
-		pattern, err := regexp.Compile(text)
-		if err != nil {
-			return Fail(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
-		}
-		r.patterns[text] = pattern
+// pattern is a pattern of the page, compiled. The reader of definitions has checked it; a definition that was made in a program
+// need not have been.
+func (r *reading) pattern(text string) *regexp.Regexp {
+	if known := r.patterns[text]; known != nil {
+		return known
 	}
-	return nil
-}
-
-func (e *Extract) allPatterns() []string {
-	places := make([]*Place, 0, len(e.Fields)+6)
-	for i := range e.Fields {
-		places = append(places, &e.Fields[i].Place)
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		fail(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
 	}
-	if e.Date != nil {
-		places = append(places, &e.Date.Place)
-	}
-	if e.Rows != nil {
-		places = append(places, &e.Rows.Label, e.Rows.Buy, e.Rows.Sell, e.Rows.Value)
-	}
-	if e.Rows != nil && e.Rows.Date != nil {
-		places = append(places, &e.Rows.Date.Place)
-	}
-	var patterns []string
-	for _, place := range places {
-		if place != nil && place.Pattern != "" {
-			patterns = append(patterns, place.Pattern)
-		}
-	}
-	if e.Text != nil {
-		patterns = append(patterns, e.Text.Pattern, e.Text.Unless)
-	}
-	if e.Rows != nil {
-		patterns = append(patterns, e.Rows.Unless)
-	}
-	for _, expect := range e.Expect {
-		patterns = append(patterns, expect.Pattern)
-	}
-	return slices.DeleteFunc(patterns, func(pattern string) bool { return pattern == "" })
+	r.patterns[text] = pattern
+	return pattern
 }
 
 // scope is where places are looked for: a document, one row of it, or one row of a sheet.
 type scope interface {
 	// texts are what stands at a place, several where a selector finds several elements; the pattern is not applied yet.
-	texts(place *Place) ([]found, *Failure)
+	texts(place *Place) []found
 }
 
 // found is one text at a place.
@@ -146,49 +122,38 @@ const (
 
 // at is what stands at a place, cut by its pattern: every match of it, so that a second one can contradict the first. What the
 // pattern does not fit is not there.
-func (r *reading) at(s scope, place *Place) ([]found, *Failure) {
-	texts, failure := s.texts(place)
-	if failure != nil || place.Pattern == "" {
-		return texts, failure
+func (r *reading) at(s scope, place *Place) []found {
+	texts := s.texts(place)
+	if place.Pattern == "" {
+		return texts
 	}
 	var cut []found
 	for _, one := range texts {
 		if len(one.text) > patternBytesMax {
-			return nil, Fail(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.place(), len(one.text), patternBytesMax)
+			fail(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.place(), len(one.text), patternBytesMax)
 		}
 		if r.searched += len(one.text); r.searched > searchBytesMax {
-			return nil, Fail(WrongContent, "%s and before, patterns have more than %d bytes to search", place.place(), searchBytesMax)
+			fail(WrongContent, "%s and before, patterns have more than %d bytes to search", place.place(), searchBytesMax)
 		}
-		for _, match := range r.patterns[place.Pattern].FindAllStringSubmatch(plainBlanks(one.text), matchesMost) {
+		for _, match := range r.pattern(place.Pattern).FindAllStringSubmatch(plainBlanks(one.text), matchesMost) {
 			cut = append(cut, found{text: match[min(1, len(match)-1)], form: one.form})
 		}
 	}
-	return cut, nil
+	return cut
 }
 
 // readDate takes the date of the whole document. A declared date that is not there, or can't be read, fails the page: serving
 // its rates without a date could give a page new life that has been frozen for years.
-func (r *reading) readDate(s scope) *Failure {
-	if r.page.Extract.Date == nil {
-		return nil
+func (r *reading) readDate(s scope) {
+	if want := r.page.Extract.Date; want != nil {
+		r.date, r.moment = r.dateAt(s, want)
 	}
-	var failure *Failure
-	r.date, r.moment, failure = r.dateAt(s, r.page.Extract.Date)
-	return failure
 }
 
 // dateAt is the one date at a place. Several readable ones must agree.
-func (r *reading) dateAt(s scope, want *Date) (engine.Date, time.Time, *Failure) {
-	texts, failure := r.at(s, &want.Place)
-	if failure != nil {
-		return 0, time.Time{}, failure
-	}
-	var (
-		date   engine.Date
-		moment time.Time
-		bad    error
-	)
-	for _, one := range texts {
+func (r *reading) dateAt(s scope, want *Date) (date engine.Date, moment time.Time) {
+	var bad error
+	for _, one := range r.at(s, &want.Place) {
 		day, instant, err := readDate(one.text, want.Form)
 		switch {
 		case err != nil:
@@ -196,16 +161,16 @@ func (r *reading) dateAt(s scope, want *Date) (engine.Date, time.Time, *Failure)
 		case date.IsZero():
 			date, moment = day, instant
 		case day != date || !instant.Equal(moment):
-			return 0, time.Time{}, Fail(Layout, "the date %s says %s and %s", want.place(), dateText(date, moment), dateText(day, instant))
+			fail(Layout, "the date %s says %s and %s", want.place(), dateText(date, moment), dateText(day, instant))
 		}
 	}
 	switch {
-	case !date.IsZero():
-		return date, moment, nil
-	case bad != nil:
-		return 0, time.Time{}, Fail(Layout, "the date %s: %v", want.place(), bad)
+	case date.IsZero() && bad != nil:
+		fail(Layout, "the date %s: %v", want.place(), bad)
+	case date.IsZero():
+		fail(Layout, "no date stands %s", want.place())
 	}
-	return 0, time.Time{}, Fail(Layout, "no date stands %s", want.place())
+	return date, moment
 }
 
 func dateText(date engine.Date, moment time.Time) string {

@@ -39,20 +39,14 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 }
 
 // readFields reads the fields of a document, and tells which it has not.
-func (r *reading) readFields(s scope) *Failure {
+func (r *reading) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
-		buy, sell, failure := r.fieldSides(s, fields)
-		if failure != nil {
-			return failure
-		}
+		buy, sell := r.fieldSides(s, fields)
 		key := r.key(fields.target)
 		r.noteAbsent(key, buy, cmp.Or(firstPlace(fields.buy), firstPlace(fields.both)), "buy")
 		r.noteAbsent(key, sell, cmp.Or(firstPlace(fields.sell), firstPlace(fields.both)), "sell")
-		if failure := r.add(key, buy, sell); failure != nil {
-			return failure
-		}
+		r.add(key, buy, sell)
 	}
-	return nil
 }
 
 func firstPlace(places []*Place) *Place {
@@ -69,37 +63,31 @@ func (r *reading) noteAbsent(key quoteKey, value side, place *Place, name string
 	}
 }
 
-func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side, failure *Failure) {
+func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	if len(fields.both) > 0 {
-		buy, failure = r.firstValue(s, fields.both, fields.target.Currency, "value")
-		return buy, buy, failure
+		both := r.firstValue(s, fields.both, fields.target.Currency, "value")
+		return both, both
 	}
-	if buy, failure = r.firstValue(s, fields.buy, fields.target.Currency, "buy"); failure != nil {
-		return buy, sell, failure
-	}
-	sell, failure = r.firstValue(s, fields.sell, fields.target.Currency, "sell")
-	return buy, sell, failure
+	return r.firstValue(s, fields.buy, fields.target.Currency, "buy"), r.firstValue(s, fields.sell, fields.target.Currency, "sell")
 }
 
 // firstValue is the price of the first alternative that has one; without any, the best of what else they say.
-func (r *reading) firstValue(s scope, places []*Place, currency, name string) (side, *Failure) {
+func (r *reading) firstValue(s scope, places []*Place, currency, name string) side {
 	currency = cmp.Or(currency, r.page.Currency)
 	var best side
 	for _, place := range places {
-		value, failure := r.valueAt(s, place, currency)
+		value := r.valueAt(s, place, currency)
 		switch {
-		case failure != nil:
-			return side{}, failure
 		case value.clash:
-			return side{}, Fail(Value, "%s of %s %s says %s", name, currency, place.place(), value.text)
+			fail(Value, "%s of %s %s says %s", name, currency, place.place(), value.text)
 		case value.finding == priced:
 			if best.finding == unread {
 				r.notes.add("%s: %s is no %s; taken from the next place, %s", currency, quoted(best.text), name, place.place())
 			}
-			return value, nil
+			return value
 		case value.finding > best.finding:
 			best = value
 		}
 	}
-	return best, nil
+	return best
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -68,29 +69,28 @@ func (r *reading) key(t Target) quoteKey {
 
 // add keeps a quote with at least one side. The same quote twice is one; two that differ are both kept, and the engine
 // refuses to choose.
-func (r *reading) add(key quoteKey, buy, sell side) *Failure {
+func (r *reading) add(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
 	if buy.text == "" && sell.text == "" {
 		if buy.finding == valueless || sell.finding == valueless {
 			r.notes.add("%s %s: no value", key.institution, key.currency)
 		}
-		return nil
+		return
 	}
 	for _, q := range r.quotes {
 		if q.quoteKey == key && q.buy.text == buy.text && q.sell.text == sell.text {
-			return nil
+			return
 		}
 	}
 	if len(r.quotes) >= quotesOfDay {
-		return Fail(WrongContent, "more than %d quotes in one document", quotesOfDay)
+		fail(WrongContent, "more than %d quotes in one document", quotesOfDay)
 	}
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
-	return nil
 }
 
 // addSide keeps one side where the other comes from elsewhere in the document.
-func (r *reading) addSide(key quoteKey, which Side, value side) *Failure {
+func (r *reading) addSide(key quoteKey, which Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
 			continue
@@ -100,18 +100,19 @@ func (r *reading) addSide(key quoteKey, which Side, value side) *Failure {
 		case own.finding == absent:
 			r.count(value)
 			*own = value
-			return nil
+			return
 		case own.text == value.text:
-			return nil
+			return
 		}
 	}
 	switch which {
 	case BuySide:
-		return r.add(key, value, side{})
+		r.add(key, value, side{})
 	case SellSide:
-		return r.add(key, side{}, value)
+		r.add(key, side{}, value)
+	case BothSides:
+		r.add(key, value, value)
 	}
-	return r.add(key, value, value)
 }
 
 func (r *reading) count(value side) {
@@ -132,53 +133,49 @@ func (q *quote) side(which Side) *side {
 }
 
 // judge says whether the document as a whole is an answer. One readable price is enough; the engine sees what is missing.
-func (r *reading) judge() *Failure {
+func (r *reading) judge() {
 	switch {
 	case r.tally[priced] > 0:
-		return nil
 	case r.tally[unread] > 0:
-		return Fail(Value, "none of %d values can be read as a rate, as %s", r.tally[unread], quoted(r.unreadText))
+		fail(Value, "none of %d values can be read as a rate, as %s", r.tally[unread], quoted(r.unreadText))
 	case r.tally[zero]+r.tally[valueless] > 0:
-		return Fail(Empty, "all of %d values are zero or say that there is none", r.tally[zero]+r.tally[valueless])
+		fail(Empty, "all of %d values are zero or say that there is none", r.tally[zero]+r.tally[valueless])
+	default:
+		fail(Layout, "no value stands where the definition looks for it%s", r.notes.hint())
 	}
-	return Fail(Layout, "no value stands where the definition looks for it%s", r.notes.hint())
 }
 
 // valueAt is the price at a place. Several texts there are one price if all that can be read agree.
-func (r *reading) valueAt(s scope, place *Place, currency string) (side, *Failure) {
+func (r *reading) valueAt(s scope, place *Place, currency string) side {
 	if place == nil {
-		return side{}, nil
-	}
-	texts, failure := r.at(s, place)
-	if failure != nil {
-		return side{}, failure
+		return side{}
 	}
 	var best side
-	for _, one := range texts {
+	for _, one := range r.at(s, place) {
 		value := r.price(one, currency)
 		if best.finding == priced && value.finding == priced && !sameValue(best.text, value.text) {
-			return side{finding: unread, text: best.text + " and " + value.text, clash: true}, nil
+			return side{finding: unread, text: best.text + " and " + value.text, clash: true}
 		}
 		if value.finding > best.finding {
 			best = value
 		}
 	}
 	if place.Column == "" || place.Attribute == "" {
-		return best, nil
+		return best
 	}
 	return r.confirmed(s, place, currency, best)
 }
 
 // confirmed holds the attribute of a cell against the price that people see in it: pages sort their tables by attributes, and
 // forget to renew them.
-func (r *reading) confirmed(s scope, place *Place, currency string, value side) (side, *Failure) {
+func (r *reading) confirmed(s scope, place *Place, currency string, value side) side {
 	seen := *place
 	seen.Attribute = ""
-	shows, failure := r.valueAt(s, &seen, currency)
-	if failure != nil || shows.finding != priced || value.finding != priced || sameValue(shows.text, value.text) {
-		return value, failure
+	shows := r.valueAt(s, &seen, currency)
+	if shows.finding != priced || value.finding != priced || sameValue(shows.text, value.text) {
+		return value
 	}
-	return side{finding: unread, text: value.text + " and " + shows.text, clash: true}, nil
+	return side{finding: unread, text: value.text + " and " + shows.text, clash: true}
 }
 
 func sameValue(a, b string) bool {
@@ -255,10 +252,8 @@ type notes struct {
 
 func (n *notes) add(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	for _, known := range n.texts {
-		if known == text {
-			return
-		}
+	if slices.Contains(n.texts, text) {
+		return
 	}
 	if len(n.texts) >= notesMax {
 		n.more++

@@ -9,29 +9,22 @@ import (
 const matchesMost = 1000
 
 // extractText reads a text with a pattern of named groups.
-func (r *reading) extractText(text string) *Failure {
+func (r *reading) extractText(text string) {
 	want := r.page.Extract.Text
 	whole := scope(&textScope{text: text})
 	if want.At != "" {
-		document, failure := parseHTML(text)
-		if failure != nil {
-			return failure
+		nodes := &htmlScope{selection: parseHTML(text).Selection}
+		var lines []string
+		for _, one := range nodes.texts(&Place{At: want.At}) {
+			lines = append(lines, one.text)
 		}
-		nodes := &htmlScope{selection: document.Selection}
-		texts, failure := nodes.texts(&Place{At: want.At})
-		if failure != nil {
-			return failure
+		if len(lines) == 0 {
+			fail(Layout, "no text stands at %s", quoted(want.At))
 		}
-		if len(texts) == 0 {
-			return Fail(Layout, "no text stands at %s", quoted(want.At))
-		}
-		text = joined(texts)
-		whole = nodes
+		text, whole = strings.Join(lines, "\n"), nodes
 	}
-	if failure := r.readDate(dateScope(whole, text, r.page.Extract.Date)); failure != nil {
-		return failure
-	}
-	return r.readMatches(plainBlanks(text))
+	r.readDate(dateScope(whole, text, r.page.Extract.Date))
+	r.readMatches(plainBlanks(text))
 }
 
 // dateScope is where the date is looked for: at a selector of its own in the page, or in the text itself.
@@ -40,14 +33,6 @@ func dateScope(whole scope, text string, date *Date) scope {
 		return &textScope{text: text}
 	}
 	return whole
-}
-
-func joined(texts []found) string {
-	var lines []string
-	for _, one := range texts {
-		lines = append(lines, one.text)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // plainBlanks makes every blank one that a pattern's \s knows; lines stay lines.
@@ -63,29 +48,25 @@ func plainBlanks(text string) string {
 // textScope is a text that has no elements.
 type textScope struct{ text string }
 
-func (s *textScope) texts(place *Place) ([]found, *Failure) {
+func (s *textScope) texts(place *Place) []found {
 	if place.At == "" {
-		return []found{{text: s.text}}, nil
+		return []found{{text: s.text}}
 	}
-	document, failure := parseHTML(s.text)
-	if failure != nil {
-		return nil, failure
-	}
-	return (&htmlScope{selection: document.Selection}).texts(place)
+	return (&htmlScope{selection: parseHTML(s.text).Selection}).texts(place)
 }
 
 // readMatches makes a quote of every match whose label is known.
-func (r *reading) readMatches(text string) *Failure {
+func (r *reading) readMatches(text string) {
 	if len(text) > patternBytesMax {
-		return Fail(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
+		fail(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
 	}
 	want := r.page.Extract.Text
-	pattern := r.patterns[want.Pattern]
+	pattern := r.pattern(want.Pattern)
 	matches := matchesOf(pattern, text)
 	known := 0
 	for _, match := range matches {
-		if want.Unless != "" && r.patterns[want.Unless].MatchString(match[0]) {
-			r.notes.add("%s is left out, because it says %s", quoted(match[0]), quoted(r.patterns[want.Unless].FindString(match[0])))
+		if want.Unless != "" && r.pattern(want.Unless).MatchString(match[0]) {
+			r.notes.add("%s is left out, because it says %s", quoted(match[0]), quoted(r.pattern(want.Unless).FindString(match[0])))
 			continue
 		}
 		target, ok := r.matchTarget(pattern, match)
@@ -94,12 +75,9 @@ func (r *reading) readMatches(text string) *Failure {
 		}
 		known++
 		key := r.key(target)
-		buy, sell := r.group(pattern, match, "buy", key.currency), r.group(pattern, match, "sell", key.currency)
-		if failure := r.add(key, buy, sell); failure != nil {
-			return failure
-		}
+		r.add(key, r.group(pattern, match, "buy", key.currency), r.group(pattern, match, "sell", key.currency))
 	}
-	return r.enough(known, len(matches), want.Min, "matches of the pattern with a known label")
+	r.enough(known, len(matches), want.Min, "matches of the pattern with a known label")
 }
 
 // matchesOf finds the matches of a pattern with named groups, those too that begin in what another one looks at behind its last

@@ -15,38 +15,30 @@ const (
 )
 
 // extractSheet reads a workbook with one row a day.
-func (r *reading) extractSheet(body []byte) *Failure {
-	rows, failure := sheetRows(body, r.page.Extract.Sheet.Name)
-	if failure != nil {
-		return failure
-	}
-	return r.readSheet(rows)
-}
-
 // sheetRows are the cells of the sheet with this normalised name; "" = the first.
-func sheetRows(body []byte, name string) ([][]string, *Failure) {
+func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
-		return nil, sheetFailure(err)
+		failSheet(err)
 	}
 	sheets := book.Sheets()
 	index := slices.IndexFunc(sheets, func(sheet string) bool { return name == "" || Normalise(sheet) == Normalise(name) })
 	if index < 0 {
-		return nil, Fail(Layout, "no sheet is called %s; there are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
+		fail(Layout, "no sheet is called %s; there are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
 	}
 	rows, err := book.Rows(sheets[index])
 	if err != nil {
-		return nil, sheetFailure(err)
+		failSheet(err)
 	}
-	return rows, nil
+	return rows
 }
 
-func sheetFailure(err error) *Failure {
+func failSheet(err error) {
 	detail := "the workbook can't be read: " + err.Error()
 	if errors.Is(err, workbook.ErrNoWorkbook) {
 		detail = "want a workbook: " + err.Error()
 	}
-	return &Failure{Kind: WrongContent, Detail: detail, Cause: err}
+	panic(&Failure{Kind: WrongContent, Detail: detail, Cause: err})
 }
 
 // sheetHeadings is where the columns are.
@@ -57,7 +49,7 @@ type sheetHeadings struct {
 }
 
 // headingsOf finds the row of headings by the three that make the date; above it stand titles. Each must stand there once.
-func headingsOf(rows [][]string, want *Sheet) (*sheetHeadings, *Failure) {
+func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMost)] {
 		columns := map[string]int{}
 		for j, text := range row {
@@ -74,11 +66,12 @@ func headingsOf(rows [][]string, want *Sheet) (*sheetHeadings, *Failure) {
 		h.month, month = h.column(want.Month)
 		h.day, day = h.column(want.Day)
 		if year && month && day {
-			return h, nil
+			return h
 		}
 	}
-	return nil, Fail(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
+	fail(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
 		headingRowsMost, quoted(want.Year), quoted(want.Month), quoted(want.Day))
+	return nil
 }
 
 // column is where a heading stands; false when it is missing or stands twice.
@@ -93,16 +86,12 @@ type sheetScope struct {
 	cells    []string
 }
 
-func (s *sheetScope) texts(place *Place) ([]found, *Failure) {
+func (s *sheetScope) texts(place *Place) []found {
 	column, known := s.headings.column(place.At)
-	if !known {
-		return nil, nil
+	if !known || cellAt(s.cells, column) == "" {
+		return nil
 	}
-	text := cellAt(s.cells, column)
-	if text == "" {
-		return nil, nil
-	}
-	return []found{{text: text, form: cell}}, nil
+	return []found{{text: cellAt(s.cells, column), form: cell}}
 }
 
 func cellAt(cells []string, column int) string {
