@@ -93,39 +93,13 @@ func heardAll(d *source.Definition, answers []source.Answer, currency string) bo
 		return false
 	}
 	for i := range d.Pages {
-		silent := len(answers[i].Observations) == 0 && len(answers[i].History) == 0
-		if silent && speaksOf(&d.Pages[i], currency) {
+		page, silent := &d.Pages[i], len(answers[i].Observations) == 0 && len(answers[i].History) == 0
+		speaks := func(t source.Target) bool { return t.Currency == currency }
+		if silent && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), speaks)) {
 			return false
 		}
 	}
 	return true
-}
-
-// speaksOf reports that the page may have a value of the currency.
-func speaksOf(page *source.Page, currency string) bool {
-	if page.Currency == currency {
-		return true
-	}
-	for _, field := range page.Extract.Fields {
-		if field.Currency == currency {
-			return true
-		}
-	}
-	var labels []map[string]source.Target
-	if page.Extract.Rows != nil {
-		labels = append(labels, page.Extract.Rows.Labels)
-	}
-	if page.Extract.Text != nil {
-		labels = append(labels, page.Extract.Text.Labels)
-	}
-	for _, targets := range labels {
-		for _, target := range targets {
-			if target.Currency == currency {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // recent leaves out the days of the past that are more than days before the day of at; 0 leaves out none.

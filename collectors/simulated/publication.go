@@ -3,7 +3,6 @@ package simulated
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -77,45 +76,16 @@ func (m *Market) listings(set *source.Set) []listing {
 // reads are the quotes that a definition can find, as far as it says so itself.
 func reads(d *source.Definition) map[quoteOf]bool {
 	found := map[quoteOf]bool{}
-	for _, page := range d.Pages {
-		for _, field := range page.Extract.Fields {
-			add(found, d, &page, source.Target{Currency: field.Currency, Channel: field.Channel})
-		}
-		for _, target := range labels(&page.Extract) {
-			add(found, d, &page, target)
-		}
-		if text := page.Extract.Text; text != nil && len(text.Labels) == 0 {
-			add(found, d, &page, source.Target{})
+	for i := range d.Pages {
+		for _, t := range d.Targets(&d.Pages[i]) {
+			found[quoteOf{engine.QuoteKey{Institution: t.Institution, Channel: t.Channel, Kind: d.Kind}, t.Currency}] = true
 		}
 	}
 	return found
 }
 
-func labels(e *source.Extract) []source.Target {
-	var all []source.Target
-	if e.Rows != nil {
-		all = slices.AppendSeq(all, maps.Values(e.Rows.Labels))
-	}
-	if e.Text != nil {
-		all = slices.AppendSeq(all, maps.Values(e.Text.Labels))
-	}
-	return all
-}
-
-func add(found map[quoteOf]bool, d *source.Definition, page *source.Page, target source.Target) {
-	key := engine.QuoteKey{
-		Institution: cmp.Or(target.Institution, page.Institution, d.Institution),
-		Channel:     cmp.Or(target.Channel, d.Channel, engine.Unspecified),
-		Kind:        cmp.Or(d.Kind, engine.Commercial),
-	}
-	found[quoteOf{key, cmp.Or(target.Currency, page.Currency)}] = true
-}
-
 func isDated(d *source.Definition) bool {
-	return slices.ContainsFunc(d.Pages, func(page source.Page) bool {
-		rows := page.Extract.Rows
-		return page.Extract.Date != nil || page.Extract.Sheet != nil || rows != nil && rows.Date != nil
-	})
+	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
 // publication is what every source says that is not silent.

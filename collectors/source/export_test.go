@@ -1,4 +1,19 @@
 package source
 
+import "testing/fstest"
+
 // MustRead is how the program reads what it carries.
 var MustRead = mustRead
+
+// Read reads one file as that of an operator's directory.
+func Read(name string, data []byte) (*Definition, error) {
+	files := fstest.MapFS{name: {Data: data}, "ca/popular.pem": {}}
+	set, err := NewSet().Extend(files, ".")
+	if err != nil {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { // of each file
+			err = joined.Unwrap()[0]
+		}
+		return nil, err
+	}
+	return set.Definitions()[0], nil
+}

@@ -329,25 +329,25 @@ func FuzzXLSXRows(f *testing.F) {
 	})
 }
 
-// examplesOf are the definitions that stand in the documentation of the package.
+// examplesOf are the definitions that stand in the guide for writing one.
 func examplesOf(t *testing.T) []*Definition {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile("../../docs/definitions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var examples []*Definition
 	var example strings.Builder
 	for line := range strings.Lines(string(text)) {
-		code, isCode := strings.CutPrefix(line, "//\t")
-		if !isCode {
+		code, isCode := strings.CutPrefix(line, "    ")
+		if !isCode || strings.HasPrefix(code, `{"id"`) {
 			continue
 		}
 		example.WriteString(code)
 		if code != "}\n" {
 			continue
 		}
-		d, err := Read("doc.go", []byte(example.String()))
+		d, err := Read("definitions.md.json", []byte(example.String()))
 		if err != nil {
 			t.Fatal(err)
 		}

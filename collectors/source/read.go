@@ -25,38 +25,12 @@ const (
 	attributeNameMax = 80
 )
 
-// Read reads and checks one definition file; name is the file's, for errors. The error tells every problem of the file at
-// once, each with its place and the way out; it unwraps to one error for each (errors.Join).
-func Read(name string, data []byte) (*Definition, error) {
-	entry, err := readEntry(name, data)
-	if err != nil {
-		return nil, err
-	}
-	if entry.change != nil {
-		return nil, fmt.Errorf("%s: the file has no pages, so it only changes a known definition; put it into the directory of an operator",
-			name)
-	}
-	return entry.definition, nil
-}
-
-// entry is what one file says: a whole definition, or a change of one that is known.
+// entry is what one file says: a whole definition, or changes of one that is known.
 type entry struct {
 	name       string
 	id         string
 	definition *Definition
-	change     *change
-}
-
-// change is what an operator may say of a known definition without writing it anew. nil leaves a field as it is.
-type change struct {
-	disabled     *string
-	ignoreRobots *bool
-	caFile       *string
-	priority     *int64
-}
-
-func (c *change) empty() bool {
-	return c.disabled == nil && c.ignoreRobots == nil && c.caFile == nil && c.priority == nil
+	changes    []func(*Definition)
 }
 
 func readEntry(name string, data []byte) (*entry, error) {
@@ -66,15 +40,15 @@ func readEntry(name string, data []byte) (*entry, error) {
 	report := &problems{name: name}
 	top := report.object("the file", data)
 	read := &entry{name: name}
-	if _, whole := top.fields["pages"]; whole || len(top.fields) == 0 {
+	if top.has("pages") || len(top.fields) == 0 {
 		read.definition = top.definition()
 		read.id = read.definition.ID
 	} else {
-		read.change = top.change()
-		read.id = top.id("id")
+		read.changes = top.changes()
+		read.id = top.needed("id", "", top.id)
 	}
 	top.refuseOtherKeys()
-	if read.change != nil && read.change.empty() && len(report.found) == 0 {
+	if read.definition == nil && len(read.changes) == 0 && len(report.found) == 0 {
 		top.wrong("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
 	}
 	if err := errors.Join(report.found...); err != nil {
@@ -83,42 +57,35 @@ func readEntry(name string, data []byte) (*entry, error) {
 	return read, nil
 }
 
-// change reads what a file without pages may say.
-func (o *object) change() *change {
-	c := &change{}
-	if _, given := o.fields["disabled"]; given {
+// changes are what a file without pages may say of a known definition.
+func (o *object) changes() (changes []func(*Definition)) {
+	if o.has("disabled") {
 		text := o.text("disabled", textMax)
-		c.disabled = &text
+		changes = append(changes, func(d *Definition) { d.Disabled = text })
 	}
-	if _, given := o.fields["ignoreRobots"]; given {
+	if o.has("ignoreRobots") {
 		flag := o.flag("ignoreRobots")
-		c.ignoreRobots = &flag
+		changes = append(changes, func(d *Definition) { d.IgnoreRobots = flag })
 	}
-	if _, given := o.fields["caFile"]; given {
+	if o.has("caFile") {
 		file := o.file("caFile")
-		c.caFile = &file
+		changes = append(changes, func(d *Definition) { d.CAFile = file })
 	}
-	if _, given := o.fields["priority"]; given {
+	if o.has("priority") {
 		priority := o.number("priority", engine.PriorityDefault, 0, priorityMax)
-		c.priority = &priority
+		changes = append(changes, func(d *Definition) { d.Priority = priority })
 	}
-	return c
+	return changes
 }
 
-// apply is the definition with the change.
-func (c *change) apply(known *Definition) *Definition {
+// apply is a known definition with the changes of the file, or the file's own.
+func (e *entry) apply(known *Definition) *Definition {
+	if e.definition != nil {
+		return e.definition
+	}
 	changed := *known
-	if c.disabled != nil {
-		changed.Disabled = *c.disabled
-	}
-	if c.ignoreRobots != nil {
-		changed.IgnoreRobots = *c.ignoreRobots
-	}
-	if c.caFile != nil {
-		changed.CAFile = *c.caFile
-	}
-	if c.priority != nil {
-		changed.Priority = *c.priority
+	for _, change := range e.changes {
+		change(&changed)
 	}
 	return &changed
 }
@@ -126,8 +93,8 @@ func (c *change) apply(known *Definition) *Definition {
 // definition reads a whole definition. The order of the keys here is the order in which problems are told.
 func (o *object) definition() *Definition {
 	d := &Definition{
-		ID: o.id("id"), Name: o.required("name", nameMax), URL: o.uri("url"),
-		Institution:    o.optionalID("institution"),
+		ID: o.needed("id", "", o.id), Name: o.needed("name", "", o.name), URL: o.uri("url"),
+		Institution:    o.id("institution"),
 		Priority:       o.number("priority", engine.PriorityDefault, 0, priorityMax),
 		UpstreamSource: o.text("upstreamSource", engine.UpstreamSourceMax),
 		Kind:           word(o, "kind", engine.Commercial, engine.Kinds()),
@@ -140,31 +107,24 @@ func (o *object) definition() *Definition {
 		CAFile:         o.file("caFile"),
 		Disabled:       o.text("disabled", textMax),
 		Note:           o.text("note", textMax),
+		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},
 	}
-	d.Expiry = o.expiry("expiry")
+	o.part("expiry", func(part *object) {
+		d.Expiry = Expiry{AfterCheck: part.span("afterCheck", engine.LifetimeDefault), AfterDate: part.span("afterDate", 0)}
+	})
 	eachObject(o, "bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
 	labels := o.sharedLabels()
 	eachObject(o, "pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
-	if labels != nil && !slices.ContainsFunc(d.Pages, func(p Page) bool { return p.labelled() }) {
+	if labels != nil && !slices.ContainsFunc(d.Pages, Page.labelled) {
 		o.wrong("labels is given, but no page tells its values apart by labels; take it out")
 	}
 	o.checkWhole(d)
 	return d
 }
 
-func (o *object) expiry(key string) Expiry {
-	expiry := Expiry{AfterCheck: engine.LifetimeDefault}
-	if part, given := o.part(key); given {
-		expiry.AfterCheck = part.span("afterCheck", engine.LifetimeDefault)
-		expiry.AfterDate = part.span("afterDate", 0)
-		part.refuseOtherKeys()
-	}
-	return expiry
-}
-
 func (o *object) bound() engine.Bound {
 	bound := engine.Bound{
-		Currency: o.requiredCurrency("currency"), Until: o.day("until"), Lowest: o.decimal("lowest"), Highest: o.decimal("highest"),
+		Currency: o.needed("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: o.decimal("lowest"), Highest: o.decimal("highest"),
 		JumpPermille: o.number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.flag("sidesDiffer"),
 	}
 	low, high := bound.Lowest, bound.Highest
@@ -182,7 +142,18 @@ func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
 		o.wrong("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
 	}
-	o.checkBounds(d.Bounds)
+	type place struct {
+		currency string
+		until    engine.Date
+	}
+	bounded := map[place]bool{}
+	for i, bound := range d.Bounds {
+		at := place{bound.Currency, bound.Until}
+		if bounded[at] {
+			o.wrong("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
+		}
+		bounded[at] = true
+	}
 	if len(d.Pages) == 0 {
 		o.wrong("pages is missing or empty; a source has at least one page")
 	}
@@ -190,7 +161,7 @@ func (o *object) checkWhole(d *Definition) {
 	dated := false
 	for i := range d.Pages {
 		page := &d.Pages[i]
-		dated = dated || page.dated()
+		dated = dated || page.Dated()
 		switch {
 		case page.Name == "" && len(d.Pages) > 1:
 			o.wrong("pages[%d] has no name; with more than one page each needs one", i)
@@ -204,28 +175,13 @@ func (o *object) checkWhole(d *Definition) {
 	}
 }
 
-func (o *object) checkBounds(bounds []engine.Bound) {
-	type place struct {
-		currency string
-		until    engine.Date
-	}
-	seen := map[place]bool{}
-	for i, bound := range bounds {
-		at := place{bound.Currency, bound.Until}
-		if seen[at] {
-			o.wrong("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
-		}
-		seen[at] = true
-	}
-}
-
-// dated reports that the page tells the day of its values.
-func (p *Page) dated() bool {
+// Dated reports that the page tells the day of its values.
+func (p *Page) Dated() bool {
 	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
 }
 
 // labelled reports that the page tells its values apart by labels.
-func (p *Page) labelled() bool {
+func (p Page) labelled() bool {
 	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
 }
 

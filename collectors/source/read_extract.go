@@ -38,46 +38,45 @@ type speaker struct {
 }
 
 func (o *object) extract(s *speaker) Extract {
-	e := Extract{Method: requiredWord(o, "method", methods())}
+	e := Extract{Method: neededWord(o, "method", methods())}
 	o.refuseForeignKeys(e.Method)
 	switch e.Method {
 	case HTMLFields, JSONFields, XLSXRows:
 		eachObject(o, "fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
 		o.checkFields(e.Fields)
 	case HTMLRows, JSONRows:
-		if part, ok := o.requiredPart("rows"); ok {
-			e.Rows = part.rows(e.Method, s)
-			part.refuseOtherKeys()
-		}
+		o.needPart("rows", func(part *object) { e.Rows = part.rows(e.Method, s) })
 	case TextRegex:
-		if part, ok := o.requiredPart("text"); ok {
-			e.Text = part.regex(s)
-			part.refuseOtherKeys()
-		}
+		o.needPart("text", func(part *object) { e.Text = part.regex(s) })
 	}
 	if e.Method == XLSXRows {
-		if part, ok := o.requiredPart("sheet"); ok {
-			e.Sheet = part.sheet()
-			part.refuseOtherKeys()
-		}
+		o.needPart("sheet", func(part *object) {
+			e.Sheet = &Sheet{
+				Name: Normalise(part.name("name")), Year: part.needed("year", "", part.heading),
+				Month: part.needed("month", "", part.heading), Day: part.needed("day", "", part.heading),
+			}
+		})
 	}
 	e.Date = o.date("date", documentPlaces(e.Method))
-	eachObject(o, "expect", entriesMax, func(part *object) {
-		e.Expect = append(e.Expect, part.expect(e.Method))
-	})
+	eachObject(o, "expect", entriesMax, func(part *object) { e.Expect = append(e.Expect, part.expect(e.Method)) })
 	return e
 }
 
 func (o *object) expect(method Method) Expect {
 	if method == JSONFields || method == JSONRows {
-		return Expect{Path: o.path("path", true), Value: o.required("value", nameMax)}
+		return Expect{Path: o.needed("path", hintPath, o.path), Value: o.needed("value", "", o.name)}
 	}
-	e := Expect{At: o.requiredSelector("at"), Pattern: o.patternText("pattern")}
-	if e.Pattern == "" {
-		o.wrong("pattern is missing; write one that fits the text of a good page, as (?i)euro")
+	return Expect{
+		At:      o.needed("at", hintSelector, o.selector),
+		Pattern: o.needed("pattern", "; write one that fits the text of a good page, as (?i)euro", o.patternText),
 	}
-	return e
 }
+
+// The way out where a place is missing.
+const (
+	hintPath     = "; write a path as d.results[0].rate"
+	hintSelector = "; say which elements are meant, as a CSS selector"
+)
 
 // refuseForeignKeys reports the keys that belong to other methods and takes them away, so that they are reported once.
 func (o *object) refuseForeignKeys(method Method) {
@@ -93,22 +92,9 @@ func (o *object) refuseForeignKeys(method Method) {
 	}
 }
 
-func (o *object) has(key string) bool {
-	_, given := o.fields[key]
-	return given
-}
-
-func (o *object) requiredPart(key string) (*object, bool) {
-	part, given := o.part(key)
-	if !given {
-		o.wrong("%s is missing; the method needs it", key)
-	}
-	return part, given
-}
-
 func (o *object) field(method Method, s *speaker) Field {
 	f := Field{
-		Currency: o.currency("currency"), Side: requiredWord(o, "side", sides()),
+		Currency: o.currency("currency"), Side: neededWord(o, "side", sides()),
 		Channel: word(o, "channel", "", engine.Channels()), Place: o.place(fieldPlaces(method)),
 	}
 	if method == XLSXRows {
@@ -151,15 +137,14 @@ func (o *object) rows(method Method, s *speaker) *Rows {
 	places := rowPlaces(method)
 	r := &Rows{Min: int(o.number("min", 1, 1, minimumRowsMax))}
 	if method == HTMLRows {
-		r.At = o.requiredSelector("at")
+		r.At = o.needed("at", hintSelector, o.selector)
 	} else {
-		r.At = o.path("at", false)
+		r.At = o.path("at")
 	}
-	if part, ok := o.requiredPart("label"); ok {
-		r.Label = part.place(places)
-		part.refuseOtherKeys()
-	}
-	r.Buy, r.Sell, r.Value = o.placeUnder("buy", places), o.placeUnder("sell", places), o.placeUnder("value", places)
+	o.needPart("label", func(part *object) { r.Label = part.place(places) })
+	o.part("buy", func(part *object) { r.Buy = new(part.place(places)) })
+	o.part("sell", func(part *object) { r.Sell = new(part.place(places)) })
+	o.part("value", func(part *object) { r.Value = new(part.place(places)) })
 	switch {
 	case r.Buy == nil && r.Sell == nil && r.Value == nil:
 		o.wrong("has neither buy nor sell nor value; say where the values stand")
@@ -176,32 +161,22 @@ func (o *object) rows(method Method, s *speaker) *Rows {
 	return r
 }
 
-func (o *object) placeUnder(key string, places placeForm) *Place {
-	part, given := o.part(key)
-	if !given {
-		return nil
-	}
-	place := part.place(places)
-	part.refuseOtherKeys()
-	return &place
-}
-
 // labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Without
 // a speaker it is not checked yet that they say enough.
 func (o *object) labels(key string, s *speaker, withSide bool) map[string]Target {
 	labels, written := map[string]Target{}, map[string]string{}
 	eachKey(o, key, func(part *object, name string) {
-		entry, _ := part.part(name)
-		label := Normalise(name)
-		if first, twice := written[label]; twice {
-			entry.wrong("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
-		}
-		if label == "" || len(label) > nameMax {
-			entry.wrong("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
-		}
-		written[label] = name
-		labels[label] = entry.target(s, withSide)
-		entry.refuseOtherKeys()
+		part.part(name, func(entry *object) {
+			label := Normalise(name)
+			if first, twice := written[label]; twice {
+				entry.wrong("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
+			}
+			if label == "" || len(label) > nameMax {
+				entry.wrong("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
+			}
+			written[label] = name
+			labels[label] = entry.target(s, withSide)
+		})
 	})
 	return labels
 }
@@ -237,7 +212,7 @@ func (o *object) withShared(own map[string]Target, s *speaker, withSide bool, ig
 
 func (o *object) target(s *speaker, withSide bool) Target {
 	t := Target{
-		Institution: o.optionalID("institution"), Currency: o.currency("currency"),
+		Institution: o.id("institution"), Currency: o.currency("currency"),
 		Channel: word(o, "channel", "", engine.Channels()), Side: word(o, "side", "", sides()),
 	}
 	if s == nil {
@@ -283,18 +258,14 @@ func (o *object) ignored(key string, known map[string]Target) []string {
 
 func (o *object) regex(s *speaker) *Text {
 	t := &Text{At: o.selector("at"), Min: int(o.number("min", 1, 1, minimumRowsMax))}
-	before := len(o.report.found)
-	pattern := o.pattern("pattern")
-	if pattern == nil && len(o.report.found) == before {
-		o.wrong("pattern is missing or empty; write one with the groups (?P<buy>...) and (?P<sell>...)")
-	}
-	if pattern == nil {
+	t.Pattern = o.needed("pattern", "; write one with the groups (?P<buy>...) and (?P<sell>...)", o.patternText)
+	if t.Pattern == "" {
 		return t
 	}
-	t.Pattern, t.Unless = pattern.String(), o.patternText("unless")
-	names := groups(pattern)
+	t.Unless = o.patternText("unless")
+	names := regexp.MustCompile(t.Pattern).SubexpNames()
 	for _, name := range names {
-		if !slices.Contains([]string{"buy", "sell", "label"}, name) {
+		if !slices.Contains([]string{"", "buy", "sell", "label"}, name) {
 			o.wrong("pattern has the group %.40q; known are buy, sell and label", name)
 		}
 	}
@@ -311,34 +282,9 @@ func (o *object) regex(s *speaker) *Text {
 	return t
 }
 
-// groups are the names of a pattern's groups; one that stands twice is there twice.
-func groups(pattern *regexp.Regexp) []string {
-	return slices.DeleteFunc(pattern.SubexpNames(), func(name string) bool { return name == "" })
-}
-
-func (o *object) sheet() *Sheet {
-	return &Sheet{
-		Name: Normalise(o.text("name", nameMax)),
-		Year: o.heading("year"), Month: o.heading("month"), Day: o.heading("day"),
-	}
-}
-
-// heading takes the heading of a column as it is compared: normalised.
-func (o *object) heading(key string) string {
-	text := o.required(key, nameMax)
-	heading := Normalise(text)
-	if text != "" && heading == "" {
-		o.wrong("%s has no letters and digits", key)
-	}
-	return heading
-}
-
-func (o *object) date(key string, places placeForm) *Date {
-	part, given := o.part(key)
-	if !given {
-		return nil
-	}
-	date := &Date{Form: requiredWord(part, "form", dateForms()), Place: part.place(places)}
-	part.refuseOtherKeys()
+func (o *object) date(key string, places placeForm) (date *Date) {
+	o.part(key, func(part *object) {
+		date = &Date{Form: neededWord(part, "form", dateForms()), Place: part.place(places)}
+	})
 	return date
 }

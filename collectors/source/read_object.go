@@ -58,13 +58,27 @@ func (o *object) refuseOtherKeys() {
 	}
 }
 
-// part is the object that stands under a key.
-func (o *object) part(key string) (*object, bool) {
+// part visits the object under a key, and refuses the keys that the visit left. It reports whether the key is given.
+func (o *object) part(key string, visit func(*object)) bool {
 	raw, given := o.take(key)
-	if !given {
-		return nil, false
+	if given {
+		part := o.report.object(o.inside(key), raw)
+		visit(part)
+		part.refuseOtherKeys()
 	}
-	return o.report.object(o.inside(key), raw), true
+	return given
+}
+
+// needPart is part for a key that must be there.
+func (o *object) needPart(key string, visit func(*object)) {
+	if !o.part(key, visit) {
+		o.wrong("%s is missing; the method needs it", key)
+	}
+}
+
+func (o *object) has(key string) bool {
+	_, given := o.fields[key]
+	return given
 }
 
 // eachObject visits the objects of a list, and refuses the keys that the visit left.
@@ -80,20 +94,18 @@ func eachObject(o *object, key string, entries int, visit func(*object)) {
 	}
 }
 
-// eachKey visits the keys of an object that is a map, in order of the keys. It reports whether the map is given.
+// eachKey visits the keys of an object that is a map, in order of the keys; the visit takes the key. It reports whether the map is
+// given.
 func eachKey(o *object, key string, visit func(part *object, name string)) bool {
-	part, given := o.part(key)
-	if !given {
-		return false
-	}
-	if len(part.fields) > entriesMax {
-		part.wrong("has %d entries; at most %d can be right", len(part.fields), entriesMax)
-		return true
-	}
-	for _, name := range slices.Sorted(maps.Keys(part.fields)) {
-		visit(part, name)
-	}
-	return true
+	return o.part(key, func(part *object) {
+		if len(part.fields) > entriesMax {
+			part.wrong("has %d entries; at most %d can be right", len(part.fields), entriesMax)
+			clear(part.fields)
+		}
+		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
+			visit(part, name)
+		}
+	})
 }
 
 // list is the list under a key, nil when there is none.

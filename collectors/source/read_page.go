@@ -20,20 +20,17 @@ func ownHeaders() []string {
 
 func (o *object) page(d *Definition, labels map[string]Target) Page {
 	p := Page{
-		Name: o.text("name", nameMax), Institution: o.optionalID("institution"), Currency: o.currency("currency"),
+		Name: o.name("name"), Institution: o.id("institution"), Currency: o.currency("currency"),
 		Fragment: o.flag("fragment"),
 	}
 	eachObject(o, "requests", requestsMax, func(request *object) {
 		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
 	})
 	o.checkRequests(&p)
-	part, given := o.part("extract")
-	if !given {
+	s := &speaker{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels}
+	if !o.part("extract", func(part *object) { p.Extract = part.extract(s) }) {
 		o.wrong("extract is missing; say how the page is read")
-		return p
 	}
-	p.Extract = part.extract(&speaker{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels})
-	part.refuseOtherKeys()
 	return p
 }
 
@@ -60,13 +57,12 @@ func (o *object) checkRequests(p *Page) {
 
 func (o *object) request(d *Definition, first bool) Request {
 	r := Request{Method: word(o, "method", "GET", []string{"GET", "POST"}), URL: o.address("url", d)}
-	if part, given := o.part("addressFrom"); given {
-		r.AddressFrom = &AddressFrom{Selector: part.selector("selector"), Attribute: part.required("attribute", attributeNameMax)}
-		if r.AddressFrom.Selector == "" {
-			part.wrong("selector is missing or empty; say which element names the address")
+	o.part("addressFrom", func(part *object) {
+		r.AddressFrom = &AddressFrom{
+			Selector:  part.needed("selector", "; say which element names the address", part.selector),
+			Attribute: part.needed("attribute", "", part.attribute),
 		}
-		part.refuseOtherKeys()
-	}
+	})
 	switch {
 	case (r.URL == "") == (r.AddressFrom == nil):
 		o.wrong("needs either url or addressFrom, and not both")
@@ -111,7 +107,7 @@ func (o *object) address(key string, d *Definition) string {
 
 func (o *object) headers(key string) map[string]string {
 	headers := map[string]string{}
-	given := eachKey(o, key, func(part *object, name string) {
+	eachKey(o, key, func(part *object, name string) {
 		text := part.text(name, textMax)
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		_, twice := headers[canonical]
@@ -127,19 +123,14 @@ func (o *object) headers(key string) map[string]string {
 		}
 		headers[canonical] = text
 	})
-	if !given || len(headers) == 0 {
+	if len(headers) == 0 {
 		return nil
 	}
 	return headers
 }
 
 func isToken(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return text != "" && len(text) <= nameMax
+	return text != "" && len(text) <= nameMax && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // body takes any JSON value as the body of a request, without the blanks that the file has for its reader.

@@ -321,7 +321,7 @@ func TestFilesThatAreNoJSONAreRefused(t *testing.T) {
 		"not UTF-8":        {"{\"id\": \"\xe9\"}", "not UTF-8"},
 		"too long":         {strings.Repeat(" ", 256<<10) + "{}", "longer than"},
 		"nothing in it":    {"{}", "pages is missing"},
-		"only a change":    {`{"id": "a", "disabled": "x"}`, "only changes a known definition"},
+		"only a change":    {`{"id": "a", "disabled": "x"}`, "there is no source a to change"},
 		"changes nothing":  {`{"id": "a"}`, "changes nothing"},
 		"changes too much": {`{"id": "a", "name": "b", "disabled": "x"}`, `unknown key "name"`},
 	} {

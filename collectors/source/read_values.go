@@ -41,11 +41,15 @@ func (o *object) checkText(key, text string, charactersMax int) {
 	}
 }
 
-func (o *object) required(key string, charactersMax int) string {
+// name takes a name, a heading or the like.
+func (o *object) name(key string) string { return o.text(key, nameMax) }
+
+// needed reads a key that must be there and say something; hint is the way out.
+func (o *object) needed(key, hint string, read func(key string) string) string {
 	before := len(o.report.found)
-	text := o.text(key, charactersMax)
+	text := read(key)
 	if text == "" && len(o.report.found) == before {
-		o.wrong("%s is missing or empty", key)
+		o.wrong("%s is missing or empty%s", key, hint)
 	}
 	return text
 }
@@ -81,40 +85,17 @@ func word[T ~string](o *object, key string, otherwise T, words []T) T {
 	return text
 }
 
-// requiredWord is word without a default.
-func requiredWord[T ~string](o *object, key string, words []T) T {
-	before := len(o.report.found)
-	chosen := word(o, key, "", words)
-	if chosen == "" && len(o.report.found) == before {
-		o.wrong("%s is missing; use one of %q", key, words)
-	}
-	return chosen
+// neededWord is word without a default.
+func neededWord[T ~string](o *object, key string, words []T) T {
+	return T(o.needed(key, fmt.Sprintf("; use one of %q", words), func(key string) string { return string(word(o, key, "", words)) }))
 }
 
 func (o *object) id(key string) string {
-	before := len(o.report.found)
-	id := o.optionalID(key)
-	if id == "" && len(o.report.found) == before {
-		o.wrong("%s is missing or empty", key)
-	}
-	return id
-}
-
-func (o *object) optionalID(key string) string {
 	id := o.text(key, engine.InstitutionIDMax)
 	if id != "" && !isID(id) {
 		o.wrong("%s is not of the form ^[a-z0-9-]{1,%d}$; use small letters, digits and hyphens", key, engine.InstitutionIDMax)
 	}
 	return id
-}
-
-func (o *object) requiredCurrency(key string) string {
-	before := len(o.report.found)
-	code := o.currency(key)
-	if code == "" && len(o.report.found) == before {
-		o.wrong("%s is missing; use the ISO 4217 code, as USD", key)
-	}
-	return code
 }
 
 // currency takes the code of a currency; "" when the key is not there.
@@ -248,4 +229,34 @@ func (o *object) patternText(key string) string {
 		return pattern.String()
 	}
 	return ""
+}
+
+// heading takes the heading of a column as it is compared, normalised; "" when the key is not there.
+func (o *object) heading(key string) string {
+	text := o.name(key)
+	heading := Normalise(text)
+	if text != "" && heading == "" {
+		o.wrong("%s has no letters and digits", key)
+	}
+	return heading
+}
+
+// path takes a path into JSON: names joined by dots, each with any number of [n] behind it.
+func (o *object) path(key string) string {
+	path := o.text(key, textMax)
+	if path != "" && !isPath(path) {
+		o.wrong("%s %.80q is no path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", key, path)
+	}
+	return path
+}
+
+// isPath reports the form of a path. Names are whatever JSON has, but for the marks of the path itself and blanks.
+func isPath(path string) bool {
+	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
+	for part := range strings.SplitSeq(path, ".") {
+		if part == "" || !step.MatchString(part) {
+			return false
+		}
+	}
+	return true
 }

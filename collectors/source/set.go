@@ -88,7 +88,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	if len(listing) > filesMax {
 		return nil, fmt.Errorf("list the definitions: %s has %d files *.json; at most %d can be right", dir, len(listing), filesMax)
 	}
-	extended, readFrom := cloneOf(s.known), map[string]string{}
+	extended, readFrom := maps.Clone(s.known), map[string]string{}
 	var problems []error
 	for _, file := range listing {
 		read, err := readDirEntry(files, dir, file.Name())
@@ -105,12 +105,6 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	return newSet(extended), nil
 }
 
-func cloneOf(known map[string]*Definition) map[string]*Definition {
-	clone := make(map[string]*Definition, len(known))
-	maps.Copy(clone, known)
-	return clone
-}
-
 // readDirEntry reads and checks one file of a directory.
 func readDirEntry(files fs.FS, dir, name string) (*entry, error) {
 	data, err := readFile(files, path.Join(dir, name))
@@ -121,7 +115,7 @@ func readDirEntry(files fs.FS, dir, name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ca := read.caFile(); ca != "" {
+	if ca := read.apply(&Definition{}).CAFile; ca != "" {
 		if _, err := fs.Stat(files, path.Join(dir, ca)); err != nil {
 			return nil, fmt.Errorf("%s: caFile: %w; put the file beside this one", name, err)
 		}
@@ -143,31 +137,17 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-func (e *entry) caFile() string {
-	switch {
-	case e.definition != nil:
-		return e.definition.CAFile
-	case e.change.caFile != nil:
-		return *e.change.caFile
-	}
-	return ""
-}
-
 // addTo puts what a file says among the known definitions.
 func (e *entry) addTo(known map[string]*Definition, readFrom map[string]string) error {
 	if first, twice := readFrom[e.id]; twice {
 		return fmt.Errorf("%s: the source %s stands already in %s; keep one of them", e.name, e.id, first)
 	}
 	readFrom[e.id] = e.name
-	if e.definition != nil {
-		known[e.id] = e.definition
-		return nil
-	}
 	before, exists := known[e.id]
-	if !exists {
+	if !exists && e.definition == nil {
 		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", e.name, e.id)
 	}
-	known[e.id] = e.change.apply(before)
+	known[e.id] = e.apply(before)
 	return nil
 }
 
@@ -224,21 +204,27 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 	return expires
 }
 
-// targets visits everything in the definition that a label can mean.
-func (d *Definition) targets(visit func(Target)) {
-	for i := range d.Pages {
-		extract := &d.Pages[i].Extract
-		if extract.Rows != nil {
-			for _, label := range slices.Sorted(maps.Keys(extract.Rows.Labels)) {
-				visit(extract.Rows.Labels[label])
-			}
-		}
-		if extract.Text != nil {
-			for _, label := range slices.Sorted(maps.Keys(extract.Text.Labels)) {
-				visit(extract.Text.Labels[label])
-			}
-		}
+// Targets are whose values the page can have, completed by what the page and the source say of all of them.
+func (d *Definition) Targets(p *Page) []Target {
+	var all []Target
+	for _, field := range p.Extract.Fields {
+		all = append(all, Target{Currency: field.Currency, Channel: field.Channel})
 	}
+	if rows := p.Extract.Rows; rows != nil {
+		all = slices.AppendSeq(all, maps.Values(rows.Labels))
+	}
+	if text := p.Extract.Text; text != nil {
+		all = slices.AppendSeq(all, maps.Values(text.Labels))
+	}
+	if len(all) == 0 {
+		all = []Target{{}}
+	}
+	for i := range all {
+		t := &all[i]
+		t.Institution, t.Currency = cmp.Or(t.Institution, p.Institution, d.Institution), cmp.Or(t.Currency, p.Currency)
+		t.Channel = cmp.Or(t.Channel, d.Channel)
+	}
+	return all
 }
 
 // institutions are those that the definition names, by id.
@@ -246,8 +232,10 @@ func (d *Definition) institutions() []string {
 	named := map[string]bool{d.Institution: true}
 	for i := range d.Pages {
 		named[d.Pages[i].Institution] = true
+		for _, target := range d.Targets(&d.Pages[i]) {
+			named[target.Institution] = true
+		}
 	}
-	d.targets(func(target Target) { named[target.Institution] = true })
 	delete(named, "")
 	return slices.Sorted(maps.Keys(named))
 }
@@ -260,11 +248,10 @@ func (d *Definition) currencies() []string {
 	}
 	for i := range d.Pages {
 		named[d.Pages[i].Currency] = true
-		for _, field := range d.Pages[i].Extract.Fields {
-			named[field.Currency] = true
+		for _, target := range d.Targets(&d.Pages[i]) {
+			named[target.Currency] = true
 		}
 	}
-	d.targets(func(target Target) { named[target.Currency] = true })
 	delete(named, "")
 	return slices.Sorted(maps.Keys(named))
 }
