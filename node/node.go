@@ -31,8 +31,6 @@ type Node struct {
 	certificate *certificate // nil: plain HTTP
 	metrics     http.Handler
 	front       *front
-	managed     bool         // the operator's socket is open
-	watch       *admin.Watch // nil: no listener for Prometheus
 
 	living context.Context // until Close
 	cancel context.CancelFunc
@@ -118,11 +116,11 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		return err
 	}
 	n.startFront(listener)
-	if n.managed = socket != nil; n.managed {
+	if socket != nil {
 		n.core.Admin.Start(socket)
 	}
 	if watched != nil {
-		n.watch = n.core.Admin.Watch(watched)
+		n.core.Admin.Watch(watched)
 	}
 	return nil
 }
@@ -341,16 +339,9 @@ func (n *Node) close(ctx context.Context) error {
 	n.linger()
 	n.collection.stop()
 	n.handOver(ctx)
-	problems := []error{n.front.stop(ctx)}
-	if n.managed {
-		problems = append(problems, n.core.Admin.Stop(ctx))
-	}
-	if n.watch != nil {
-		problems = append(problems, n.watch.Stop(ctx))
-	}
-	problems = append(problems, closeSystem(n.system), leaveCluster(n.cluster))
+	err := errors.Join(n.front.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.post.close(ctx)
-	return errors.Join(problems...)
+	return err
 }
 
 // linger answers on, for as long as balancers need to see that the node drains. A node that has stopped by itself has nothing to wait for.

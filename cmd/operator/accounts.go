@@ -3,14 +3,14 @@ package operator
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
-	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -37,7 +37,7 @@ however many there are.`,
 		Example: `  tasard admin accounts list --data ./data
   tasard admin accounts list --data ./data --json | jq 'select(.suspended)'`,
 		Run: func(ctx context.Context, _ []string) error {
-			return remote.List(ctx, r.Stdout, r.JSON, r.node, admin.ListAccounts, nil, printAccounts)
+			return list(ctx, r, admin.ListAccounts, nil, printAccounts)
 		},
 	})
 }
@@ -87,7 +87,7 @@ func (r *request) restore() *cobra.Command {
 		Example: "  tasard admin accounts restore 7 --data ./data --by ana",
 		Args:    command.Want(1, ofAccount),
 		Run: func(ctx context.Context, args []string) error {
-			_, err := ask(ctx, r, admin.RestoreAccount, admin.By{By: r.by}, changed("is in good standing"), args[0])
+			_, err := ask(ctx, r, admin.RestoreAccount, r.by, changed("is in good standing"), args[0])
 			return err
 		},
 	})
@@ -124,10 +124,73 @@ to the node's. It is in force for the next request.`,
 	})
 }
 
-// changed prints what an account is after a change.
-func changed(outcome string) func(io.Writer, *admin.Account) {
-	return func(out io.Writer, account *admin.Account) {
-		terminal.Say(out, "Account %d %s.\n\n", account.ID, outcome)
-		printAccount(out, account)
+func (r *request) keysRequired() *cobra.Command {
+	var at time.Time
+	var withdraw, show bool
+	return r.change(command.Row{
+		Use:   "keys-required --at INSTANT | --withdraw | --show",
+		Short: "Announce the day on which keys become mandatory",
+		Long: `keys-required announces the end of anonymous access for an instant at least 14 days ahead. Until then every answer
+carries Deprecation, Sunset and Link; from that instant on a request without a valid key is answered 401, without a
+restart. Before its day the announcement can be withdrawn, or made again for another instant.`,
+		Example: `  tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00
+  tasard admin keys-required --data ./data --show
+  tasard admin keys-required --data ./data --withdraw --by ana`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Instant(&at), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
+			setting.PlainSwitch(flags, &withdraw, "withdraw", "take the announcement back, before its day")
+			setting.PlainSwitch(flags, &show, "show", "tell what is announced")
+		},
+		Run: func(ctx context.Context, _ []string) (err error) {
+			table := func(out io.Writer, t *admin.Transition) { printTransition(out, t, r.Clock()) }
+			switch {
+			case !oneOf(!at.IsZero(), withdraw, show):
+				return exit.Fail(exit.Usage, "tasard admin keys-required: want one of --at INSTANT, --withdraw and --show")
+			case show:
+				_, err = ask(ctx, r, admin.ShowTransition, admin.None{}, table)
+			case withdraw:
+				_, err = ask(ctx, r, admin.WithdrawAnnouncement, r.by, table)
+			default:
+				_, err = ask(ctx, r, admin.Announce, admin.Announcement{At: at, By: r.by}, table)
+			}
+			return err
+		},
+	})
+}
+
+func oneOf(choices ...bool) bool {
+	count := 0
+	for _, chosen := range choices {
+		if chosen {
+			count++
+		}
 	}
+	return count == 1
+}
+
+func (r *request) cluster() *cobra.Command {
+	return command.Row{
+		Use:     "cluster",
+		Short:   "Look at the nodes of a cluster",
+		Long:    "cluster tells about the other nodes with which the node is one service (tasard serve --cluster).",
+		Example: "  tasard admin cluster status --data ./data",
+		Below:   []*cobra.Command{r.clusterStatus()},
+	}.Command(r.Process)
+}
+
+func (r *request) clusterStatus() *cobra.Command {
+	return r.row(command.Row{
+		Use:   "status",
+		Short: "Tell how all nodes are, as this one sees them",
+		Long: `status tells of each node whether it is reachable, how far its log is behind the newest record that anybody has told of, and
+through which node writes go. A member whose part is not whole counts for no majority: one that has just started gets well within
+seconds, one that does not has damaged files: stop it, move the directory stream in its data directory away, start it; never two
+nodes at once. Ask another node as well when two of them do not see each other: each tells what it sees itself.`,
+		Example: `  tasard admin cluster status --data ./data
+  tasard admin cluster status --data ./data --json`,
+		Run: func(ctx context.Context, _ []string) error {
+			_, err := ask(ctx, r, admin.ShowCluster, admin.None{}, printCluster)
+			return err
+		},
+	})
 }

@@ -7,5 +7,5 @@
 // chose (names of keys, details of sources) is printed without what a terminal
 // would obey.
 //
-// Where to add one: a row in the file of its noun, under that noun's group.
+// Where to add one: a row in the file of its noun, under that group, and its table in print.go.
 package operator

@@ -2,17 +2,21 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -20,7 +24,7 @@ import (
 type request struct {
 	*process.Process
 	remote.Options
-	by   string
+	by   admin.By
 	node *remote.Node
 }
 
@@ -72,12 +76,33 @@ func (r *request) row(row command.Row) *cobra.Command {
 func (r *request) change(row command.Row) *cobra.Command {
 	flags := row.Flags
 	row.Flags = func(all *pflag.FlagSet) {
-		all.Var(setting.Line(&r.by, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
+		all.Var(setting.Line(&r.by.Name, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
 		if flags != nil {
 			flags(all)
 		}
 	}
 	return r.row(row)
+}
+
+// list prints a list as table writes it, or passes it on: one JSON object a line, as it comes.
+func list[T any](ctx context.Context, r *request, of admin.Listing[T], query url.Values, table func(io.Writer, []T)) (err error) {
+	answered, err := of.Ask(ctx, r.node.Client, query)
+	if err != nil {
+		return r.node.Explain(err)
+	}
+	defer func() { err = errors.Join(err, answered.Close()) }()
+	if r.JSON {
+		if _, err := io.Copy(r.Stdout, answered); err != nil {
+			return exit.Fail(exit.Broken, "pass the list on: %w", err)
+		}
+		return nil
+	}
+	all, err := of.All(answered)
+	if err != nil {
+		return exit.Fail(exit.Broken, "read the list: %w", err)
+	}
+	table(r.Stdout, all)
+	return nil
 }
 
 // ask has the node carry out an operation and prints its answer: as JSON, or as table writes it.
@@ -90,46 +115,41 @@ func ask[Body, Answer any](
 	return answer, terminal.Present(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-func (r *request) keysRequired() *cobra.Command {
-	var at time.Time
-	var withdraw, show bool
-	return r.change(command.Row{
-		Use:   "keys-required --at INSTANT | --withdraw | --show",
-		Short: "Announce the day on which keys become mandatory",
-		Long: `keys-required announces the end of anonymous access for an instant at least 14 days ahead. Until then every answer
-carries Deprecation, Sunset and Link; from that instant on a request without a valid key is answered 401, without a
-restart. Before its day the announcement can be withdrawn, or made again for another instant.`,
-		Example: `  tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00
-  tasard admin keys-required --data ./data --show
-  tasard admin keys-required --data ./data --withdraw --by ana`,
+// pingPatience is how long a node may take to say how it is; a busy one has taken 0.4 s.
+const pingPatience = 5 * time.Second
+
+// NewPing is tasard ping.
+func NewPing(p *process.Process) *cobra.Command {
+	r, live := &request{Process: p}, false
+	return r.row(command.Row{
+		Use:   "ping",
+		Short: "Ask a running node whether it can answer",
+		Long: `ping asks a running node, at its management socket, whether data requests are answered: code 0 when they are, whatever
+else suffers, and 69 when they are not or no node is there. It prints what is not well. With --live the code is 0 as soon as
+the node says anything, as GET /livez: for whoever restarts a node that does not. It is meant for the health checks of
+containers, which have no other program inside; elsewhere GET /readyz of the node says the same.`,
+		Example: `  tasard ping --data ./data
+  TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Instant(&at), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
-			setting.PlainSwitch(flags, &withdraw, "withdraw", "take the announcement back, before its day")
-			setting.PlainSwitch(flags, &show, "show", "tell what is announced")
+			setting.PlainSwitch(flags, &live, "live", "ask only whether the node answers at all")
 		},
-		Run: func(ctx context.Context, _ []string) (err error) {
-			table := func(out io.Writer, t *admin.Transition) { printTransition(out, t, r.Clock()) }
-			switch {
-			case !oneOf(!at.IsZero(), withdraw, show):
-				return exit.Fail(exit.Usage, "tasard admin keys-required: want one of --at INSTANT, --withdraw and --show")
-			case show:
-				_, err = ask(ctx, r, admin.ShowTransition, admin.None{}, table)
-			case withdraw:
-				_, err = ask(ctx, r, admin.WithdrawAnnouncement, admin.By{By: r.by}, table)
-			default:
-				_, err = ask(ctx, r, admin.Announce, admin.Announcement{At: at, By: r.by}, table)
-			}
-			return err
-		},
+		Run: func(ctx context.Context, _ []string) error { return r.ping(ctx, live) },
 	})
 }
 
-func oneOf(choices ...bool) bool {
-	count := 0
-	for _, chosen := range choices {
-		if chosen {
-			count++
-		}
+// ping asks and prints; live makes every answer a good one.
+func (r *request) ping(ctx context.Context, live bool) error {
+	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	shown, err := r.node.Readiness(ctx)
+	if err != nil {
+		return r.node.Explain(err)
 	}
-	return count == 1
+	if err := terminal.Present(r.Stdout, r.JSON, shown, func() { terminal.Say(r.Stdout, "%s\n", summary(&shown)) }); err != nil {
+		return err
+	}
+	if shown.Status == engine.Unavailable && !live {
+		return exit.Fail(exit.Unavailable, "the node behind %s answers no data requests now", r.node.Socket)
+	}
+	return nil
 }

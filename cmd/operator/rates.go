@@ -3,14 +3,16 @@ package operator
 import (
 	"context"
 	"io"
+	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/setting"
-	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -72,13 +74,6 @@ func (r *request) publish(ctx context.Context, body *admin.ManualRate) error {
 		answer.ID, answer.Held.Number, answer.Held.Reason, answer.Held.Detail, answer.Held.Number, r.Place())
 }
 
-func printSet(out io.Writer, s *admin.RateChange) {
-	if s.Held == nil {
-		terminal.Say(out, "%s is set by %s.\n", s.ID, terminal.Printable(s.By))
-	}
-	printOffering(out, s.Published)
-}
-
 func (r *request) withdrawRate() *cobra.Command {
 	body := admin.Withdrawal{Source: admin.ManualSource}
 	return r.change(command.Row{
@@ -99,11 +94,6 @@ with no other one the rate is gone. A source that is collected says it again wit
 			return err
 		},
 	})
-}
-
-func printWithdrawn(out io.Writer, w *admin.RateChange) {
-	terminal.Say(out, "%s of %s is withdrawn by %s.\n", w.ID, terminal.Printable(w.SourceID), terminal.Printable(w.By))
-	printOffering(out, w.Published)
 }
 
 // addQuote declares the flags that tell the quotes of one institution and currency apart.
@@ -128,15 +118,95 @@ func oneQuote(cmd *cobra.Command, args []string) error {
 	return exit.Fail(exit.Usage, "%s: want an institution and a currency, such as popular USD, found %q", cmd.CommandPath(), args)
 }
 
-// printOffering says what is published.
-func printOffering(out io.Writer, o *admin.Offer) {
-	if o == nil {
-		terminal.Say(out, "Nothing is published for it now.\n")
-		return
+func (r *request) quarantine() *cobra.Command {
+	return command.Row{
+		Use:   "quarantine",
+		Short: "List, release or reject the values that the rules hold back",
+		Long: `quarantine looks after the values that the rules hold back: they are kept with their reason and never served. A held
+value is named by its currency and number, as USD/17.`,
+		Example: `  tasard admin quarantine list --data ./data
+  tasard admin quarantine release USD/17 --data ./data --by ana`,
+		Below: []*cobra.Command{r.listHeld(), r.release(), r.reject()},
+	}.Command(r.Process)
+}
+
+func (r *request) listHeld() *cobra.Command {
+	currency, source := "", ""
+	return r.row(command.Row{
+		Use:   "list",
+		Short: "List what is held back, and why",
+		Long: `list prints one line for each value that is held back, oldest first in each currency, with the first digits of the digest of
+the document that it was read from. With --json it prints one JSON object a line, digests whole.`,
+		Example: `  tasard admin quarantine list --data ./data --currency USD
+  tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(setting.Currency(&currency), "currency", "only values of this currency")
+			flags.Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
+		},
+		Run: func(ctx context.Context, _ []string) error {
+			query := url.Values{}
+			for name, text := range map[string]string{"currency": currency, "source": source} {
+				if text != "" {
+					query.Set(name, text)
+				}
+			}
+			return list(ctx, r, admin.ListHeld, query, printHeld)
+		},
+	})
+}
+
+func (r *request) release() *cobra.Command {
+	return r.change(command.Row{
+		Use:   "release NUMBER...",
+		Short: "Publish a held value after all",
+		Long: `release publishes a held value: it has been looked at, and the rules are wrong this once. What is no rate at all, an
+unreadable, zero or missing side or a buy above the sell, can't be released. A value that is older than what its source
+has said since goes into history only.`,
+		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
+		Args:    someNumbers,
+		Run: func(ctx context.Context, args []string) error {
+			return r.judge(ctx, args, admin.ReleaseHeld, "is released")
+		},
+	})
+}
+
+func (r *request) reject() *cobra.Command {
+	return r.change(command.Row{
+		Use:     "reject NUMBER...",
+		Short:   "Drop held values for good",
+		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
+		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
+		Args:    someNumbers,
+		Run: func(ctx context.Context, args []string) error {
+			return r.judge(ctx, args, admin.RejectHeld, "is rejected")
+		},
+	})
+}
+
+// judge decides about one value after the other; the first that can't be decided ends it.
+func (r *request) judge(ctx context.Context, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
+	for _, number := range numbers {
+		named := heldPattern().FindStringSubmatch(number)
+		table := func(out io.Writer, v *admin.Verdict) { printVerdict(out, v, outcome) }
+		if _, err := ask(ctx, r, of, r.by, table, named[1], named[2]); err != nil {
+			return err
+		}
 	}
-	until := "until " + terminal.Instant(o.ExpiresAt)
-	if o.Stale {
-		until = "stale since " + terminal.Instant(o.ExpiresAt)
+	return nil
+}
+
+// heldPattern is how a held value is named: currency and number.
+func heldPattern() *regexp.Regexp { return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`) }
+
+// someNumbers wants the held values that a command is about.
+func someNumbers(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return exit.Fail(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())
 	}
-	terminal.Say(out, "Published now: %s / %s of %s, %s.\n", terminal.Printable(o.Buy), terminal.Printable(o.Sell), terminal.Printable(o.SourceID), until)
+	for _, arg := range args {
+		if !heldPattern().MatchString(arg) {
+			return exit.Fail(exit.Usage, "%s: %q names no held value; want currency and number, such as USD/17", cmd.CommandPath(), arg)
+		}
+	}
+	return nil
 }

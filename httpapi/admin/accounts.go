@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -23,17 +24,17 @@ type (
 	// Suspension says why an account is suspended, and who does it.
 	Suspension struct {
 		Reason string `json:"reason"`
-		By     string `json:"by,omitempty"`
+		By
 	}
-	// By says who makes a change, "" = the operating system's user alone.
+	// By says who makes a change, "" = the operating system's user alone. Every change has it.
 	By struct {
-		By string `json:"by,omitempty"`
+		Name string `json:"by,omitempty"`
 	}
 	// LimitChange gives an account limits of its own: nil leaves one as it is, 0 makes it the node's.
 	LimitChange struct {
-		Day    *int   `json:"day,omitempty"`
-		Minute *int   `json:"minute,omitempty"`
-		By     string `json:"by,omitempty"`
+		Day    *int `json:"day,omitempty"`
+		Minute *int `json:"minute,omitempty"`
+		By
 	}
 )
 
@@ -88,26 +89,22 @@ func (s *Server) limits(own account.Allowance) Limits {
 	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Allowance{}}
 }
 
+// author is the name that was given.
+func (b By) author() string { return b.Name }
+
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
-// listAccounts writes one line for each account, so that a long list is never whole in memory.
-func (s *Server) listAccounts(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) listAccounts(*http.Request) (iter.Seq[ListedAccount], error) {
 	accounts, err := s.config.Node.ListAccounts()
-	if err != nil {
-		refuse(w, err)
-		return
-	}
 	slices.SortFunc(accounts, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
-	lines := linesTo(w)
-	defer lines.end()
-	for i := range accounts {
-		a := &accounts[i]
-		if !lines.write(ListedAccount{
-			a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Allowance), a.SpentToday,
-		}) {
-			return
+	return func(yield func(ListedAccount) bool) {
+		for i := range accounts {
+			a := &accounts[i]
+			if !yield(ListedAccount{a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Allowance), a.SpentToday}) {
+				return
+			}
 		}
-	}
+	}, err
 }
 
 func (s *Server) showAccount(r *http.Request, _ None) (Account, error) {
@@ -157,15 +154,12 @@ func (s *Server) describe(id uint64) (Account, error) {
 }
 
 // change carries out a change of the account that the path names, and tells what it is now.
-func (s *Server) change(r *http.Request, operation, by string, do func(id uint64, by string) error) (Account, error) {
-	if err := checkBy(by); err != nil {
-		return Account{}, err
-	}
+func (s *Server) change(r *http.Request, operation string, author By, do func(id uint64, by string) error) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {
 		return Account{}, err
 	}
-	by = who(r.Context(), by)
+	by := who(r.Context(), author)
 	if err := do(id, by); err != nil {
 		return Account{}, err
 	}
@@ -186,7 +180,7 @@ func (s *Server) suspend(r *http.Request, body Suspension) (Account, error) {
 }
 
 func (s *Server) restore(r *http.Request, body By) (Account, error) {
-	return s.change(r, "restore", body.By, s.config.Node.RestoreAccount)
+	return s.change(r, "restore", body, s.config.Node.RestoreAccount)
 }
 
 func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {

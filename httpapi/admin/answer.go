@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,24 +33,6 @@ const (
 	IDMax     = 80 // of an institution or a source
 )
 
-// lines is an answer of one JSON object a line, written as it comes.
-type lines struct {
-	out     *bufio.Writer
-	encoder *json.Encoder
-}
-
-func linesTo(w http.ResponseWriter) *lines {
-	w.Header().Set("Content-Type", typeLines)
-	out := bufio.NewWriter(w)
-	return &lines{out, json.NewEncoder(out)}
-}
-
-// write is false when the caller is gone.
-func (l *lines) write(line any) bool { return l.encoder.Encode(line) == nil }
-
-// end writes what is left; a caller that is gone needs no answer.
-func (l *lines) end() { _ = l.out.Flush() }
-
 func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
@@ -82,7 +63,7 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads one JSON object and nothing else; for None it reads nothing.
+// readBody reads one JSON object and nothing else, with an author that stays on its line; for None it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, none := any(body).(None); none {
 		return body, nil
@@ -102,7 +83,10 @@ func readBody[T any](r *http.Request) (body T, err error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return body, badRequest("the body must be one JSON object and nothing else")
 	}
-	return body, nil
+	if change, ok := any(body).(interface{ author() string }); ok {
+		err = checkLine("the name of who does it", change.author(), ByMax)
+	}
+	return body, err
 }
 
 // checkLine wants text that stays on one line of a list or a log.
@@ -113,6 +97,3 @@ func checkLine(name, text string, runesMax int) error {
 	}
 	return nil
 }
-
-// checkBy wants the name of who makes a change on one line.
-func checkBy(by string) error { return checkLine("the name of who does it", by, ByMax) }

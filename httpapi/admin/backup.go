@@ -61,12 +61,12 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	info, err := s.config.Backup(out, p.take)
 	switch {
 	case err == nil:
-		s.config.Logger.Info("backup taken", "lastRecord", info.Last, "snapshot", info.Snapshot, "bytes", out.bytes, "by", who(r.Context(), ""))
+		s.config.Logger.Info("backup taken", "lastRecord", info.Last, "snapshot", info.Snapshot, "bytes", out.bytes, "by", who(r.Context(), By{}))
 	case out.bytes == 0:
 		w.Header().Del("Trailer")
 		refuse(w, err)
 	default:
-		s.config.Logger.Warn("a backup broke off", "cause", err.Error(), "bytes", out.bytes, "by", who(r.Context(), ""))
+		s.config.Logger.Warn("a backup broke off", "cause", err.Error(), "bytes", out.bytes, "by", who(r.Context(), By{}))
 		w.Header().Set(failureTrailer, oneLine(err.Error()))
 	}
 }

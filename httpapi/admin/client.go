@@ -59,29 +59,21 @@ type Refusal struct {
 func (r *Refusal) Error() string { return "the node says: " + r.Message }
 
 // StrangeError is an answer that is none of this protocol: node and caller may be of different versions.
-type StrangeError struct {
-	Status string
-	Err    error // nil: the status alone is strange
-}
+type StrangeError struct{ error }
 
-// Error says what was found.
-func (e *StrangeError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("read the node's answer: %v", e.Err)
-	}
-	return fmt.Sprintf("the node answered %s; do node and command have the same version?", e.Status)
-}
+func strange(format string, args ...any) error { return &StrangeError{fmt.Errorf(format, args...)} }
 
-// Unwrap gives the cause.
-func (e *StrangeError) Unwrap() error { return e.Err }
+func strangeStatus(res *http.Response) error {
+	return strange("the node answered %s; do node and command have the same version?", res.Status)
+}
 
 // refusalBody is the body of every refusal.
 type refusalBody struct {
 	Error Refusal `json:"error"`
 }
 
-// ask sends a request and gives the body of its good answer, to be closed; body nil sends none.
-func (c *Client) ask(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+// do sends a request; body nil sends none.
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var sent io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -101,6 +93,15 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (io.Rea
 	if err != nil {
 		return nil, &UnreachedError{c.Socket, err}
 	}
+	return res, nil
+}
+
+// ask gives the body of a good answer, to be closed.
+func (c *Client) ask(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+	res, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil
 	}
@@ -111,7 +112,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (io.Rea
 func refusalOf(res *http.Response) error {
 	var refusal refusalBody
 	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&refusal); err != nil || refusal.Error.Message == "" {
-		return &StrangeError{Status: res.Status}
+		return strangeStatus(res)
 	}
 	return &refusal.Error
 }
@@ -120,42 +121,20 @@ func refusalOf(res *http.Response) error {
 func decode(answered io.ReadCloser, into any) (err error) {
 	defer func() { err = errors.Join(err, answered.Close()) }()
 	if err := json.NewDecoder(answered).Decode(into); err != nil {
-		return &StrangeError{Err: err}
+		return strange("read the node's answer: %w", err)
 	}
 	return nil
 }
 
 // Readiness asks how the node is. Unlike other answers, the one of a node that can't serve has something to read too.
 func (c *Client) Readiness(ctx context.Context) (shown Readiness, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tasard"+ReadyzPath, nil)
+	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {
-		return shown, fmt.Errorf("write the request: %w", err)
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return shown, &UnreachedError{c.Socket, err}
+		return shown, err
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&shown); err != nil || shown.Status == "" {
-		return shown, &StrangeError{Status: res.Status}
+		return shown, strangeStatus(res)
 	}
 	return shown, nil
-}
-
-// Items is a list that is on its way.
-type Items[Item any] struct {
-	io.ReadCloser // the lines themselves, for whoever passes them on
-	decoder       *json.Decoder
-}
-
-func newItems[Item any](answered io.ReadCloser) *Items[Item] {
-	return &Items[Item]{answered, json.NewDecoder(answered)}
-}
-
-// Next is the next one; the end is io.EOF.
-func (i *Items[Item]) Next() (item Item, err error) {
-	if err = i.decoder.Decode(&item); err != nil && !errors.Is(err, io.EOF) {
-		err = &StrangeError{Err: err}
-	}
-	return item, err
 }

@@ -1,7 +1,12 @@
 package admin
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -65,6 +70,26 @@ func (o Operation[Body, Answer]) handle(mux *http.ServeMux, do func(r *http.Requ
 	})
 }
 
+// handle has the mux answer with what list gives, as it comes, so that a long list is never whole in memory.
+func (l Listing[Item]) handle(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
+	mux.HandleFunc("GET "+l.path, func(w http.ResponseWriter, r *http.Request) {
+		items, err := list(r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", typeLines)
+		out := bufio.NewWriter(w)
+		defer func() { _ = out.Flush() }() // a caller that is gone needs no answer
+		encoder := json.NewEncoder(out)
+		for item := range items {
+			if encoder.Encode(item) != nil {
+				return
+			}
+		}
+	})
+}
+
 // Ask has the node carry the operation out; values stand for the names in braces of its path, in their order.
 func (o Operation[Body, Answer]) Ask(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
 	var sent any = body
@@ -79,16 +104,22 @@ func (o Operation[Body, Answer]) Ask(ctx context.Context, c *Client, body Body, 
 }
 
 // Ask is the list as it comes, to be closed by the caller.
-func (l Listing[Item]) Ask(ctx context.Context, c *Client, query url.Values) (*Items[Item], error) {
-	path := l.path
-	if len(query) > 0 {
-		path += "?" + query.Encode()
+func (l Listing[Item]) Ask(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
+	return c.ask(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
+}
+
+// All reads a list to its end.
+func (l Listing[Item]) All(answered io.Reader) (all []Item, err error) {
+	for decoder := json.NewDecoder(answered); ; {
+		var item Item
+		switch err := decoder.Decode(&item); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, strange("read the node's answer: %w", err)
+		}
+		all = append(all, item)
 	}
-	answered, err := c.ask(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return newItems[Item](answered), nil
 }
 
 // fill puts values into the braces of a path.

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -38,25 +39,18 @@ type (
 	}
 )
 
-// listHeld writes one line for each value in quarantine; currency and source in the query keep the others out.
-func (s *Server) listHeld(w http.ResponseWriter, r *http.Request) {
+// listHeld gives the values in quarantine; currency and source in the query keep the others out.
+func (s *Server) listHeld(r *http.Request) (iter.Seq[Held], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
 	held, err := s.config.Node.Held(currency)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	lines := linesTo(w)
-	defer lines.end()
-	for i := range held {
-		if source != "" && held[i].SourceID != source {
-			continue
+	return func(yield func(Held) bool) {
+		for i := range held {
+			if (source == "" || held[i].SourceID == source) && !yield(describeHeld(&held[i])) {
+				return
+			}
 		}
-		if !lines.write(describeHeld(&held[i])) {
-			return
-		}
-	}
+	}, err
 }
 
 func describeHeld(held *engine.Held) Held {
@@ -86,14 +80,11 @@ func (s *Server) reject(r *http.Request, body By) (Verdict, error) {
 
 // judge carries out what the operator decides about a held value.
 func (s *Server) judge(r *http.Request, body By, operation string, order func(uint64, string) engine.Command) (Verdict, error) {
-	if err := checkBy(body.By); err != nil {
-		return Verdict{}, err
-	}
 	held, err := s.held(r)
 	if err != nil {
 		return Verdict{}, err
 	}
-	by, currency := who(r.Context(), body.By), held.Observation.Currency
+	by, currency := who(r.Context(), body), held.Observation.Currency
 	if _, err := s.config.Node.Order(currency, order(held.ID, by)); err != nil {
 		return Verdict{}, err
 	}

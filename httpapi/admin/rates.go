@@ -33,13 +33,13 @@ type (
 		EffectiveDate string    `json:"effectiveDate,omitempty"`
 		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
 		For           string    `json:"for,omitempty"` // a span from now instead of ExpiresAt
-		By            string    `json:"by,omitempty"`
+		By
 	}
 	// Withdrawal takes back what a source says of a rate.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
-		By     string `json:"by,omitempty"`
+		By
 	}
 )
 
@@ -66,7 +66,7 @@ type (
 
 // setRate publishes a rate that an operator typed (S11). It goes through the rules as every observation does.
 func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
-	key, err := s.quote(&body.Quote, body.By)
+	key, err := s.quote(&body.Quote)
 	if err != nil {
 		return RateChange{}, err
 	}
@@ -169,13 +169,10 @@ func (s *Server) manualEnd(body *ManualRate, now time.Time) (time.Time, error) {
 }
 
 // quote checks what a request names, and completes it.
-func (s *Server) quote(body *Quote, by string) (engine.QuoteKey, error) {
+func (s *Server) quote(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
 		Channel:     cmp.Or(body.Channel, engine.Unspecified), Kind: cmp.Or(body.Kind, engine.Commercial),
-	}
-	if err := checkBy(by); err != nil {
-		return key, err
 	}
 	if _, known := s.config.Catalogue.Institution(body.Institution); !known {
 		return key, badRequest("the catalogue has no institution %q; GET /v1/institutions lists them", body.Institution)
@@ -194,7 +191,7 @@ func (s *Server) quote(body *Quote, by string) (engine.QuoteKey, error) {
 
 // withdrawRate ends an offer.
 func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, error) {
-	key, err := s.quote(&body.Quote, body.By)
+	key, err := s.quote(&body.Quote)
 	if err != nil {
 		return RateChange{}, err
 	}

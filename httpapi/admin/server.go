@@ -55,54 +55,59 @@ type Config struct {
 type Server struct {
 	config Config
 	copies copies
-	http   *http.Server
-	ended  chan struct{} // closed when the server has ended
+	fronts []front // what Start and Watch have begun
+}
+
+// front is an HTTP server on one listener.
+type front struct {
+	*http.Server
+	name  string
+	ended chan struct{} // closed when the server has ended
 }
 
 // New listens to nobody before Start.
 func New(c Config) *Server { return &Server{config: c} }
 
-// Start answers what the listener accepts, at once: errors until the node is ready. Stop waits for its goroutine.
-func (s *Server) Start(listener net.Listener) {
-	s.ended = make(chan struct{})
-	s.http = &http.Server{
-		Handler: s.Handler(), ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-		MaxHeaderBytes: headerMax, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-	}
+// Start answers the operator on the socket, at once: errors until the node is ready. Stop waits for its goroutine.
+func (s *Server) Start(socket net.Listener) {
+	server := &http.Server{Handler: s.Handler(), ConnContext: withPeer, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.copies.leaving = make(chan struct{})
-	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.copies.leaving) }))
+	server.RegisterOnShutdown(sync.OnceFunc(func() { close(s.copies.leaving) }))
+	s.serve(server, socket, "the management listener", "tasard admin is not answered any more")
+}
+
+// serve answers what the listener accepts until Stop; lost says what there is no more when it ends by itself.
+func (s *Server) serve(server *http.Server, listener net.Listener, name, lost string) {
+	f := front{server, name, make(chan struct{})}
+	f.MaxHeaderBytes, f.ReadTimeout = headerMax, readTimeout
+	f.ErrorLog = slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
+	s.fronts = append(s.fronts, f)
 	go func() {
-		defer close(s.ended)
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.config.Logger.Error("tasard admin is not answered any more: the management listener ended", "cause", err.Error())
+		defer close(f.ended)
+		if err := f.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Logger.Error(lost+": "+name+" ended", "cause", err.Error())
 		}
 	}()
 }
 
-// Stop lets requests in flight finish, removes the socket and waits for the server's end.
+// Stop lets requests in flight finish, by force after stopMax, and waits for the end of what was begun.
 func (s *Server) Stop(ctx context.Context) error {
-	if err := stop(ctx, s.http, s.ended); err != nil {
-		return fmt.Errorf("stop the management listener: %w", err)
-	}
-	return nil
-}
-
-// stop ends a server in order, by force after stopMax.
-func stop(ctx context.Context, server *http.Server, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
 	defer cancel()
-	err := server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, server.Close())
+	var problems []error
+	for _, f := range s.fronts {
+		if err := f.Shutdown(ctx); err != nil {
+			problems = append(problems, fmt.Errorf("stop %s: %w", f.name, errors.Join(err, f.Close())))
+		}
+		<-f.ended
 	}
-	<-ended
-	return err
+	return errors.Join(problems...)
 }
 
 // Handler answers the operations, whoever listens.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ListAccounts.path, s.listAccounts)
+	ListAccounts.handle(mux, s.listAccounts)
 	ShowAccount.handle(mux, s.showAccount)
 	SuspendAccount.handle(mux, s.suspend)
 	RestoreAccount.handle(mux, s.restore)
@@ -110,7 +115,7 @@ func (s *Server) Handler() http.Handler {
 	ShowTransition.handle(mux, s.showTransition)
 	Announce.handle(mux, s.announce)
 	WithdrawAnnouncement.handle(mux, s.withdraw)
-	mux.HandleFunc("GET "+ListHeld.path, s.listHeld)
+	ListHeld.handle(mux, s.listHeld)
 	ReleaseHeld.handle(mux, s.release)
 	RejectHeld.handle(mux, s.reject)
 	SetRate.handle(mux, s.setRate)

@@ -215,7 +215,7 @@ func jsonLines(answer *httptest.ResponseRecorder) bool {
 func TestServer_Author(t *testing.T) {
 	ctx := context.WithValue(t.Context(), peerKey{}, "root")
 	for by, want := range map[string]string{"": "root", "ana": "ana (root)", "root": "root (root)"} {
-		if got := who(ctx, by); got != want {
+		if got := who(ctx, By{by}); got != want {
 			t.Errorf("%q: %q, want %q", by, got, want)
 		}
 	}
@@ -253,7 +253,8 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 	var log bytes.Buffer
 	s := serverOf(&stillNode{})
 	s.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	if err := s.Watch(open).Stop(t.Context()); err != nil || !strings.Contains(log.String(), "metrics can be read by whoever reaches this address") {
+	s.Watch(open)
+	if err := s.Stop(t.Context()); err != nil || !strings.Contains(log.String(), "metrics can be read by whoever reaches this address") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

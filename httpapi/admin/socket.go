@@ -103,10 +103,10 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // who is the name under which a change goes into the log: the operating system's user, behind the name that was given.
-func who(ctx context.Context, by string) string {
+func who(ctx context.Context, by By) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
-	if by == "" {
+	if by.Name == "" {
 		return peer
 	}
-	return fmt.Sprintf("%s (%s)", by, peer)
+	return fmt.Sprintf("%s (%s)", by.Name, peer)
 }

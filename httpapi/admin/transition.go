@@ -29,7 +29,7 @@ type (
 	// Announcement is the day from which keys are required.
 	Announcement struct {
 		At time.Time `json:"at"`
-		By string    `json:"by,omitempty"`
+		By
 	}
 	// Transition is how far the node is on its way to required keys.
 	Transition struct {
@@ -54,9 +54,6 @@ func (s *Server) showTransition(*http.Request, None) (Transition, error) {
 }
 
 func (s *Server) announce(r *http.Request, body Announcement) (Transition, error) {
-	if err := checkBy(body.By); err != nil {
-		return Transition{}, err
-	}
 	if s.config.Mail == MailLog {
 		return Transition{}, &engine.Error{Code: CodeUnprepared, Message: UnsafeMail}
 	}
@@ -70,10 +67,7 @@ func (s *Server) announce(r *http.Request, body Announcement) (Transition, error
 }
 
 func (s *Server) withdraw(r *http.Request, body By) (Transition, error) {
-	if err := checkBy(body.By); err != nil {
-		return Transition{}, err
-	}
-	by := who(r.Context(), body.By)
+	by := who(r.Context(), body)
 	if err := s.config.Node.WithdrawAnnouncement(by); err != nil {
 		return Transition{}, err
 	}

@@ -1,10 +1,6 @@
 package admin
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -89,7 +85,7 @@ func readinessStatus(r engine.Readiness) int {
 	return http.StatusOK
 }
 
-// public is what a Watch answers. Profiles and everything else of the socket stay there.
+// public is what Watch answers. Profiles and everything else of the socket stay there.
 func (s *Server) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
@@ -108,39 +104,14 @@ func (s *Server) public() http.Handler {
 	return mux
 }
 
-// Watch is the listener for Prometheus over TCP: metrics and health, and nothing that changes the node or shows whose it is. Whoever
-// reaches it may ask.
-type Watch struct {
-	URL    string // of the metrics
-	server *http.Server
-	ended  chan struct{} // closed when the server has ended
-}
-
-// Watch answers what the listener accepts. Watch.Stop waits for its goroutine.
-func (s *Server) Watch(listener net.Listener) *Watch {
-	log := s.config.Logger
-	w := &Watch{URL: "http://" + listener.Addr().String() + MetricsPath, ended: make(chan struct{})}
-	w.server = &http.Server{
-		Handler: s.public(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), MaxHeaderBytes: headerMax,
-		ReadTimeout: readTimeout, WriteTimeout: watchWriteTimeout, IdleTimeout: watchIdleTimeout,
+// Watch answers what a listener for Prometheus over TCP accepts: metrics and health, and nothing that changes the node or shows whose it
+// is. Any client that reaches it may ask. Stop waits for its goroutine.
+func (s *Server) Watch(listener net.Listener) {
+	log, at := s.config.Logger, listener.Addr().String()
+	log.Info("metrics are at http://" + at + MetricsPath)
+	if parsed, err := netip.ParseAddrPort(at); err == nil && !parsed.Addr().IsLoopback() {
+		log.Warn("metrics can be read by whoever reaches this address: traffic, number of accounts, health; no secret is among them", "address", at)
 	}
-	log.Info("metrics are at " + w.URL)
-	if at, err := netip.ParseAddrPort(listener.Addr().String()); err == nil && !at.Addr().IsLoopback() {
-		log.Warn("metrics can be read by whoever reaches this address: traffic, number of accounts, health; no secret is among them", "address", at.String())
-	}
-	go func() {
-		defer close(w.ended)
-		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are not answered any more: their listener ended", "cause", err.Error())
-		}
-	}()
-	return w
-}
-
-// Stop lets scrapes in flight finish and waits for the server's end.
-func (w *Watch) Stop(ctx context.Context) error {
-	if err := stop(ctx, w.server, w.ended); err != nil {
-		return fmt.Errorf("stop the listener of metrics: %w", err)
-	}
-	return nil
+	server := &http.Server{Handler: s.public(), WriteTimeout: watchWriteTimeout, IdleTimeout: watchIdleTimeout}
+	s.serve(server, listener, "the listener of metrics", "metrics are not answered any more")
 }

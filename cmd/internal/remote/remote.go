@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
-	"net/url"
 	"path/filepath"
 	"syscall"
 
@@ -109,39 +107,13 @@ func (o *Options) Node(command string) (*Node, error) {
 	return New(Socket("", o.Data), "tasard serve --data "+o.Data), nil
 }
 
-// List asks for a list and prints it as table writes it, or passes it on: one JSON object a line, as it comes.
-func List[T any](ctx context.Context, out io.Writer, asJSON bool, n *Node, of admin.Listing[T], query url.Values, table func(io.Writer, []T) error) (err error) {
-	items, err := of.Ask(ctx, n.Client, query)
-	if err != nil {
-		return n.Explain(err)
-	}
-	defer func() { err = errors.Join(err, items.Close()) }()
-	if asJSON {
-		if _, err := io.Copy(out, items); err != nil {
-			return exit.Fail(exit.Broken, "pass the list on: %w", err)
-		}
-		return nil
-	}
-	var all []T
-	for {
-		switch one, err := items.Next(); {
-		case errors.Is(err, io.EOF):
-			return table(out, all)
-		case err != nil:
-			return exit.Fail(exit.Broken, "read the list: %w", err)
-		default:
-			all = append(all, one)
-		}
-	}
-}
-
 // Running is the node that the options name, nil when they name none, or a data directory on which none runs.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
 		socket = Socket("", o.Data)
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		if Absent(err) {
 			return nil
 		}
 		if err == nil {
