@@ -119,7 +119,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 		if o.Config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(exit.Fail(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
-		end.removes(o.Config.Dir)
+		end.directory.Store(new(o.Config.Dir))
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
 	config := setting.SettledNode(p.Process, &o.Node, log)

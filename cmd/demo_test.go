@@ -118,6 +118,7 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 func TestDemo_SecondSignal(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t)
+	p.await("Ctrl-C stops it.")
 	halfRequests(t, p, "/v1/institutions", 1)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // another signal than the second: two alike may become one
 		t.Fatal(err)

@@ -3,9 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -20,6 +18,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/node"
 )
 
 const (
@@ -81,7 +80,7 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	}
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
 	if err := os.WriteFile(filepath.Join(directory, name), text, manFileMode); err != nil {
-		if errors.Is(err, fs.ErrPermission) || exit.Unwritable(err) {
+		if node.RefusesWriting(err) {
 			return exit.Fail(exit.CannotWrite, "%w", err)
 		}
 		return fmt.Errorf("write manual page: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"github.com/tasard/tasard/wal"
@@ -55,7 +56,7 @@ func directoryError(err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return fail(Busy, "Dir", "a running node holds the directory; stop it: %w", err)
-	case (unwritable(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
+	case (RefusesWriting(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
 		return fail(Unwritable, "Dir", "the data directory can't be created or written: %w; name another one", err)
 	}
 	return logError(err)
@@ -70,17 +71,12 @@ func logError(err error) error {
 	return err
 }
 
-// unwritable tells the errors of a place that refuses to be written to.
-func unwritable(err error) bool {
-	for _, cause := range []error{
+// RefusesWriting tells the errors of a place that can't be written to.
+func RefusesWriting(err error) bool {
+	return slices.ContainsFunc([]error{
 		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
 		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
-	} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	}, func(cause error) bool { return errors.Is(err, cause) })
 }
 
 // interrupted is Interrupted where ctx has ended, else err.

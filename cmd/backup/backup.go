@@ -21,6 +21,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -126,7 +127,7 @@ func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 		return exit.Fail(exit.CannotWrite, "%s is there already; a backup replaces nothing: name another file with --to", path)
 	case into.failed == nil && (errors.As(err, &known) || errors.Is(err, context.Canceled)):
 		return err
-	case into.failed != nil, err != nil && exit.Unwritable(err), errors.Is(err, fs.ErrNotExist):
+	case into.failed != nil, err != nil && node.RefusesWriting(err), errors.Is(err, fs.ErrNotExist):
 		return exit.Fail(exit.CannotWrite, "the backup can't be written: %w; no file was made", err)
 	case err != nil:
 		return err

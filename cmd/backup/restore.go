@@ -18,6 +18,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -97,7 +98,7 @@ func restoreError(data string, err error) error {
 			"or remove what an interrupted restore left", data)
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Fail(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
-	case exit.Unwritable(err), errors.Is(err, syscall.EFBIG):
+	case node.RefusesWriting(err), errors.Is(err, syscall.EFBIG):
 		return exit.Fail(exit.CannotWrite, "the directory can't be restored: %w", err)
 	}
 	return backupProblem(err)

@@ -4,15 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/node"
 )
@@ -37,7 +34,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	if security != nil {
 		d.clusterCertificate(o, security)
 	}
-	d.clusterAddress(o)
+	d.free("cluster", o.Address(), "Cluster.Listen")
 	for _, m := range o.Members {
 		if m.Node != o.Node && ctx.Err() == nil {
 			d.member(ctx, m, security)
@@ -82,20 +79,6 @@ func believed(pair *tls.Certificate, authority *x509.CertPool, now time.Time) er
 		}
 	}
 	return nil
-}
-
-// clusterAddress tells whether the others can come in.
-func (d *doctor) clusterAddress(o *node.Cluster) {
-	listener, err := node.Listen(o.Address(), "Cluster.Listen")
-	switch {
-	case err == nil:
-		_ = listener.Close() // nobody came
-		d.note(findingOK, "cluster", "", "%s is free", o.Address())
-	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.note(findingOK, "cluster", "", "%s is taken while the node runs", o.Address())
-	default:
-		d.note(findingFail, "cluster", "", "%v", setting.Explain(err))
-	}
 }
 
 // member goes as far as another node's greeting, as this node does when it starts, and leaves.

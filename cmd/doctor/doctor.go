@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,16 +134,12 @@ func (d *doctor) noteAll(level, check, do string, err error) {
 }
 
 func (d *doctor) worst() string {
-	worst := findingOK
-	for _, f := range d.report {
-		if f.Level == findingFail || worst == findingOK {
-			worst = f.Level
-		}
-		if worst == findingFail {
-			break
+	for _, level := range []string{findingFail, findingWarn} {
+		if slices.ContainsFunc(d.report, func(f finding) bool { return f.Level == level }) {
+			return level
 		}
 	}
-	return worst
+	return findingOK
 }
 
 func printDoctor(p *process.Process, d *doctor) error {

@@ -45,18 +45,19 @@ func (d *doctor) descriptors(context.Context) {
 	d.note(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", terminal.Grouped(most), terminal.Grouped(conns))
 }
 
-// address tells whether the address is free, or held by the node that runs.
-func (d *doctor) address(context.Context) {
-	address := d.o.Config.HTTP.Listen
-	listener, err := node.Listen(address, "HTTP.Listen")
+func (d *doctor) address(context.Context) { d.free("address", d.o.Config.HTTP.Listen, "HTTP.Listen") }
+
+// free tells whether an address is free, or held by the node that runs; field is that of node.Config which names it.
+func (d *doctor) free(check, address, field string) {
+	listener, err := node.Listen(address, field)
 	switch {
 	case err == nil:
-		_ = listener.Close() // nobody came
-		d.note(findingOK, "address", "", "%s is free", address)
+		_ = listener.Close() // nothing was accepted
+		d.note(findingOK, check, "", "%s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.note(findingOK, "address", "", "%s is taken while the node runs", address)
+		d.note(findingOK, check, "", "%s is taken while the node runs", address)
 	default:
-		d.note(findingFail, "address", "", "%v", setting.Explain(err))
+		d.note(findingFail, check, "", "%v", setting.Explain(err))
 	}
 }
 

@@ -55,7 +55,9 @@ func (d *doctor) plannedSwitch() (announced, required time.Time, said string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
 		required = d.o.requiredAt
-		announced = earlier(d.Clock(), required.Add(-account.NoticeMin))
+		if announced = d.Clock(); announced.After(required.Add(-account.NoticeMin)) {
+			announced = required.Add(-account.NoticeMin)
+		}
 		return announced, required, "keys required at " + terminal.Instant(required) + ", as asked"
 	case d.node != nil && !d.node.RequiredAt.IsZero():
 		return d.node.AnnouncedAt, d.node.RequiredAt, "keys required at " + terminal.Instant(d.node.RequiredAt) + ", as announced"
@@ -63,13 +65,6 @@ func (d *doctor) plannedSwitch() (announced, required time.Time, said string) {
 	announced = d.Clock()
 	required = engine.DateOf(announced).AddDays(rehearsalAhead).Start()
 	return announced, required, "keys are not announced; as if they were required at " + terminal.Instant(required)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // rehearse starts the actors on a directory of its own, and the server that serve would start, and sets their clock from day to day.
@@ -97,10 +92,14 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	config := wanted.Answering(system)
 	config.Harness = &httpapi.Harness{} // its clock tells the Date
 	server := httpapi.New(config)
+	first := required.Add(-account.NoticeMin)
+	if first.Before(announced) {
+		first = announced
+	}
 	for _, scene := range []struct {
 		name string
 		at   time.Time
-	}{{"Day -14", later(announced, required.Add(-account.NoticeMin))}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
+	}{{"Day -14", first}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
 		now.Store(new(scene.at.Round(0)))
 		if err := publishFor(system, scene.at); err != nil {
 			return nil, err
@@ -112,13 +111,6 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 		views = append(views, view)
 	}
 	return views, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // publishFor gives the client something to ask for: without any rate the answer would be that there is none.

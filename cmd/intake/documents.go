@@ -22,12 +22,9 @@ const savedYearMin = 1900
 
 // documents takes documents of one source into a node: workbooks, pages, JSON, as somebody saved them.
 type documents struct {
-	to         *datadir.Directory
 	definition *source.Definition
 	page       int
 	saved      time.Time // when somebody saved them, zero = not told: then every rate in them has a date
-	report     *report
-	clock      func() time.Time
 }
 
 // importDocuments is importFiles for documents of a source. All of them are read before anything is changed.
@@ -64,17 +61,10 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		answers = append(answers, answer)
 	}
 	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
-		d := &documents{to, definition, page, o.saved, report, p.Clock}
-		var total tally
-		for i := range answers {
-			taken, err := d.take(ctx, names[i], &answers[i])
-			total.add(&taken)
-			report.summary(p.Stdout, names[i], &taken)
-			if err != nil {
-				return to.Failure(err)
-			}
-		}
-		return total.lost()
+		d := &documents{definition, page, o.saved}
+		return importEach(p, to, report, len(answers), func(into *intake, i int) (string, error) {
+			return names[i], d.take(ctx, into, names[i], &answers[i])
+		})
 	})
 }
 
@@ -91,11 +81,11 @@ func undated(answer *source.Answer) int {
 }
 
 // take takes one document in, in batches. When ctx ends, what was handed over is in; the same command takes in the rest.
-func (d *documents) take(ctx context.Context, name string, answer *source.Answer) (tally, error) {
-	began := d.clock()
-	taken := tally{unit: "row"}
+func (d *documents) take(ctx context.Context, into *intake, name string, answer *source.Answer) error {
+	began := into.clock()
+	into.sources, into.tally.unit = nil, "row"
 	for _, note := range answer.Notes {
-		d.report.wonder(fmt.Sprintf("%s: %s", name, note))
+		into.report.wonder(fmt.Sprintf("%s: %s", name, note))
 	}
 	at := began
 	if !d.saved.IsZero() {
@@ -104,17 +94,17 @@ func (d *documents) take(ctx context.Context, name string, answer *source.Answer
 	refreshes := d.refreshes(answer, at)
 	for len(refreshes) > 0 {
 		if ctx.Err() != nil {
-			return taken, exit.Fail(exit.Interrupted, "%s: interrupted; the same command takes in the rest", name)
+			return exit.Fail(exit.Interrupted, "%s: interrupted; the same command takes in the rest", name)
 		}
 		size := batchOf(refreshes)
-		if err := d.hand(name, refreshes[:size], &taken); err != nil {
-			return taken, err
+		if err := into.hand(gathered{refreshes: refreshes[:size]}, name); err != nil {
+			return err
 		}
 		refreshes = refreshes[size:]
-		taken.elapsed = d.clock().Sub(began)
-		d.report.progress(progress{tally: taken, file: name})
+		into.tally.elapsed = into.clock().Sub(began)
+		into.report.progress(progress{tally: into.tally, file: name})
 	}
-	return taken, nil
+	return nil
 }
 
 // batchOf is how many refreshes are handed over at once.
@@ -147,35 +137,4 @@ func (d *documents) refreshes(answer *source.Answer, at time.Time) []engine.Refr
 	answers := make([]source.Answer, len(d.definition.Pages))
 	answers[d.page] = past
 	return collectors.Refreshes(d.definition, answers, at, time.Time{})
-}
-
-func (d *documents) hand(name string, refreshes []engine.Refresh, taken *tally) error {
-	receipt, err := d.to.System.Observe(refreshes)
-	if err != nil {
-		return fmt.Errorf("take in %s: %w", name, err)
-	}
-	lines := make([]untaken, len(receipt.Refused))
-	for i := range receipt.Refused {
-		lines[i] = untakenRow(&receipt.Refused[i], name)
-	}
-	taken.count(&receipt, lines)
-	for _, line := range lines {
-		if err := d.report.untaken(line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// untakenRow names a value of a document, which has no lines, by what it is of.
-func untakenRow(r *engine.Refusal, name string) untaken {
-	o := &r.Observation
-	line := untaken{File: name, Outcome: refused, Reason: r.Reason, Detail: r.Detail, Held: r.HeldID, Of: o.InstitutionID + " " + o.Currency}
-	if !o.EffectiveDate.IsZero() {
-		line.Of += " " + o.EffectiveDate.String()
-	}
-	if r.HeldID != 0 {
-		line.Outcome = held
-	}
-	return line
 }

@@ -110,7 +110,9 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		files = append(files, file)
 	}
 	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
-		return importAll(ctx, p, to, files, collectors.Format(o.format), report)
+		return importEach(p, to, report, len(files), func(into *intake, i int) (string, error) {
+			return files[i].Name, into.take(ctx, files[i], collectors.Format(o.format))
+		})
 	})
 }
 
@@ -129,13 +131,14 @@ func onNode(ctx context.Context, p *process.Process, o importOptions, work func(
 	return work(opened, report)
 }
 
-func importAll(ctx context.Context, p *process.Process, to *datadir.Directory, files []*input.File, format collectors.Format, report *report) error {
+// importEach takes files in one after the other and tells what became of each.
+func importEach(p *process.Process, to *datadir.Directory, report *report, count int, take func(*intake, int) (name string, err error)) error {
 	var total tally
-	for _, file := range files {
-		intake := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
-		err := intake.take(ctx, file, format)
-		total.add(&intake.tally)
-		report.summary(p.Stdout, file.Name, &intake.tally)
+	for i := range count {
+		into := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
+		name, err := take(into, i)
+		total.add(&into.tally)
+		report.summary(p.Stdout, name, &into.tally)
 		if err != nil {
 			return to.Failure(err)
 		}

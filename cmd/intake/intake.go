@@ -125,7 +125,7 @@ type progress struct {
 // gathered is what is handed over at once.
 type gathered struct {
 	refreshes []engine.Refresh
-	lines     [][]int // lines[i][j] is where refreshes[i].Observations[j] stood
+	lines     [][]int // lines[i][j] is where refreshes[i].Observations[j] stood; nil for a document, which has no lines
 	malformed []collectors.LineError
 	count     int // observations
 }
@@ -222,6 +222,9 @@ func (t *intake) hand(g gathered, name string) error {
 	if len(g.refreshes) > 0 {
 		var err error
 		if receipt, err = t.to.Observe(g.refreshes); err != nil {
+			if g.lines == nil {
+				return fmt.Errorf("take in %s: %w", name, err)
+			}
 			return fmt.Errorf("take in %s, lines %d and on: %w", name, g.lines[0][0], err)
 		}
 	}
@@ -258,8 +261,11 @@ func (t *intake) wonder(g *gathered, name string) {
 }
 
 func untakenRefusal(r *engine.Refusal, g *gathered, name string) untaken {
-	line := untaken{
-		File: name, Line: g.lines[r.Refresh][r.Index], Outcome: refused, Reason: r.Reason, Detail: r.Detail, Held: r.HeldID,
+	line := untaken{File: name, Outcome: refused, Reason: r.Reason, Detail: r.Detail, Held: r.HeldID}
+	if o := &r.Observation; g.lines != nil {
+		line.Line = g.lines[r.Refresh][r.Index]
+	} else if line.Of = o.InstitutionID + " " + o.Currency; !o.EffectiveDate.IsZero() {
+		line.Of += " " + o.EffectiveDate.String()
 	}
 	if r.HeldID != 0 {
 		line.Outcome = held

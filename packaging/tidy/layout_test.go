@@ -30,7 +30,7 @@ var layout = map[string]row{
 		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
 		tests: "emersion/go-smtp emersion/go-sasl modelcontextprotocol/go-sdk prometheus/client_golang"},
 	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
+		"node httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
 	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
 	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
@@ -46,7 +46,7 @@ var layout = map[string]row{
 	"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
 	"cmd/internal/input":    {may: "cmd/internal/exit"},
 	"cmd/internal/terminal": {may: "cmd/internal/exit"},
-	"cmd/internal/exit":     {may: "actors wal engine"},
+	"cmd/internal/exit":     {may: "actors wal engine node"},
 	"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
 		"collectors collectors/source collectors/fetch"},
 	"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},

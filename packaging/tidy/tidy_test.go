@@ -46,7 +46,6 @@ func goroutineFiles() map[string]string {
 		"node/front.go":                  "front.stop: the server's accept loop",
 		"node/node.go":                   "Node.Close: waits for what goes on beside the callers",
 		"httpapi/admin/server.go":        "Server.Stop: the server's accept loop",
-		"httpapi/admin/watch.go":         "Watch.Stop: the server's accept loop",
 		"httpapi/admin/backup.go":        "none runs on: Server.backup stops the timer",
 		"httpapi/admin/backup_client.go": "none runs on: BackupStream.Close stops the timer",
 		"cmd/answer.go":                  "answer: waits for the accept loop",

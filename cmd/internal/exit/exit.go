@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -85,25 +85,12 @@ func Code(err error) int {
 		return Interrupted
 	case errors.Is(err, wal.ErrPoisoned):
 		return FailStop
-	case Unwritable(err):
+	case node.RefusesWriting(err):
 		return CannotWrite
 	case errors.Is(err, fs.ErrNotExist):
 		return NoInput
 	}
 	return FailStop
-}
-
-// Unwritable tells the errors of a place that refuses to be written to.
-func Unwritable(err error) bool {
-	for _, cause := range []error{
-		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
-		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
-	} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
 }
 
 // WithCode gives an error an exit code, unless it has one.

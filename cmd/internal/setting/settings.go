@@ -47,25 +47,17 @@ func Marked(flag *pflag.Flag) bool {
 	return marked
 }
 
-// settingOf is the flag of a setting: the command's own, or that of the first command that has it. What a command does not
-// know is held against the latter, so that every command refuses the same values.
-func settingOf(cmd *cobra.Command, name string) *pflag.Flag {
-	if flag := cmd.Flags().Lookup(name); Marked(flag) {
-		return flag
-	}
-	return settingBelow(cmd.Root(), name)
-}
-
-func settingBelow(parent *cobra.Command, name string) *pflag.Flag {
+// collect adds the settings of all commands below parent by name: the flag of the first command that has it.
+func collect(parent *cobra.Command, into map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
-		if flag := command.Flags().Lookup(name); Marked(flag) {
-			return flag
-		}
-		if flag := settingBelow(command, name); flag != nil {
-			return flag
-		}
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if Marked(flag) && into[flag.Name] == nil {
+				into[flag.Name] = flag
+			}
+		})
+		collect(command, into)
 	}
-	return nil
+	return into
 }
 
 // Variable is the variable that says the same as a flag.
@@ -75,18 +67,7 @@ func Variable(flag string) string {
 
 // All are the names of the settings of all commands, sorted.
 func All(root *cobra.Command) []string {
-	names := map[string]bool{}
-	for _, command := range root.Commands() {
-		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			if Marked(flag) {
-				names[flag.Name] = true
-			}
-		})
-		for _, name := range All(command) {
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+	return slices.Sorted(maps.Keys(collect(root, map[string]*pflag.Flag{})))
 }
 
 // Settle completes the flags of a command from the variables and the configuration file. All that is wrong is told at once.
@@ -116,7 +97,11 @@ func NeedData(cmd *cobra.Command) error {
 }
 
 func settleFromFile(cmd *cobra.Command, path string, known []string) error {
-	file, err := readConfig(path, known)
+	text, err := readConfigText(path)
+	if err != nil {
+		return err
+	}
+	file, err := Parse(path, text, known)
 	if err != nil {
 		return err
 	}
@@ -126,17 +111,18 @@ func settleFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line, also of
-// settings that the command does not know.
+// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line. What the command does not
+// know is held against the first command that does, so that every command refuses the same values.
 func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
 	var problems []error
+	others := collect(cmd.Root(), map[string]*pflag.Flag{})
 	for _, name := range known {
-		flag := settingOf(cmd, name)
-		if flag == nil || flag.Changed {
-			continue
+		flag := cmd.Flags().Lookup(name)
+		if !Marked(flag) {
+			flag = others[name]
 		}
 		text, place, given := find(name)
-		if !given {
+		if flag.Changed || !given {
 			continue
 		}
 		if err := flag.Value.Set(text); err != nil {
@@ -183,16 +169,7 @@ type ConfigLine struct {
 	Number int // from 1
 }
 
-// readConfig reads the keys of a configuration file; every bad one is told.
-func readConfig(path string, known []string) (map[string]ConfigLine, error) {
-	text, err := readConfigText(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text, known)
-}
-
-// Parse is readConfig for the text of the file.
+// Parse reads the keys of a configuration file from its text; every bad one is told.
 func Parse(path, text string, known []string) (map[string]ConfigLine, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {
