@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/wneessen/go-mail/smtp"
 
 	"github.com/tasard/tasard/engine/account"
 )
@@ -200,11 +198,24 @@ func TestCheck_Unreachable(t *testing.T) {
 	}
 }
 
+// TestMail_LoginNeedsTLS: no password is said over a readable connection, even where the settings were not checked and the server is on the
+// same machine, where the library would let it pass.
 func TestMail_LoginNeedsTLS(t *testing.T) {
-	l := &login{config: Config{Addr: "localhost:25", User: testUser, Password: account.SecretOf(testPassword)}}
-	if _, said, err := l.Start(&smtp.ServerInfo{Name: "localhost", Auth: []string{"PLAIN"}}); !errors.Is(err, smtp.ErrUnencrypted) || said != nil {
-		t.Errorf("got %q, %v; the library would let localhost pass", said, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		said, lines := false, newPipes()
+		onLogin := func(_, _ string) error { said = true; return nil }
+		(&catcher{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
+		server, err := newServer(Config{
+			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
+			Dial: lines.dial, Timeouts: Timeouts{Connect: time.Minute, Letter: time.Minute},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, failed := server.open(t.Context()); failed == nil || failed.stage != stageLogin || said {
+			t.Errorf("got %+v, the password was said: %v", failed, said)
+		}
+	})
 }
 
 // TestMail_Answers: what a server answers decides what becomes of the letter.

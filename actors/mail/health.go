@@ -7,52 +7,31 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// trouble is what goes wrong with letters, for Condition. Guarded by Mailer.mu.
-type trouble struct {
-	since       time.Time // of the first failure of the server in a row; zero = the last try was none
-	unreachable bool      // the last one was that it can't be reached
-	full        engine.Trouble
-}
-
-// note takes over the outcome of a try. Called with mu held.
-func (t *trouble) note(failed *failure, now time.Time) {
-	if failed == nil || !failed.ofServer() {
-		t.since, t.unreachable = time.Time{}, false
-		return
-	}
-	t.unreachable = failed.stage == stageConnect
-	if t.since.IsZero() {
-		t.since = now
-	}
-}
-
 // fullEnds is how much of a queue that was full must be free again, so that it does not flap: a tenth.
 const fullEnds = 10
 
 // crowd notes whether the queue is full. Called with mu held.
 func (m *Mailer) crowd(now time.Time) {
-	switch size, most := m.queue.size(), m.config.QueueMax; {
-	case size >= most:
-		m.trouble.full.Begin(now)
+	switch size, most := len(m.queue), m.config.QueueMax; {
 	case size <= most-(most+fullEnds-1)/fullEnds:
-		m.trouble.full.End()
+		m.full = time.Time{}
+	case size >= most && m.full.IsZero():
+		m.full = now
 	}
 }
 
 // Condition tells whether letters leave. It waits for nothing.
 func (m *Mailer) Condition() engine.Condition {
-	now := m.config.Clock()
 	m.mu.Lock()
-	m.crowd(now)
-	failing := m.trouble.since
-	m.mu.Unlock()
-	if since, full := m.trouble.full.Since(now); full {
+	defer m.mu.Unlock()
+	m.crowd(m.config.Clock())
+	switch failing := m.breaker.since; {
+	case !m.full.IsZero():
 		return engine.Condition{
-			Name: "mail", State: "full", Since: since,
+			Name: "mail", State: "full", Since: m.full.Round(0).UTC(),
 			Detail: "As many letters wait as may, so no login code is taken; keys go on working. Look at the mail server.",
 		}
-	}
-	if !failing.IsZero() {
+	case !failing.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "failing", Since: failing.Round(0).UTC(),
 			Detail: "The mail server takes no letters, so login codes wait or run out; keys go on working. Look at it, and at the settings of mail.",
@@ -65,7 +44,7 @@ func (m *Mailer) Condition() engine.Condition {
 func (m *Mailer) rest(wait time.Duration) {
 	m.mu.Lock()
 	every := m.config.Probe
-	looks := every > 0 && m.trouble.unreachable && !m.closing
+	looks := every > 0 && m.breaker.unreachable && !m.closing
 	m.mu.Unlock()
 	if !looks || wait != forever && wait <= every {
 		m.pause(wait)
@@ -93,22 +72,13 @@ func (m *Mailer) reaches() bool {
 func (m *Mailer) found() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.config.Clock()
-	m.trouble.unreachable = false
-	m.breaker.until = now
-	if !m.queue.hurry(now) {
-		m.trouble.since, m.breaker.failures = time.Time{}, 0
-	}
-}
-
-// hurry makes the first letter due; false when none waits.
-func (q *queue) hurry(now time.Time) bool {
-	first := q.next()
+	first, now := m.queue.next(), m.config.Clock()
 	if first == nil {
-		return false
+		m.breaker = breaker{settings: m.config.Breaker}
+		return
 	}
+	m.breaker.unreachable, m.breaker.until = false, now
 	if first.due.After(now) {
-		first.due = now // it stays the first
+		first.due = now
 	}
-	return true
 }

@@ -25,7 +25,7 @@ type Mailer struct {
 	mu      sync.Mutex // guards what follows; held for no longer than a look at the queue
 	queue   queue
 	breaker breaker
-	trouble trouble
+	full    time.Time // since when the queue is; zero = it is not
 	counts  Stats
 	closing bool
 }
@@ -100,26 +100,31 @@ func (m *Mailer) enqueue(letter account.Letter) ([]*entry, error) {
 		return nil, err
 	}
 	var dropped []*entry
-	if m.full(letter.To) {
-		dropped = m.queue.sweep(func(e *entry) bool { return !now.Before(e.letter.Expires) })
-		m.counts.Expired += uint64(len(dropped))
+	if m.refuses(letter.To) {
+		dropped = m.dropExpired(now)
 	}
-	if m.full(letter.To) {
+	if m.refuses(letter.To) {
 		m.counts.Overflown++
 		m.crowd(now)
 		return dropped, overloaded(ErrFull)
 	}
-	if m.queue.replace(letter.To) {
+	if m.queue.add(&entry{letter: letter, stamp: stamp, due: now}) {
 		m.counts.Replaced++
 	}
-	m.queue.add(&entry{letter: letter, stamp: stamp, due: now})
 	m.nudge()
 	return dropped, nil
 }
 
-// full reports that a letter to this address would be one too many.
-func (m *Mailer) full(to account.Email) bool {
-	return m.queue.size() >= m.config.QueueMax && !m.queue.holds(to)
+// refuses reports that a letter to this address would be one too many.
+func (m *Mailer) refuses(to account.Email) bool {
+	return len(m.queue) >= m.config.QueueMax && m.queue.waitingFor(to) < 0
+}
+
+// dropExpired takes out the letters that wait and whose codes have run out. Called with mu held.
+func (m *Mailer) dropExpired(now time.Time) []*entry {
+	expired := m.queue.sweep(func(e *entry) bool { return !now.Before(e.letter.Expires) })
+	m.counts.Expired += uint64(len(expired))
+	return expired
 }
 
 func overloaded(cause error) error {
@@ -166,7 +171,7 @@ func (m *Mailer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := m.counts
-	stats.Waiting = m.queue.size()
+	stats.Waiting = len(m.queue)
 	stats.Open = m.breaker.open()
 	return stats
 }
@@ -188,11 +193,13 @@ func (m *Mailer) delay(tries int) time.Duration {
 	return wait - time.Duration(binary.BigEndian.Uint64(raw[:])%uint64(wait/2+1))
 }
 
-// breaker leaves a server in peace that fails again and again. Guarded by Mailer.mu.
+// breaker counts failures of the server in a row, and leaves it in peace when there were many. Guarded by Mailer.mu.
 type breaker struct {
-	settings Breaker
-	failures int // of the server, in a row
-	until    time.Time
+	settings    Breaker
+	failures    int
+	since       time.Time // of the first of them; zero without one
+	until       time.Time // when the server may be tried again
+	unreachable bool      // the last failure was that it can't be reached
 }
 
 // open reports that the last tries failed often enough. When its pause is over, the next letter tries for all; a success closes it.
@@ -202,10 +209,14 @@ func (b *breaker) open() bool { return b.failures >= b.settings.Failures }
 func (b *breaker) note(failed *failure, now time.Time) (changed bool) {
 	before := b.open()
 	if failed == nil || !failed.ofServer() {
-		b.failures = 0
+		*b = breaker{settings: b.settings}
 		return before
 	}
 	b.failures = min(b.failures+1, b.settings.Failures)
+	b.unreachable = failed.stage == stageConnect
+	if b.since.IsZero() {
+		b.since = now
+	}
 	if b.open() {
 		b.until = now.Add(b.settings.Pause)
 	}

@@ -293,19 +293,22 @@ func TestQueue_Order(t *testing.T) {
 		entries[to] = &entry{letter: account.Letter{To: email(t, to)}, due: year(due)}
 		q.add(entries[to])
 	}
-	first := q.take()
-	q.putBack(first)
-	if swept := q.sweep(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || q.size() != 6 {
-		t.Errorf("%d swept, size %d", len(swept), q.size())
+	first := q.next()
+	if swept := q.sweep(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || len(q) != 6 {
+		t.Errorf("%d swept, size %d", len(swept), len(q))
 	}
 	for _, i := range []int{2, 5, 6, 1, 3, 4} {
 		next, want := q.next(), entries[many(7)[i]]
-		if next != want || !q.holds(want.letter.To) || q.take() != next || q.holds(want.letter.To) {
-			t.Errorf("entry %d is not next", i)
+		if next != want || q.waitingFor(want.letter.To) < 0 {
+			t.Fatalf("entry %d is not next", i)
 		}
-		q.finish(next)
+		next.underway = true
+		if q.waitingFor(want.letter.To) >= 0 || len(q.sweep(func(e *entry) bool { return e == next })) != 0 {
+			t.Errorf("entry %d waits while it is underway", i)
+		}
+		q.remove(next)
 	}
-	if q.size() != 0 || len(q.latest) != 0 || q.next() != nil {
-		t.Errorf("size %d, %d addresses", q.size(), len(q.latest))
+	if len(q) != 0 || q.next() != nil {
+		t.Errorf("size %d", len(q))
 	}
 }

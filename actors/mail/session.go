@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/textproto"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	gomail "github.com/wneessen/go-mail"
@@ -123,13 +124,30 @@ func (s *session) establish(ctx context.Context) *failure {
 			return explain(ctx, stageTLS, err)
 		}
 	}
-	if config.User != "" {
-		config.Password = *s.password.Load()
-		if err := client.Auth(&login{config: config}); err != nil {
-			return explain(ctx, stageLogin, err)
-		}
+	if err := s.login(); err != nil {
+		return explain(ctx, stageLogin, err)
 	}
 	return nil
+}
+
+// login logs in where there is a user, by PLAIN or, where that is not offered, LOGIN. It refuses a connection without TLS, also to
+// localhost, where the library would not.
+func (s *session) login() error {
+	if s.config.User == "" {
+		return nil
+	}
+	if _, err := s.client.GetTLSConnectionState(); err != nil {
+		return err
+	}
+	user, password, host := s.config.User, s.password.Load().Reveal(), s.config.host()
+	_, offered := s.client.Extension("AUTH")
+	switch mechanisms := strings.Fields(offered); {
+	case slices.Contains(mechanisms, "PLAIN"):
+		return s.client.Auth(smtp.PlainAuth("", user, password, host, false))
+	case slices.Contains(mechanisms, "LOGIN"):
+		return s.client.Auth(smtp.LoginAuth(user, password, host, false))
+	}
+	return errNoLogin
 }
 
 // send sends one letter within Timeouts.Letter. After a failure the session must be dropped.
@@ -224,31 +242,4 @@ func (c *boundedConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into[:min(len(into), c.left)])
 	c.left -= n
 	return n, err
-}
-
-// login is PLAIN or, where that is not offered, LOGIN. It refuses a connection without TLS.
-type login struct {
-	config Config
-	chosen smtp.Auth
-}
-
-// Start chooses the mechanism.
-func (l *login) Start(server *smtp.ServerInfo) (string, []byte, error) {
-	user, password, host := l.config.User, l.config.Password.Reveal(), l.config.host()
-	switch {
-	case !server.TLS:
-		return "", nil, smtp.ErrUnencrypted
-	case slices.Contains(server.Auth, "PLAIN"):
-		l.chosen = smtp.PlainAuth("", user, password, host, false)
-	case slices.Contains(server.Auth, "LOGIN"):
-		l.chosen = smtp.LoginAuth(user, password, host, false)
-	default:
-		return "", nil, errNoLogin
-	}
-	return l.chosen.Start(server)
-}
-
-// Next answers the server.
-func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
-	return l.chosen.Next(fromServer, more)
 }

@@ -48,7 +48,7 @@ func (m *Mailer) work() {
 func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
 	m.mu.Lock()
 	now := m.config.Clock()
-	expired := m.expire(now)
+	expired := m.dropExpired(now)
 	abandoned := m.abandon()
 	e, wait = m.choose(now)
 	over = m.closing && e == nil
@@ -56,17 +56,6 @@ func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
 	m.logDropped(expired, outcomeExpired, nil)
 	m.logDropped(abandoned, outcomeAbandoned, nil)
 	return e, wait, over
-}
-
-// expire takes out the letters at the head of the queue whose codes have run out. Those further back wait for no worker.
-func (m *Mailer) expire(now time.Time) []*entry {
-	var expired []*entry
-	for first := m.queue.next(); first != nil && !now.Before(first.letter.Expires); first = m.queue.next() {
-		m.queue.finish(m.queue.take())
-		expired = append(expired, first)
-	}
-	m.counts.Expired += uint64(len(expired))
-	return expired
 }
 
 // abandon gives up, once Close was called, what is not waiting for its first try at a server that answers.
@@ -93,7 +82,8 @@ func (m *Mailer) choose(now time.Time) (*entry, time.Duration) {
 	if ready.After(now) && !m.closing {
 		return nil, ready.Sub(now)
 	}
-	return m.queue.take(), 0
+	first.underway = true
+	return first, 0
 }
 
 // pause waits for a nudge, the end, or so long.
@@ -134,15 +124,10 @@ func (m *Mailer) settle(e *entry, failed *failure) {
 	e.tries++
 	now := m.config.Clock()
 	changed := m.ctx.Err() == nil && m.breaker.note(failed, now) // what Close cuts is not the server's failure
-	if m.ctx.Err() == nil {
-		m.trouble.note(failed, now)
-	}
 	open := m.breaker.open()
 	result := m.judge(e, failed, now)
-	if result == outcomeLater {
-		m.queue.putBack(e)
-	} else {
-		m.queue.finish(e)
+	if e.underway = false; result != outcomeLater {
+		m.queue.remove(e)
 	}
 	m.mu.Unlock()
 	m.logTry(e, result, failed)
