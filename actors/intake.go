@@ -36,7 +36,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []engine.Refusal) {
 	var network yield.Network
 	defer network.Close()
-	return engine.SplitPaced(s.config.Catalogue, refreshes, network.Yield)
+	return engine.Split(s.config.Catalogue, refreshes, network.Yield)
 }
 
 // enter lets a call in that changes something. The caller must leave.

@@ -355,7 +355,7 @@ func newLedger(t testing.TB, rules engine.Rules, sources ...engine.Source) *ledg
 // observe feeds refreshes to the books, and gives what is refused.
 func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
 	l.t.Helper()
-	parts, refused := engine.Split(l.catalogue, refreshes)
+	parts, refused := engine.Split(l.catalogue, refreshes, nil)
 	for code, list := range parts {
 		var own []engine.Refresh
 		for _, part := range list {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 )
 
@@ -92,24 +91,12 @@ func (c *cutter[T]) add(item T) {
 	c.total++
 }
 
-// addAll is add for each of a list.
-func (c *cutter[T]) addAll(list []T) {
-	from := min(max(0, c.cut.Cursor-c.total), len(list))
-	to := min(from+c.cut.Limit-len(c.items), len(list))
-	c.items = append(c.items, list[from:to]...)
-	c.total += len(list)
-}
-
 func (c *cutter[T]) page(changesAt time.Time) *Page[T] {
 	return newPage(c.items, c.total, c.cut, changesAt)
 }
 
-// choose adds the rates that match; a filter that all of them match need not look at each.
+// choose adds the rates that match.
 func choose(c *cutter[*Rate], rates []*Rate, f *Filter) {
-	if f.Institution == "" && f.Channel == "" && f.Kind == "" && f.Currency == "" {
-		c.addAll(rates)
-		return
-	}
 	for _, rate := range rates {
 		if f.matches(rate) {
 			c.add(rate)
@@ -126,13 +113,6 @@ func (f *Filter) matchesKey(key QuoteKey) bool {
 	return (f.Institution == "" || f.Institution == key.Institution) &&
 		(f.Channel == "" || f.Channel == key.Channel) &&
 		(f.Kind == "" || f.Kind == key.Kind)
-}
-
-// pageOf cuts a list of all matches.
-func pageOf[T any](matches []T, cut Cut, changesAt time.Time) *Page[T] {
-	from := min(cut.Cursor, len(matches))
-	to := min(from+cut.Limit, len(matches))
-	return newPage(slices.Clone(matches[from:to]), len(matches), cut, changesAt)
 }
 
 // newPage completes a page whose items are cut already.

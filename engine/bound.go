@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // bound is what is believed of the source's values of an effective date, or of the day of the refresh when there is none (X17):
 // the source's own bound with the earliest end that is not before the date, what it leaves open being as usual.
 func (j *judge) bound(effective Date) *Bound {
@@ -12,10 +14,7 @@ func (j *judge) bound(effective Date) *Bound {
 	var chosen *Bound
 	for i := range j.source.Bounds {
 		b := &j.source.Bounds[i]
-		if b.Currency != j.currency || !b.Until.IsZero() && b.Until < effective {
-			continue
-		}
-		if chosen == nil || b.endsBefore(chosen) {
+		if b.Currency == j.currency && b.last() >= effective && (chosen == nil || b.last() < chosen.last()) {
 			chosen = b
 		}
 	}
@@ -25,9 +24,12 @@ func (j *judge) bound(effective Date) *Bound {
 	return chosen.over(&j.usual)
 }
 
-// endsBefore orders bounds by their last date; one without a last date comes last.
-func (b *Bound) endsBefore(other *Bound) bool {
-	return !b.Until.IsZero() && (other.Until.IsZero() || b.Until < other.Until)
+// last is the last date of the bound, the last of all without one.
+func (b *Bound) last() Date {
+	if b.Until.IsZero() {
+		return dateMax
+	}
+	return b.Until
 }
 
 // over is the bound with what it leaves open filled in.
@@ -39,8 +41,6 @@ func (b *Bound) over(usual *Bound) *Bound {
 	if full.Highest.IsNull() {
 		full.Highest = usual.Highest
 	}
-	if full.JumpPermille == 0 {
-		full.JumpPermille = usual.JumpPermille
-	}
+	full.JumpPermille = cmp.Or(full.JumpPermille, usual.JumpPermille)
 	return &full
 }

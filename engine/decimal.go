@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/apd/v3"
@@ -84,15 +86,7 @@ func (d Decimal) String() string { return d.text }
 func (d Decimal) Units() int64 { return d.units }
 
 // Compare orders by value, not by text: 59.30 and 59.3 are equal (S3). Null stands where 0 stands.
-func (d Decimal) Compare(other Decimal) int {
-	switch {
-	case d.units < other.units:
-		return -1
-	case d.units > other.units:
-		return 1
-	}
-	return 0
-}
+func (d Decimal) Compare(other Decimal) int { return cmp.Compare(d.units, other.units) }
 
 // Equal is equality of value and of presence.
 func (d Decimal) Equal(other Decimal) bool {
@@ -111,31 +105,9 @@ func allDigits(text string) bool {
 // scaled is whole.fraction in units of 10^-places; both are digits, fraction has at most places of them. False when it
 // overflows.
 func scaled(whole, fraction string, places int) (int64, bool) {
-	const maxInt64 = 1<<63 - 1
-	var value int64
-	digit := func(d byte) bool {
-		step := int64(d - '0')
-		if value > (maxInt64-step)/10 {
-			return false
-		}
-		value = value*10 + step
-		return true
-	}
-	for i := range len(whole) {
-		if !digit(whole[i]) {
-			return 0, false
-		}
-	}
-	for i := range places {
-		next := byte('0')
-		if i < len(fraction) {
-			next = fraction[i]
-		}
-		if !digit(next) {
-			return 0, false
-		}
-	}
-	return value, true
+	const zeros = "00000000" // DecimalPlacesMax of them
+	value, err := strconv.ParseInt(whole+fraction+zeros[:places-len(fraction)], 10, 64)
+	return value, err == nil
 }
 
 // decimalOf is the value of units in its shortest text.

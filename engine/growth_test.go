@@ -43,11 +43,17 @@ func TestF11_PagesAreThePlainOnes(t *testing.T) {
 }
 
 func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, cut Cut, equal func(a, b T) bool) {
-	want := pageOf(all, cut, time.Time{})
+	want := pageOf(all, cut)
 	if got.Total != want.Total || got.Next != want.Next || !slices.EqualFunc(got.Items, want.Items, equal) {
 		t.Fatalf("%s: %d of %d, next %d, want %d of %d, next %d: %+v, want %+v",
 			what, len(got.Items), got.Total, got.Next, len(want.Items), want.Total, want.Next, got.Items, want.Items)
 	}
+}
+
+// pageOf is a page of a list of all matches.
+func pageOf[T any](all []T, cut Cut) *Page[T] {
+	items := all[min(cut.Cursor, len(all)):min(cut.Cursor+cut.Limit, len(all))]
+	return newPage(items, len(all), cut, time.Time{})
 }
 
 func plainRates(boards []*Board, f Filter, now time.Time) (all []*Rate) {

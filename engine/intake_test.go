@@ -342,7 +342,7 @@ func TestSplit(t *testing.T) {
 		{SourceID: "a", Observations: []Observation{good}},
 		{SourceID: "a", ObservedAt: noon, Observations: []Observation{good, good}, Complete: true, Slot: noon},
 	}
-	parts, refused := Split(DefaultCatalogue(), refreshes)
+	parts, refused := Split(DefaultCatalogue(), refreshes, nil)
 	var got []string
 	for _, r := range refused {
 		got = append(got, fmt.Sprintf("%d.%d %s", r.Refresh, r.Index, r.Reason))

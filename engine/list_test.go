@@ -35,10 +35,10 @@ func TestP1_TheCursorCountsItems(t *testing.T) {
 		}
 	}
 	many := make([]int, CursorMax+300)
-	if page := pageOf(many, Cut{200, CursorMax}, time.Time{}); page.Next != NoNext || len(page.Items) != 200 {
+	if page := pageOf(many, Cut{200, CursorMax}); page.Next != NoNext || len(page.Items) != 200 {
 		t.Errorf("behind the last cursor next is %d with %d items, want none with 200", page.Next, len(page.Items))
 	}
-	if page := pageOf(many, Cut{200, CursorMax - 200}, time.Time{}); page.Next != CursorMax {
+	if page := pageOf(many, Cut{200, CursorMax - 200}); page.Next != CursorMax {
 		t.Errorf("next is %d, want the last cursor", page.Next)
 	}
 }

@@ -72,52 +72,41 @@ func (m *Market) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
 	if m.institutions == nil {
 		m.institutions = m.everyInstitution()
 	}
-	if q.Currency == "" {
-		return pageOf(m.institutions, q.Cut, m.changesAt)
-	}
 	cut := cutter[InstitutionItem]{cut: q.Cut}
 	for _, item := range m.institutions {
-		if slices.Contains(item.Currencies, q.Currency) {
+		if q.Currency == "" || slices.Contains(item.Currencies, q.Currency) {
 			cut.add(item)
 		}
 	}
 	return cut.page(m.changesAt)
 }
 
-// everyInstitution passes the rates of all currencies side by side: both they and the institutions are sorted by id.
+// everyInstitution counts the rates of all currencies by institution.
 func (m *Market) everyInstitution() []InstitutionItem {
-	rest := make([][]*Rate, len(m.views))
-	for i, view := range m.views {
-		rest[i] = view.rates
-	}
 	items := []InstitutionItem{}
+	at := map[string]int{}
 	for _, institution := range m.catalogue.Institutions() {
-		item := InstitutionItem{Institution: institution, Currencies: []string{}}
-		for i := range rest {
-			published := false
-			for len(rest[i]) > 0 && rest[i][0].InstitutionID <= institution.ID {
-				if rate := rest[i][0]; rate.InstitutionID == institution.ID {
-					published = true
-					item.CurrentQuoteCount += countCurrent(rate)
-				}
-				rest[i] = rest[i][1:]
-			}
-			if published {
-				item.Currencies = append(item.Currencies, m.views[i].currency)
-			}
-		}
 		if institution.Active {
-			items = append(items, item)
+			at[institution.ID] = len(items)
+			items = append(items, InstitutionItem{Institution: institution, Currencies: []string{}})
+		}
+	}
+	for _, view := range m.views {
+		for _, rate := range view.rates {
+			i, active := at[rate.InstitutionID]
+			if !active {
+				continue
+			}
+			item := &items[i]
+			if n := len(item.Currencies); n == 0 || item.Currencies[n-1] != view.currency {
+				item.Currencies = append(item.Currencies, view.currency)
+			}
+			if !rate.Stale {
+				item.CurrentQuoteCount++
+			}
 		}
 	}
 	return items
-}
-
-func countCurrent(rate *Rate) int {
-	if rate.Stale {
-		return 0
-	}
-	return 1
 }
 
 // Institution is the detail of an active institution (P7).

@@ -10,20 +10,14 @@ type Part struct {
 }
 
 // Split sorts refreshes by currency, in their order, and refuses what no book can file: unknown institutions and currencies, and
-// fields that break their form.
-func Split(catalogue *Catalogue, refreshes []Refresh) (map[string][]Part, []Refusal) {
-	return SplitPaced(catalogue, refreshes, nil)
-}
-
-// SplitPaced is Split for whoever must not keep others waiting: it calls pause between small pieces of the work.
-func SplitPaced(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string][]Part, []Refusal) {
-	s := splitter{parts: map[string][]Part{}, said: map[string]int{}}
+// fields that break their form. It calls pause, which may be nil, between small pieces of the work.
+func Split(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string][]Part, []Refusal) {
+	all := map[string][]Part{}
 	var refused []Refusal
 	p := pace{pause: pause, piece: pieceMax}
-	heardIn := make([]int, len(refreshes)) // how many currencies each refresh speaks of
 	for from := range refreshes {
 		refresh := &refreshes[from]
-		s.begin(refresh, from)
+		parts := map[string]*Part{}
 		for index := range refresh.Observations {
 			p.step(1)
 			observation := &refresh.Observations[index]
@@ -33,48 +27,21 @@ func SplitPaced(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[st
 				})
 				continue
 			}
-			if s.place(observation, index) {
-				heardIn[from]++
+			part := parts[observation.Currency]
+			if part == nil {
+				part = &Part{Refresh: *refresh, From: from}
+				part.Refresh.Observations = nil
+				parts[observation.Currency] = part
 			}
+			part.Refresh.Observations = append(part.Refresh.Observations, *observation)
+			part.Index = append(part.Index, index)
+		}
+		for currency, part := range parts {
+			part.Refresh.currencies = len(parts)
+			all[currency] = append(all[currency], *part)
 		}
 	}
-	for _, list := range s.parts {
-		for i := range list {
-			list[i].Refresh.currencies = heardIn[list[i].From]
-		}
-	}
-	return s.parts, refused
-}
-
-// splitter gathers the parts by currency.
-type splitter struct {
-	parts   map[string][]Part
-	refresh *Refresh
-	from    int
-	said    map[string]int // observations of the refresh by currency: the room that their part needs
-}
-
-func (s *splitter) begin(refresh *Refresh, from int) {
-	s.refresh, s.from = refresh, from
-	clear(s.said)
-	for i := range refresh.Observations {
-		s.said[refresh.Observations[i].Currency]++
-	}
-}
-
-// place reports that the observation is the first of its currency.
-func (s *splitter) place(o *Observation, index int) (first bool) {
-	parts := s.parts[o.Currency]
-	if first = len(parts) == 0 || parts[len(parts)-1].From != s.from; first {
-		part := Part{Refresh: *s.refresh, From: s.from, Index: make([]int, 0, s.said[o.Currency])}
-		part.Refresh.Observations = make([]Observation, 0, s.said[o.Currency])
-		parts = append(parts, part)
-		s.parts[o.Currency] = parts
-	}
-	last := &parts[len(parts)-1]
-	last.Refresh.Observations = append(last.Refresh.Observations, *o)
-	last.Index = append(last.Index, index)
-	return first
+	return all, refused
 }
 
 func unfit(catalogue *Catalogue, refresh *Refresh, o *Observation) (Reason, string) {

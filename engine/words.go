@@ -23,8 +23,11 @@ func Channels() []Channel {
 }
 
 // ParseChannel accepts exactly the words of the closed list, byte for byte. The answer does not share the text's memory.
-func ParseChannel(text string) (Channel, bool) {
-	for _, word := range Channels() {
+func ParseChannel(text string) (Channel, bool) { return wordOf(text, Channels()) }
+
+// wordOf is the word of a list that a text is.
+func wordOf[W ~string](text string, words []W) (W, bool) {
+	for _, word := range words {
 		if text == string(word) {
 			return word, true
 		}
@@ -44,15 +47,8 @@ const (
 // Kinds returns the closed list.
 func Kinds() []Kind { return []Kind{Commercial, Reference} }
 
-// ParseKind accepts exactly the words of the closed list, byte for byte. The answer does not share the text's memory.
-func ParseKind(text string) (Kind, bool) {
-	for _, word := range Kinds() {
-		if text == string(word) {
-			return word, true
-		}
-	}
-	return "", false
-}
+// ParseKind accepts exactly the words of the closed list, as ParseChannel does.
+func ParseKind(text string) (Kind, bool) { return wordOf(text, Kinds()) }
 
 // Operation is what the caller does: Buy foreign currency or Sell it (S1).
 type Operation string
@@ -67,14 +63,7 @@ const (
 func Operations() []Operation { return []Operation{Buy, Sell} }
 
 // ParseOperation accepts exactly "buy" and "sell", as ParseChannel does.
-func ParseOperation(text string) (Operation, bool) {
-	for _, word := range Operations() {
-		if text == string(word) {
-			return word, true
-		}
-	}
-	return "", false
-}
+func ParseOperation(text string) (Operation, bool) { return wordOf(text, Operations()) }
 
 // DatePrecision says how exactly a source dates its rate.
 type DatePrecision string

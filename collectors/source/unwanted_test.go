@@ -54,7 +54,7 @@ func newLedger(t *testing.T, rules engine.Rules) *ledger {
 
 // observe feeds refreshes to the books, and gives what each of them says to that.
 func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) map[string]engine.Receipt {
-	parts, _ := engine.Split(l.catalogue, refreshes)
+	parts, _ := engine.Split(l.catalogue, refreshes, nil)
 	receipts := map[string]engine.Receipt{}
 	for code, list := range parts {
 		var own []engine.Refresh
