@@ -92,18 +92,18 @@ func (a *accountActor) Receive(l mailbox.Message) {
 		a.change(m)
 	case *kept:
 		a.kept(m)
-	case *foreignAccount:
+	case *foreignEvents[account.Event]:
 		a.foreign(m)
 	case *rest:
 		a.rest()
-	case *portion:
-		m.hand(a.account)
+	case *share:
+		m.handAccount(putAside(a.account))
 	case *returning:
 		a.leaving = true
 		a.press()
 		a.leave()
-	case *halt:
-		a.Abort(m.why)
+	case *mailbox.Halt:
+		a.Abort(m.Why)
 	}
 }
 

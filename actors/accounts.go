@@ -100,7 +100,7 @@ func (s *System) Usage(token account.Digest) (account.Verdict, error) {
 	if err != nil {
 		return account.Verdict{}, err
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id}, s.config.AskTimeout)
 }
 
 // CreateKey is account.Service. The name has at most 80 characters, none of them a control character.

@@ -35,9 +35,9 @@ type currencyActor struct {
 	board *engine.Board
 
 	view     *engine.View // of board, or of one before it; nil: none yet
-	rankings pages[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates    pages[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history  pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	rankings pages[engine.RankingQuery, *engine.Rate]
+	rates    pages[engine.RatesQuery, *engine.Rate]
+	history  pages[engine.HistoryQuery, engine.HistoryEntry] // do not depend on the time: they live as long as the board
 
 	writes writes
 }
@@ -46,11 +46,13 @@ type currencyActor struct {
 func (c *currencyActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *ranking:
-		m.Reply(c.ranking(m.Query), nil)
+		view := c.now() // first: it may drop the pages
+		m.Reply(c.rankings.of(m.Query, view.Ranking), nil)
 	case *rates:
-		m.Reply(c.ratesPage(m.Query), nil)
+		view := c.now()
+		m.Reply(c.rates.of(m.Query, view.Rates), nil)
 	case *history:
-		m.Reply(c.historyPage(m.Query), nil)
+		m.Reply(c.history.of(m.Query, c.board.History), nil)
 	case *held:
 		m.Reply(c.board.Held(), nil)
 	case *command:
@@ -61,12 +63,12 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 		c.committed(m)
 	case *applied:
 		c.applied(m)
-	case *foreignQuotes:
+	case *foreignEvents[engine.Event]:
 		c.foreign(m)
 	case *share:
 		c.share(m)
-	case *halt:
-		c.halt(m.why)
+	case *mailbox.Halt:
+		c.halt(m.Why)
 	}
 }
 
@@ -74,41 +76,10 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 // queue would be lost.
 func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
-	case *command, *decided, *committed, *applied, *foreignQuotes, *share, *halt:
+	case *command, *decided, *committed, *applied, *foreignEvents[engine.Event], *share, *mailbox.Halt:
 		return true
 	}
 	return false
-}
-
-// ranking is the cached page, or a new one.
-func (c *currencyActor) ranking(q engine.RankingQuery) *engine.Page[*engine.Rate] {
-	view := c.now()
-	if page, ok := c.rankings.get(q); ok {
-		return page
-	}
-	page := view.Ranking(q)
-	c.rankings.put(q, page, len(page.Items))
-	return page
-}
-
-func (c *currencyActor) ratesPage(q engine.RatesQuery) *engine.Page[*engine.Rate] {
-	view := c.now()
-	if page, ok := c.rates.get(q); ok {
-		return page
-	}
-	page := view.Rates(q)
-	c.rates.put(q, page, len(page.Items))
-	return page
-}
-
-// historyPage does not depend on the time: its pages live as long as the board.
-func (c *currencyActor) historyPage(q engine.HistoryQuery) *engine.Page[engine.HistoryEntry] {
-	if page, ok := c.history.get(q); ok {
-		return page
-	}
-	page := c.board.History(q)
-	c.history.put(q, page, len(page.Items))
-	return page
 }
 
 // now is the view of this moment. A new one is made when an expiry has passed, after a change that brought

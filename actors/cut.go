@@ -5,45 +5,8 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
-	"github.com/tasard/tasard/actors/mailbox"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
-
-// ledgerShare is a shard's part of a cut: all its accounts.
-type ledgerShare struct {
-	mailbox.OneWay
-	cut   *cut
-	index int
-}
-
-// Reject gives up a cut whose shard has stopped.
-func (l *ledgerShare) Reject(why *engine.Error) { l.cut.fail(why) }
-
-// portion is an account's part of a cut.
-type portion struct {
-	mailbox.OneWay
-	cut         *cut
-	index, slot int
-}
-
-// Reject gives up a cut whose account has stopped.
-func (p *portion) Reject(why *engine.Error) { p.cut.fail(why) }
-
-// hand gives the account's state.
-func (p *portion) hand(account *account.Account) {
-	p.cut.ledgers[p.index][p.slot] = putAside(account)
-	p.cut.arrived()
-}
-
-// registryShare is the registrar's part of a cut.
-type registryShare struct {
-	mailbox.OneWay
-	cut *cut
-}
-
-// Reject gives up a cut whose registrar has stopped.
-func (r *registryShare) Reject(why *engine.Error) { r.cut.fail(why) }
 
 // registryCut is what the registrar hands over.
 type registryCut struct {
@@ -52,23 +15,18 @@ type registryCut struct {
 	steady     time.Duration // no event up to the cut is of a later one
 }
 
-func (c *cut) fail(why *engine.Error) {
-	c.err.Store(why)
-	c.arrived()
-}
-
 // shareLedgers sends the owners of accounts their shares.
 func (j *journalActor) shareLedgers(c *cut) {
-	c.ledgers = make([][]dormant, len(j.shards))
+	c.ledgers = make([][][]byte, len(j.shards))
 	c.missing.Add(int64(len(j.shards)) + 1)
 	for i, shard := range j.shards {
-		shard.Send(&ledgerShare{cut: c, index: i})
+		shard.Send(&share{cut: c, index: i})
 	}
-	j.registry.Send(&registryShare{cut: c})
+	j.registry.Send(&share{cut: c})
 }
 
 // surrender gives a cut the accounts, unless the node has stopped (see currencyActor.share).
-func (s *shardActor) surrender(m *ledgerShare) {
+func (s *shardActor) surrender(m *share) {
 	if s.stopped != nil {
 		m.Reject(s.stopped)
 		return
@@ -79,7 +37,7 @@ func (s *shardActor) surrender(m *ledgerShare) {
 // share hands over the idle accounts and those whose actors do nothing (see mailbox.quiet), and asks the
 // others for theirs: what these have been sent before they take in before.
 func (s *shardActor) share(c *cut, index int) {
-	all := make([]dormant, len(s.idle)+len(s.live))
+	all := make([][]byte, len(s.idle)+len(s.live))
 	at := 0
 	for _, state := range s.idle {
 		all[at] = state
@@ -88,9 +46,9 @@ func (s *shardActor) share(c *cut, index int) {
 	c.ledgers[index] = all
 	c.missing.Add(int64(len(s.live)))
 	for _, one := range s.live {
-		p := &portion{cut: c, index: index, slot: at}
+		p := &share{cut: c, index: index, slot: at}
 		if one.ref.Idle() {
-			p.hand(one.actor.account)
+			p.handAccount(putAside(one.actor.account))
 		} else {
 			one.ref.Send(p)
 		}
@@ -101,7 +59,7 @@ func (s *shardActor) share(c *cut, index int) {
 
 // census answers with all accounts of the shard.
 func (s *shardActor) census(m *census) {
-	c := &cut{ledgers: make([][]dormant, 1)}
+	c := &cut{ledgers: make([][][]byte, 1)}
 	c.done = func(c *cut) {
 		if err := c.err.Load(); err != nil {
 			m.Reject(err)
@@ -133,7 +91,7 @@ func (c *cut) write(to io.Writer) error {
 	for _, accounts := range c.ledgers {
 		w.Accounts(func(yield func([]byte) bool) {
 			for _, account := range accounts {
-				if state, _ := account.parts(); !yield(state) {
+				if state, _ := record.AccountParts(account); !yield(state) {
 					return
 				}
 			}

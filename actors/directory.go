@@ -64,10 +64,10 @@ type directoryActor struct {
 	marketFrom time.Time
 
 	list         *engine.Page[engine.CurrencyItem]
-	institutions pages[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institutions pages[engine.InstitutionsQuery, engine.InstitutionItem]
 	details      map[string]*engine.InstitutionDetail // bounded by the catalogue: only known ones are kept
-	rates        pages[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history      pages[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	rates        pages[engine.RatesQuery, *engine.Rate]
+	history      pages[engine.HistoryQuery, engine.HistoryEntry]
 }
 
 // Receive is one line for each message.
@@ -76,13 +76,16 @@ func (d *directoryActor) Receive(l mailbox.Message) {
 	case *currencies:
 		m.Reply(d.currencies(), nil)
 	case *institutions:
-		m.Reply(d.institutionsPage(m.Query), nil)
+		market := d.now() // first: it may drop the pages
+		m.Reply(d.institutions.of(m.Query, market.Institutions), nil)
 	case *institution:
 		m.Reply(d.institution(m.Query.id))
 	case *rates:
-		m.Reply(d.ratesPage(m.Query), nil)
+		market := d.now()
+		m.Reply(d.rates.of(m.Query, market.Rates), nil)
 	case *history:
-		m.Reply(d.historyPage(m.Query), nil)
+		market := d.now()
+		m.Reply(d.history.of(m.Query, market.History), nil)
 	case *held:
 		m.Reply(d.held(), nil)
 	case *slots:
@@ -143,16 +146,6 @@ func (d *directoryActor) currencies() *engine.Page[engine.CurrencyItem] {
 	return d.list
 }
 
-func (d *directoryActor) institutionsPage(q engine.InstitutionsQuery) *engine.Page[engine.InstitutionItem] {
-	market := d.now()
-	if page, ok := d.institutions.get(q); ok {
-		return page
-	}
-	page := market.Institutions(q)
-	d.institutions.put(q, page, len(page.Items))
-	return page
-}
-
 func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, error) {
 	market := d.now()
 	if detail, ok := d.details[id]; ok {
@@ -163,25 +156,6 @@ func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, erro
 		d.details[detail.ID] = detail
 	}
 	return detail, err
-}
-
-func (d *directoryActor) ratesPage(q engine.RatesQuery) *engine.Page[*engine.Rate] {
-	market := d.now()
-	if page, ok := d.rates.get(q); ok {
-		return page
-	}
-	page := market.Rates(q)
-	d.rates.put(q, page, len(page.Items))
-	return page
-}
-
-func (d *directoryActor) historyPage(q engine.HistoryQuery) *engine.Page[engine.HistoryEntry] {
-	if page, ok := d.history.get(q); ok {
-		return page
-	}
-	page := d.now().History(q)
-	d.history.put(q, page, len(page.Items))
-	return page
 }
 
 // held is the quarantine of all currencies, by currency.

@@ -32,23 +32,14 @@ func appendDormant(to, state []byte) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(state))), state...)
 }
 
-// parts are the state and what is behind it.
-func (d dormant) parts() (state, aside []byte) {
-	size, n := binary.Uvarint(d)
-	return d[n : n+int(size)], d[n+int(size):]
-}
-
 // aside reports that the account was put aside in this process.
 func (d dormant) aside() bool {
-	_, aside := d.parts()
+	_, aside := record.AccountParts(d)
 	return len(aside) > 0
 }
 
-// wake is the account again. One that was not put aside in this process begins to count at a moment.
-func (d dormant) wake(resumed account.Moment) (*account.Account, error) { return d.wakeOn(0, resumed) }
-
-// wakeOn is wake on a node of a cluster.
-func (d dormant) wakeOn(node engine.NodeID, resumed account.Moment) (*account.Account, error) {
+// wake is the account again, on a node; 0 is one that is alone. One that was not put aside in this process begins to count at a moment.
+func (d dormant) wake(node engine.NodeID, resumed account.Moment) (*account.Account, error) {
 	account, aside, err := d.restore()
 	if err != nil {
 		return nil, err
@@ -80,7 +71,7 @@ func (d dormant) learn(event account.Event, now account.Moment) (dormant, error)
 
 // restore is the account as the log knows it, and what it was put aside with.
 func (d dormant) restore() (*account.Account, account.Aside, error) {
-	data, rest := d.parts()
+	data, rest := record.AccountParts(d)
 	decoder := &record.Decoder{}
 	state, err := decoder.Account(data)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -37,7 +38,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	if !aside.aside() {
 		t.Fatal("it was not put aside")
 	}
-	awake, err := aside.wakeOn(1, account.Moment{Wall: noon})
+	awake, err := aside.wake(1, account.Moment{Wall: noon})
 	if err != nil || !reflect.DeepEqual(awake.State(), a.State()) {
 		t.Errorf("woke as %+v, %v\nwas %+v", awake.State(), err, a.State())
 	}
@@ -47,7 +48,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	cold := freeze(a)
 	const left = 60 - (6 + 16) - 5 - (7 + 5) // node 1 had counted the 16 that were leased before there was a cluster
 	for _, node := range []engine.NodeID{1, 2, 4} {
-		restarted, err := cold.wakeOn(node, later)
+		restarted, err := cold.wake(node, later)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestDormantAccountsLearn(t *testing.T) {
 		if err != nil || learnt.aside() != asleep.aside() {
 			t.Fatal(name, err)
 		}
-		awake, err := learnt.wakeOn(1, start)
+		awake, err := learnt.wake(1, start)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 		t.Fatal("not idle after an hour")
 	}
 	state := putAside(a)
-	awake, err := state.wake(account.Moment{Wall: noon})
+	awake, err := state.wake(0, account.Moment{Wall: noon})
 	if err != nil || !reflect.DeepEqual(awake, a) {
 		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, a)
 	}
@@ -118,11 +119,11 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 	if cold.aside() || !state.aside() {
 		t.Fatal("an account is not put aside, or one is that was not")
 	}
-	data, _ := state.parts()
+	data, _ := record.AccountParts(state)
 	if again := dormant(appendDormant(nil, data)); !bytes.Equal(again, cold) {
 		t.Errorf("the state of an account put aside is another one:\n%x\n%x", again, cold)
 	}
-	restored, err := cold.wake(later)
+	restored, err := cold.wake(0, later)
 	if err != nil {
 		t.Fatal(err)
 	}

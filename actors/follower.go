@@ -80,33 +80,15 @@ type delivered struct {
 // Reject gives up a record: the journal actor has stopped.
 func (d *delivered) Reject(*engine.Error) { d.credit.release() }
 
-// What owners are told of another node's record: its events about them, in order. Each gives its credit back when it is applied.
-type (
-	foreignQuotes struct {
-		mailbox.OneWay
-		events []engine.Event
-		credit *credit
-	}
-	foreignAccounts struct {
-		mailbox.OneWay
-		events []account.Event
-		credit *credit
-	}
-	foreignRegistry struct {
-		mailbox.OneWay
-		events []any
-		credit *credit
-	}
-)
+// foreignEvents tell an owner what another node's record says about its state, in order. It gives its credit back when they are applied.
+type foreignEvents[E any] struct {
+	mailbox.OneWay
+	events []E
+	credit *credit
+}
 
 // Reject gives the place back: the owner has stopped.
-func (f *foreignQuotes) Reject(*engine.Error) { f.credit.release() }
-
-// Reject gives the place back: the owner has stopped.
-func (f *foreignAccounts) Reject(*engine.Error) { f.credit.release() }
-
-// Reject gives the place back: the owner has stopped.
-func (f *foreignRegistry) Reject(*engine.Error) { f.credit.release() }
+func (f *foreignEvents[E]) Reject(*engine.Error) { f.credit.release() }
 
 // follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or
 // found. Its owner is the system.

@@ -28,7 +28,7 @@ func TestFollower_WaitsForTheOwners(t *testing.T) {
 		journal := newSharedLog(1).join(1, &memoryJournal{}).journal()
 		system := newActorSystem(16, 1, func(err error) { t.Error(err) })
 		slow := &sluggish{}
-		to, err := system.spawn("slow", slow)
+		to, err := system.Spawn("slow", &mailbox.Kind{}, slow)
 		if err != nil {
 			t.Fatal(err)
 		}

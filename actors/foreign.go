@@ -5,22 +5,11 @@ import (
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// foreignAccount tells an account's actor what other nodes have written about it.
-type foreignAccount struct {
-	mailbox.OneWay
-	events []account.Event
-	credit *credit
-}
-
-// Reject gives the place back: the account has stopped.
-func (f *foreignAccount) Reject(*engine.Error) { f.credit.release() }
-
 // foreign takes in what another node has written about accounts of the shard.
-func (s *shardActor) foreign(m *foreignAccounts) {
+func (s *shardActor) foreign(m *foreignEvents[account.Event]) {
 	defer m.credit.release()
 	if s.stopped != nil || s.live == nil {
 		return // the node has stopped, or its accounts were dismissed
@@ -52,7 +41,7 @@ func (s *shardActor) instruct(id uint64, events []account.Event, from *credit) {
 	}
 	if one := s.live[id]; one != nil {
 		one.heard++
-		one.ref.Send(&foreignAccount{events: events, credit: from.take()})
+		one.ref.Send(&foreignEvents[account.Event]{events: events, credit: from.take()})
 		return
 	}
 	s.teach(id, events)
@@ -84,7 +73,7 @@ func (s *shardActor) teach(id uint64, events []account.Event) {
 }
 
 // foreign takes in what another node has written about the account. What was decided before it comes back as a conflict.
-func (a *accountActor) foreign(m *foreignAccount) {
+func (a *accountActor) foreign(m *foreignEvents[account.Event]) {
 	defer m.credit.release()
 	a.heard++
 	now := a.clock.now()

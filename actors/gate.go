@@ -47,7 +47,7 @@ func (s *System) Admit(c account.Caller) (account.Grant, error) {
 	case required:
 		return account.Grant{}, errMissingKey
 	}
-	return s.tenants.asks.strangers.Ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address})
+	return s.tenants.asks.strangers.Ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address}, s.config.AskTimeout)
 }
 
 // keysRequired reads the clock only when there is something to compare with it.
@@ -63,7 +63,7 @@ func (s *System) admitKey(key account.Digest) (account.Grant, error) {
 	if id == 0 {
 		return account.Grant{Verdict: account.Verdict{Violated: engine.CodeInvalidKey}}, nil
 	}
-	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(id), admissionQuery{id, key})
+	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(id), admissionQuery{id, key}, s.config.AskTimeout)
 }
 
 // keyRefusal is the error behind the code that refuses a key, nil for every other code.
@@ -103,7 +103,7 @@ func (s *System) Refund(g account.Grant) {
 	if g.Account == 0 {
 		to = s.tenants.strangers.of(g.Address)
 	}
-	_, _ = s.tenants.asks.refunds.Ask(to, g)
+	_, _ = s.tenants.asks.refunds.Ask(to, g, s.config.AskTimeout)
 }
 
 // KeyUsage is account.Service.
@@ -115,7 +115,7 @@ func (s *System) KeyUsage(key account.Digest) (account.Verdict, error) {
 	if id == 0 {
 		return account.Verdict{}, errInvalidKey
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id, key: key, byKey: true})
+	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id, key: key, byKey: true}, s.config.AskTimeout)
 }
 
 // session is the account of a session.
@@ -123,5 +123,5 @@ func (s *System) session(token account.Digest) (uint64, error) {
 	if err := s.available(); err != nil {
 		return 0, err
 	}
-	return s.tenants.asks.sessions.Ask(s.tenants.registrar, token)
+	return s.tenants.asks.sessions.Ask(s.tenants.registrar, token, s.config.AskTimeout)
 }

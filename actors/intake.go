@@ -180,13 +180,13 @@ func (s *System) Held(currency string) ([]engine.Held, error) {
 		return nil, err
 	}
 	if currency == "" {
-		return s.asks.held.Ask(s.directory, heldQuery{})
+		return s.asks.held.Ask(s.directory, heldQuery{}, s.config.AskTimeout)
 	}
 	owner, err := s.existing(currency)
 	if err != nil {
 		return nil, err
 	}
-	return s.asks.held.Ask(owner, heldQuery{})
+	return s.asks.held.Ask(owner, heldQuery{}, s.config.AskTimeout)
 }
 
 func (s *System) existing(currency string) (*mailbox.Ref, error) {

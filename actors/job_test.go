@@ -107,7 +107,7 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	failures := &atomic.Int64{}
 	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
 	t.Cleanup(s.Close)
-	nobody, err := s.spawn("nobody", deaf{})
+	nobody, err := s.Spawn("nobody", &mailbox.Kind{}, deaf{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 			flight: &flight{[]*command{flying}, engine.Decision{Events: []engine.Event{bogus{}}}},
 		},
 	}
-	if owner.self, err = s.spawn("USD", owner); err != nil {
+	if owner.self, err = s.Spawn("USD", &mailbox.Kind{}, owner); err != nil {
 		t.Fatal(err)
 	}
 	before := owner.board

@@ -129,8 +129,8 @@ func (j *journalActor) Receive(l mailbox.Message) {
 	case *leaving:
 		j.shared.leaving = true
 		j.stood()
-	case *halt:
-		j.stop(m.why)
+	case *mailbox.Halt:
+		j.stop(m.Why)
 	}
 	j.advance()
 }

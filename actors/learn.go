@@ -17,19 +17,19 @@ type learning struct {
 
 // lesson is a message about another node's record, and the shares of cuts behind it and before the next one.
 type lesson struct {
-	*foreignQuotes
+	*foreignEvents[engine.Event]
 	shares []*share
 }
 
 // foreign takes in what another node has written.
-func (c *currencyActor) foreign(m *foreignQuotes) {
+func (c *currencyActor) foreign(m *foreignEvents[engine.Event]) {
 	w := &c.writes
 	if w.stopped != nil {
 		m.credit.release()
 		return
 	}
 	w.heard++
-	w.lessons = append(w.lessons, &lesson{foreignQuotes: m}) // bounded by the follower's places
+	w.lessons = append(w.lessons, &lesson{foreignEvents: m}) // bounded by the follower's places
 	c.next()
 }
 

@@ -40,7 +40,7 @@ func (s *System) ListAccounts() ([]account.Summary, error) {
 }
 
 func (s *System) summary(state dormant) (account.Summary, error) {
-	a, err := state.wakeOn(s.tenants.node, s.tenants.clock.start())
+	a, err := state.wake(s.tenants.node, s.tenants.clock.start())
 	if err != nil {
 		return account.Summary{}, err
 	}

@@ -18,7 +18,7 @@ import (
 func population(t testing.TB, accounts int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
-	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
+	c := &cut{whole: true, ledgers: make([][][]byte, 1)}
 	var registry account.RegistryState
 	for id := uint64(1); id <= uint64(accounts); id++ {
 		a := citizen(t, id)

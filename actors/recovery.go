@@ -11,28 +11,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery says what Open found in the journal.
-type Recovery struct {
-	Last             uint64 // sequence of the newest record
-	SnapshotSequence uint64 // of the newest snapshot, 0 without one; the records after it are replayed
-	TornBytes        int64  // of an unfinished record at the end, cut off
-	TornFile         string // where these bytes are kept
-	AmbiguousTail    bool   // something acknowledged may have stood behind the end; see wal.Recovery
-}
-
-// Recovery says what Open found in the journal.
-func (s *System) Recovery() Recovery { return s.recovery }
-
-func recoveryOf(journal Journal) Recovery {
-	local, ok := journal.(interface{ Recovery() wal.Recovery })
-	if !ok {
-		return Recovery{Last: journal.Last()}
+// Recovery says what Open found in the journal; of one that is no local log only its end is known.
+func (s *System) Recovery() wal.Recovery {
+	if local, ok := s.journal.(interface{ Recovery() wal.Recovery }); ok {
+		return local.Recovery()
 	}
-	found := local.Recovery()
-	return Recovery{
-		Last: found.Last, SnapshotSequence: found.SnapshotSequence,
-		TornBytes: found.TornBytes, TornFile: found.TornFile, AmbiguousTail: found.AmbiguousTail,
-	}
+	return wal.Recovery{Report: wal.Report{Last: s.journal.Last()}}
 }
 
 // progress tells how long the replay will take. The goroutine that replays writes, every caller reads.
@@ -92,10 +76,10 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.vitals.sequence.Store(r.last)
 	var err error
-	if s.directory, err = s.actors.spawn("directory", directory); err != nil {
+	if s.directory, err = s.actors.Spawn("directory", &s.kinds.directory, directory); err != nil {
 		return err
 	}
-	clerkRef, err := s.actors.spawn("journal", clerk)
+	clerkRef, err := s.actors.Spawn("journal", &s.kinds.journal, clerk)
 	if err != nil {
 		return err
 	}
@@ -107,7 +91,7 @@ func (s *System) populate(r *replayer) error {
 		owner.fresh.set(owner.board.FreshUntil(), seen)
 		r.tenants.see(seen)
 		s.fresh = append(s.fresh, owner.fresh)
-		if owner.self, err = s.actors.spawn("currency-"+code, owner); err != nil {
+		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err
 		}
 		s.currencies[code] = owner.self
@@ -126,7 +110,7 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heirs = slices.Concat(clerk.owners, s.tenants.heirs(), []*mailbox.Ref{clerkRef})
+	s.staffed = true
 	return nil
 }
 

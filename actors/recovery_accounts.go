@@ -132,7 +132,7 @@ func (r *tenantReplay) account(event account.Event) (*account.Account, error) {
 }
 
 func (r *tenantReplay) wake(asleep dormant) (*account.Account, error) {
-	data, _ := asleep.parts()
+	data, _ := record.AccountParts(asleep)
 	state, err := r.decoder.Account(data)
 	if err != nil {
 		return nil, err

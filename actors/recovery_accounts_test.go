@@ -11,7 +11,7 @@ import (
 // snapshotOfAccounts is a journal with a snapshot of accounts.
 func snapshotOfAccounts(t *testing.T, accounts ...*account.Account) *memoryJournal {
 	t.Helper()
-	c := &cut{whole: true, ledgers: make([][]dormant, 1)}
+	c := &cut{whole: true, ledgers: make([][][]byte, 1)}
 	for _, account := range accounts {
 		c.ledgers[0] = append(c.ledgers[0], freeze(account))
 	}

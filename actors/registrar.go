@@ -93,12 +93,12 @@ func (r *registrarActor) Receive(l mailbox.Message) {
 		r.decide(m, func(bool) (*ruling, error) { return r.announce(m) })
 	case *committed:
 		r.committed(m)
-	case *foreignRegistry:
+	case *foreignEvents[any]:
 		r.foreign(m)
-	case *registryShare:
+	case *share:
 		r.share(m)
-	case *halt:
-		r.Abort(m.why)
+	case *mailbox.Halt:
+		r.Abort(m.Why)
 	}
 }
 
@@ -314,13 +314,12 @@ func (r *registrarActor) lost(one *ruling) {
 }
 
 // share hands over the registry as it is now, unless the node has stopped (see currencyActor.share); nobody who logs in waits for it.
-func (r *registrarActor) share(m *registryShare) {
+func (r *registrarActor) share(m *share) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
 		return
 	}
-	m.cut.registry = registryCut{r.registry.Cut(), *r.transition.Load(), r.clock.now().Steady}
-	m.cut.arrived()
+	m.handRegistry(registryCut{r.registry.Cut(), *r.transition.Load(), r.clock.now().Steady})
 }
 
 // Abort answers everybody who waits: the actor stops, or the node does.

@@ -10,7 +10,7 @@ import (
 // foreign takes in what another node has decided. Every ruling that is not durable was made without it: all are taken back, the newest
 // first, and made again behind it, so that what nodes decide at the same time is as if they had done it one after another. Whoever
 // is refused now is answered so.
-func (r *registrarActor) foreign(m *foreignRegistry) {
+func (r *registrarActor) foreign(m *foreignEvents[any]) {
 	defer m.credit.release()
 	if r.stopped != nil {
 		return

@@ -16,7 +16,8 @@ import (
 // it, and no message is lost when it is put aside.
 type shardActor struct {
 	self    *mailbox.Ref
-	actors  *actorSystem
+	actors  *mailbox.System
+	kind    *mailbox.Kind // of accounts
 	journal *mailbox.Ref
 	name    string
 	node    engine.NodeID // 0: there are no others
@@ -107,13 +108,13 @@ func (s *shardActor) Receive(l mailbox.Message) {
 		s.committed(m)
 	case *born:
 		s.born(m.events)
-	case *foreignAccounts:
+	case *foreignEvents[account.Event]:
 		s.foreign(m)
 	case *sweep:
 		s.sweep(m.rest)
 	case *round:
 		s.round(m.rest)
-	case *ledgerShare:
+	case *share:
 		s.surrender(m)
 	case *census:
 		s.census(m)
@@ -121,8 +122,8 @@ func (s *shardActor) Receive(l mailbox.Message) {
 		s.settle(m)
 	case *dismissal:
 		m.Reply(s.dismiss(), nil)
-	case *halt:
-		s.halt(m.why)
+	case *mailbox.Halt:
+		s.halt(m.Why)
 	}
 }
 
@@ -167,7 +168,7 @@ func (s *shardActor) wake(id uint64) (*living, *engine.Error) {
 
 // spawn starts the actor of an idle account.
 func (s *shardActor) spawn(id uint64) (*living, error) {
-	account, err := s.idle[id].wakeOn(s.node, s.clock.start())
+	account, err := s.idle[id].wake(s.node, s.clock.start())
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func (s *shardActor) spawn(id uint64) (*living, error) {
 		id: id, account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
 	}
 	s.spawned++
-	ref, err := s.actors.spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), actor)
+	ref, err := s.actors.Spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), s.kind, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +296,7 @@ func (s *shardActor) born(events []*account.Created) {
 func (s *shardActor) halt(why *engine.Error) {
 	s.Abort(why)
 	for _, one := range s.live {
-		one.ref.Send(&halt{why: why})
+		one.ref.Send(&mailbox.Halt{Why: why})
 	}
 }
 

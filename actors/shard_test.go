@@ -256,10 +256,10 @@ func closesLast(t *testing.T) {
 	for _, one := range stateOf(shard).(*shardActor).live {
 		account = one.ref
 	}
-	owed := func(done func(*cut)) *portion {
-		c := &cut{ledgers: [][]dormant{make([]dormant, 1)}, done: done}
+	owed := func(done func(*cut)) *share {
+		c := &cut{ledgers: [][][]byte{make([][]byte, 1)}, done: done}
 		c.missing.Store(1)
-		return &portion{cut: c}
+		return &share{cut: c}
 	}
 	busy, gone := make(chan struct{}), make(chan any, 1)
 	account.Send(owed(func(*cut) { <-busy }))

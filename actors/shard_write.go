@@ -182,7 +182,7 @@ func (s *shardActor) settle(m *settling) {
 
 // giveBack is leave for an account without an actor.
 func (s *shardActor) giveBack(id uint64, state dormant, now account.Moment) {
-	account, err := state.wakeOn(s.node, s.clock.start())
+	account, err := state.wake(s.node, s.clock.start())
 	if err != nil {
 		return
 	}
@@ -203,7 +203,7 @@ func (s *shardActor) resettle(w wish, err *engine.Error) {
 	if err != nil {
 		return
 	}
-	account, failed := s.idle[w.account].wakeOn(s.node, s.clock.start())
+	account, failed := s.idle[w.account].wake(s.node, s.clock.start())
 	if failed != nil {
 		return
 	}

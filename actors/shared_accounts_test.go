@@ -62,7 +62,7 @@ func (s *ship) logins() ([]account.AddressState, []account.SessionState) {
 	ready := make(chan struct{})
 	c := &cut{done: func(*cut) { close(ready) }}
 	c.missing.Store(1)
-	s.tenants.registrar.Send(&registryShare{cut: c})
+	s.tenants.registrar.Send(&share{cut: c})
 	<-ready
 	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b account.AddressState) int {
 		x, y := a.Email.Digest(), b.Email.Digest()

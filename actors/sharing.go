@@ -8,6 +8,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // sharing is what the journal actor keeps of a log that several nodes write (see Shared). Every node gets all records in one order. A batch
@@ -127,15 +128,15 @@ func (j *journalActor) route(m *delivered) error {
 		if owner == nil {
 			return fmt.Errorf("another node has rates of %q, which this one does not know; start it again", currency)
 		}
-		s.tell(owner, &foreignQuotes{events: events, credit: m.credit.take()})
+		s.tell(owner, &foreignEvents[engine.Event]{events: events, credit: m.credit.take()})
 	}
 	for i, events := range m.accounts {
 		if len(events) > 0 {
-			s.tell(j.shards[i], &foreignAccounts{events: events, credit: m.credit.take()})
+			s.tell(j.shards[i], &foreignEvents[account.Event]{events: events, credit: m.credit.take()})
 		}
 	}
 	if len(m.registry) > 0 {
-		s.tell(j.registry, &foreignRegistry{events: m.registry, credit: m.credit.take()})
+		s.tell(j.registry, &foreignEvents[any]{events: m.registry, credit: m.credit.take()})
 	}
 	return nil
 }

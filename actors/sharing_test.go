@@ -17,7 +17,7 @@ import (
 type owes struct{}
 
 func (owes) Receive(l mailbox.Message) {
-	if m, ok := l.(*foreignQuotes); ok {
+	if m, ok := l.(*foreignEvents[engine.Event]); ok {
 		m.credit.release()
 	}
 }
@@ -45,7 +45,7 @@ func TestSharing_BundlesFit(t *testing.T) {
 		const owners = 3
 		most := batchBytesMax(true) - recordOverheadBytes
 		for i := range owners {
-			r, err := system.spawn(fmt.Sprint("owner", i), owes{})
+			r, err := system.Spawn(fmt.Sprint("owner", i), &mailbox.Kind{}, owes{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,5 +17,5 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.slots.Ask(s.directory, slotsQuery{})
+	return s.asks.slots.Ask(s.directory, slotsQuery{}, s.config.AskTimeout)
 }

@@ -16,8 +16,8 @@ import (
 type cut struct {
 	sequence uint64
 	boards   []*engine.Board
-	whole    bool // accounts and registry as well
-	ledgers  [][]dormant
+	whole    bool       // accounts and registry as well
+	ledgers  [][][]byte // of each shard its accounts, as record.AccountParts takes them apart
 	registry registryCut
 	done     func(*cut) // called once, when the last share is there or settled
 
@@ -25,20 +25,30 @@ type cut struct {
 	err     atomic.Pointer[engine.Error]
 }
 
-// share is one owner's part of a cut.
+// share is the part of a cut that one owner has: a currency's board, a shard's accounts, the state of one of them, or the registry. Owners
+// go on at once: what they hand over is immutable.
 type share struct {
 	mailbox.OneWay
-	cut   *cut
-	index int
+	cut         *cut
+	index, slot int
 }
 
-// hand gives the owner's durable state. It is immutable, so the owner goes on at once.
-func (s *share) hand(board *engine.Board) {
+func (s *share) handBoard(board *engine.Board) {
 	s.cut.boards[s.index] = board
 	s.cut.arrived()
 }
 
-// Reject gives up a cut whose owner has stopped.
+func (s *share) handAccount(state []byte) {
+	s.cut.ledgers[s.index][s.slot] = state
+	s.cut.arrived()
+}
+
+func (s *share) handRegistry(registry registryCut) {
+	s.cut.registry = registry
+	s.cut.arrived()
+}
+
+// Reject gives up a cut of which an owner has stopped.
 func (s *share) Reject(why *engine.Error) {
 	s.cut.err.Store(why)
 	s.cut.arrived()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,9 +128,9 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 // haltOwners tells everybody but the journal that the node has stopped, and waits until they know: as when a panic stops it while a batch
 // is with the writer.
 func haltOwners(s *System) {
-	owners := s.heirs[:len(s.heirs)-1]
+	owners := slices.Concat(s.kinds.currency.Refs(), s.tenants.kinds.registrar.Refs(), s.tenants.kinds.shard.Refs())
 	for _, owner := range owners {
-		owner.Send(&halt{why: readOnly(errors.New("planted"))})
+		owner.Send(&mailbox.Halt{Why: readOnly(errors.New("planted"))})
 	}
 	for _, owner := range owners {
 		for !owner.Idle() {
@@ -184,13 +185,13 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 // TestFailedCutIsLeftAlone: the owner that panics gives up its share of a cut while others still write theirs;
 // the race detector sees a keeper that looks.
 func TestFailedCutIsLeftAlone(t *testing.T) {
-	c := &cut{sequence: 7, ledgers: [][]dormant{make([]dormant, 1)}, done: func(*cut) {}}
+	c := &cut{sequence: 7, ledgers: [][][]byte{make([][]byte, 1)}, done: func(*cut) {}}
 	c.missing.Store(2)
-	c.fail(mailbox.ErrStopped)
+	(&share{cut: c}).Reject(mailbox.ErrStopped)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		(&portion{cut: c}).hand(account.New(1))
+		(&share{cut: c}).handAccount(putAside(account.New(1)))
 	}()
 	journal := &memoryJournal{}
 	if m := newKeeper(journal).keep(c); !errors.Is(m.err, mailbox.ErrStopped) || m.sequence != 7 || m.ledger != 0 {

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tasard/tasard/actors/mailbox"
@@ -24,13 +23,7 @@ type Stats struct {
 }
 
 // MailboxStats is what waits for the actors of one kind.
-type MailboxStats struct {
-	Kind    string
-	Waiting int64 // messages that wait, for all actors of the kind
-	// Most is how many of them wait for one actor. -1 for accounts: there are too many to look at each.
-	Most    int64
-	Refused uint64 // questions that were answered overloaded because a mailbox was full
-}
+type MailboxStats = mailbox.Stats
 
 // CurrencyStats is how fresh a currency is.
 type CurrencyStats struct {
@@ -53,7 +46,10 @@ func (s *System) Stats() Stats {
 		return stats
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
-	stats.Mailboxes = s.mailboxes()
+	k, t := &s.kinds, &s.tenants.kinds
+	for _, kind := range []*mailbox.Kind{&k.currency, &k.directory, &k.journal, &t.shard, &t.account, &t.registrar, &t.strangers} {
+		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
+	}
 	stats.Accounts, stats.Living, stats.Leases = s.tenants.population.Load(), s.tenants.living.Load(), s.tenants.leases.Load()
 	for _, f := range s.fresh {
 		stats.Currencies = append(stats.Currencies, CurrencyStats{f.currency, instantOf(f.checked.Load()), instantOf(f.until.Load())})
@@ -64,38 +60,6 @@ func (s *System) Stats() Stats {
 // Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
 // afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
 func (s *System) Sequence() uint64 { return s.vitals.sequence.Load() }
-
-// mailboxes are the figures of each kind.
-func (s *System) mailboxes() []MailboxStats {
-	all := make([]MailboxStats, 0, kinds)
-	for k, name := range kindNames() {
-		counts := &s.actors.kinds[k]
-		all = append(all, MailboxStats{Kind: name, Waiting: counts.Waiting(), Refused: counts.Refused()})
-	}
-	all[kindAccount].Most = -1
-	for k, refs := range s.longLived() {
-		for _, r := range refs {
-			all[k].Most = max(all[k].Most, int64(r.Waiting()))
-		}
-	}
-	return all
-}
-
-// longLived are the actors that end with the system.
-func (s *System) longLived() [kinds][]*mailbox.Ref {
-	var refs [kinds][]*mailbox.Ref
-	for _, code := range s.codes {
-		refs[kindCurrency] = append(refs[kindCurrency], s.currencies[code])
-	}
-	refs[kindDirectory] = []*mailbox.Ref{s.directory}
-	refs[kindJournal] = []*mailbox.Ref{s.clerk}
-	refs[kindShard] = slices.Clone(s.tenants.shards.refs)
-	refs[kindRegistrar] = []*mailbox.Ref{s.tenants.registrar}
-	if s.tenants.strangers != nil {
-		refs[kindStrangers] = slices.Clone(s.tenants.strangers.refs)
-	}
-	return refs
-}
 
 // instantOf is an instant that an atomic keeps in ns since 1970, 0 for none.
 func instantOf(ns int64) time.Time {

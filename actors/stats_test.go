@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"reflect"
 	"runtime"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 // mailboxOf is what waits for the actors of a kind.
-func mailboxOf(t *testing.T, s *System, kind string) MailboxStats {
+func mailboxOf(t *testing.T, s *System, kind string) mailbox.Stats {
 	t.Helper()
 	for _, m := range s.Stats().Mailboxes {
 		if m.Kind == kind {
@@ -21,7 +22,7 @@ func mailboxOf(t *testing.T, s *System, kind string) MailboxStats {
 		}
 	}
 	t.Fatalf("no kind %q in %+v", kind, s.Stats().Mailboxes)
-	return MailboxStats{}
+	return mailbox.Stats{}
 }
 
 // stall keeps a currency's actor at work until release is called.
@@ -62,14 +63,14 @@ func TestStats_Mailboxes(t *testing.T) {
 			t.Errorf("a full mailbox: %v", err)
 		}
 	}
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{"currency", 4, 3, 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 4, Most: 3, Refused: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, release := range releases {
 		release()
 	}
 	asking.Wait()
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{"currency", 0, 0, 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 0, Most: 0, Refused: 2}); got != want {
 		t.Errorf("all answered: %+v, want %+v", got, want)
 	}
 	if got := mailboxOf(t, s, "account"); got.Most != -1 {
@@ -92,7 +93,7 @@ func (b *busyResident) Abort(*engine.Error)        {}
 func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	busy := &busyResident{make(chan struct{}), make(chan struct{})}
-	r, err := s.actors.spawn("busy", busy)
+	r, err := s.actors.Spawn("busy", &s.tenants.kinds.account, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,8 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	<-busy.entered
 	left := mailbox.NewQuestion[usageQuery, account.Verdict](usageQuery{})
 	r.Send(left)
-	counts := &s.actors.kinds[kindAccount]
-	if got := counts.Waiting(); got != 1 {
+	counts := &s.tenants.kinds.account
+	if got := counts.Stats().Waiting; got != 1 {
 		t.Errorf("%d messages wait, want 1", got)
 	}
 	r.BeginStop()
@@ -112,34 +113,36 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	}
 	asking.Wait()
 	r.Wait()
-	if got := counts.Waiting(); got != 0 {
+	if got := counts.Stats().Waiting; got != 0 {
 		t.Errorf("%d messages wait for an actor that is gone", got)
 	}
 }
 
 // TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
-	for want, r := range map[string]mailbox.Actor{
-		"currency": &currencyActor{}, "directory": &directoryActor{}, "journal": &journalActor{}, "shard": &shardActor{},
-		"account": &accountActor{}, "registrar": &registrarActor{}, "strangers": &strangersActor{},
-	} {
-		if got := kindNames()[kindOf(r)]; got != want {
-			t.Errorf("%T is counted as %s", r, got)
-		}
-	}
 	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
-	counts := map[kind]int{}
-	for k, refs := range s.longLived() {
-		for _, r := range refs {
-			counts[kind(k)]++
-			if got := kindOf(stateOf(r)); got != kind(k) {
-				t.Errorf("an actor of kind %d is counted as %d", got, k)
+	k, a := &s.kinds, &s.tenants.kinds
+	for _, tt := range []struct {
+		kind  *mailbox.Kind
+		name  string
+		actor mailbox.Actor
+		count int
+	}{
+		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.directory, "directory", &directoryActor{}, 1},
+		{&k.journal, "journal", &journalActor{}, 1}, {&a.shard, "shard", &shardActor{}, 3}, {&a.account, "account", nil, 0},
+		{&a.registrar, "registrar", &registrarActor{}, 1}, {&a.strangers, "strangers", &strangersActor{}, strangerTables},
+	} {
+		if refs := tt.kind.Refs(); tt.kind.Name != tt.name || len(refs) != tt.count {
+			t.Errorf("%d actors count as %s, want %d as %s", len(refs), tt.kind.Name, tt.count, tt.name)
+		}
+		for _, r := range tt.kind.Refs() {
+			if got := stateOf(r); reflect.TypeOf(got) != reflect.TypeOf(tt.actor) {
+				t.Errorf("a %T counts as %s", got, tt.name)
 			}
 		}
 	}
-	if counts[kindCurrency] != len(s.codes) || counts[kindShard] != 3 || counts[kindStrangers] != strangerTables || counts[kindDirectory] != 1 ||
-		counts[kindJournal] != 1 || counts[kindRegistrar] != 1 || counts[kindAccount] != 0 {
-		t.Errorf("long-lived actors: %v", counts)
+	if !a.account.Passing {
+		t.Error("accounts are looked at one by one")
 	}
 }
 

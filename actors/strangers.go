@@ -57,14 +57,14 @@ type strangers struct {
 }
 
 // newStrangers spawns the tables with so many rows in all.
-func newStrangers(actors *actorSystem, rows int, allowance account.Allowance, clock *steadyClock) (*strangers, error) {
+func newStrangers(actors *mailbox.System, kind *mailbox.Kind, rows int, allowance account.Allowance, clock *steadyClock) (*strangers, error) {
 	s := &strangers{seed: maphash.MakeSeed()}
 	inner := maphash.MakeSeed() // another one: what shares a table must not share rows
 	for i := range strangerTables {
 		table := account.NewStrangers((rows+strangerTables-1)/strangerTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
-		ref, err := actors.spawn("strangers-"+string(rune('0'+i)), &strangersActor{table, allowance, clock})
+		ref, err := actors.Spawn("strangers-"+string(rune('0'+i)), kind, &strangersActor{table, allowance, clock})
 		if err != nil {
 			return nil, err
 		}

@@ -35,14 +35,14 @@ type System struct {
 	shared   Shared // journal, when other nodes write it as well; nil: this one alone
 	desk     *desk
 	follower *follower
-	actors   *actorSystem
+	actors   *mailbox.System
+	kinds    kinds
 	writer   *writer
 	keeper   *keeper
 	asks     inquiries
 	calls    gate // of methods that change something or take a cut
 	progress progress
 	vitals   *vitals
-	recovery Recovery
 
 	phase  atomic.Int32
 	loaded atomic.Bool // some rate was ever published
@@ -60,11 +60,11 @@ type System struct {
 	done   chan struct{}
 	replay sync.WaitGroup
 
-	mu     sync.Mutex
-	cause  error
-	failed time.Time      // when that was
-	ended  bool           // done is closed
-	heirs  []*mailbox.Ref // told when the node stops by itself
+	mu      sync.Mutex
+	cause   error
+	failed  time.Time // when that was
+	ended   bool      // done is closed
+	staffed bool      // all actors are there, to be told when the node stops by itself
 
 	closing  sync.Once
 	closeErr error
@@ -79,29 +79,24 @@ var (
 	_ engine.Health    = (*System)(nil)
 )
 
-// inquiries are the questions that the system asks its actors.
-type inquiries struct {
-	rankings     *mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates        *mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history      *mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	held         *mailbox.Asker[heldQuery, []engine.Held]
-	slots        *mailbox.Asker[slotsQuery, map[string]time.Time]
-	currencies   *mailbox.Asker[currenciesQuery, *engine.Page[engine.CurrencyItem]]
-	institutions *mailbox.Asker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  *mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
+// kinds are those of the actors beside the accounts' own.
+type kinds struct{ currency, directory, journal mailbox.Kind }
+
+// newActorSystem makes a system of actors; fail stops the node.
+func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
+	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: readOnly})
 }
 
-func newInquiries(c Config) inquiries {
-	return inquiries{
-		rankings:     mailbox.NewAsker[engine.RankingQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
-		rates:        mailbox.NewAsker[engine.RatesQuery, *engine.Page[*engine.Rate]](c.AskTimeout),
-		history:      mailbox.NewAsker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]](c.AskTimeout),
-		held:         mailbox.NewAsker[heldQuery, []engine.Held](c.AskTimeout),
-		slots:        mailbox.NewAsker[slotsQuery, map[string]time.Time](c.AskTimeout),
-		currencies:   mailbox.NewAsker[currenciesQuery, *engine.Page[engine.CurrencyItem]](c.AskTimeout),
-		institutions: mailbox.NewAsker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]](c.AskTimeout),
-		institution:  mailbox.NewAsker[institutionQuery, *engine.InstitutionDetail](c.AskTimeout),
-	}
+// inquiries are the questions that the system asks its actors.
+type inquiries struct {
+	rankings     mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates        mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history      mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	held         mailbox.Asker[heldQuery, []engine.Held]
+	slots        mailbox.Asker[slotsQuery, map[string]time.Time]
+	currencies   mailbox.Asker[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions mailbox.Asker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
 }
 
 // Open opens the journal, which for the local log means: takes the lock of the directory, verifies every
@@ -120,7 +115,7 @@ func Open(c Config) (*System, error) {
 		}
 	}
 	s := &System{
-		config: c, journal: journal, asks: newInquiries(c), recovery: recoveryOf(journal),
+		config: c, journal: journal,
 		ready: make(chan struct{}), done: make(chan struct{}),
 		vitals: newVitals(&c), keeper: newKeeper(journal),
 	}
@@ -129,8 +124,8 @@ func Open(c Config) (*System, error) {
 		return nil, errors.Join(err, journal.Close())
 	}
 	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
-	s.calls.init()
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
+	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()
@@ -175,11 +170,16 @@ func (s *System) fail(cause error) {
 	}
 	s.cause, s.failed = cause, s.config.Clock()
 	s.end()
-	told := s.heirs
+	staffed := s.staffed
 	s.mu.Unlock()
 	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
-	for _, r := range told {
-		r.Send(&halt{why: readOnly(cause)})
+	if !staffed {
+		return
+	}
+	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.tenants.kinds.registrar, &s.tenants.kinds.shard, &s.kinds.journal} {
+		for _, r := range kind.Refs() {
+			r.Send(&mailbox.Halt{Why: readOnly(cause)})
+		}
 	}
 }
 
@@ -248,40 +248,29 @@ func (s *System) wind() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// gate counts calls under way and lets nobody in once it is shut.
+// gate counts calls under way and lets none in once it is shut. (An RWMutex would do, but for tests in a bubble of testing/synctest: who
+// waits for one keeps its clock from moving.)
 type gate struct {
 	mu     sync.Mutex
-	idle   sync.Cond
-	inside int
 	closed bool
+	inside sync.WaitGroup
 }
-
-func (g *gate) init() { g.idle.L = &g.mu }
 
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return false
+	if !g.closed {
+		g.inside.Add(1)
 	}
-	g.inside++
-	return true
+	return !g.closed
 }
 
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.inside--; g.inside == 0 {
-		g.idle.Broadcast()
-	}
-}
+func (g *gate) leave() { g.inside.Done() }
 
-// shut waits until everybody has left.
+// shut waits until every call has left.
 func (g *gate) shut() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
-	for g.inside > 0 {
-		g.idle.Wait()
-	}
+	g.mu.Unlock()
+	g.inside.Wait()
 }

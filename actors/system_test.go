@@ -154,13 +154,13 @@ func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
 }
 
 func TestPagesAreBounded(t *testing.T) {
-	var p pages[int, int]
+	var p pages[int, struct{}]
 	for i := range 10 * pageRowsMax {
-		p.put(i, i, 100)
+		page := p.of(i, func(int) *engine.Page[struct{}] { return &engine.Page[struct{}]{Items: make([]struct{}, 100), Total: i} })
 		if n := len(p.young) + len(p.old); n*(100+pageRowsBase) > 2*pageRowsMax {
 			t.Fatalf("%d pages of 100 rows are kept", n)
 		}
-		if got, ok := p.get(i); !ok || got != i {
+		if again := p.of(i, func(int) *engine.Page[struct{}] { return nil }); again != page || again.Total != i {
 			t.Fatalf("page %d is not kept", i)
 		}
 	}

@@ -27,6 +27,7 @@ type tenants struct {
 	population atomic.Int64  // accounts
 	leases     atomic.Uint64 // that were made durable
 	asks       tenantInquiries
+	kinds      struct{ shard, account, registrar, strangers mailbox.Kind }
 
 	// Set by the replay before the phase is serving, never changed afterwards.
 	shards    *shards
@@ -36,27 +37,27 @@ type tenants struct {
 	postman   *postman
 }
 
+// shardReserve is the room of a shard for one-way messages: one for each login that made an account within the hour,
+// of which the registry allows 5,000, and the few that are always under way.
+const shardReserve = 8192
+
 // tenantInquiries are the questions that are asked often enough to be used again.
 type tenantInquiries struct {
-	admissions *mailbox.Asker[admissionQuery, account.Grant]
-	strangers  *mailbox.Asker[strangerQuery, account.Grant]
-	refunds    *mailbox.Asker[account.Grant, struct{}]
-	usages     *mailbox.Asker[usageQuery, account.Verdict]
-	sessions   *mailbox.Asker[account.Digest, uint64]
+	admissions mailbox.Asker[admissionQuery, account.Grant]
+	strangers  mailbox.Asker[strangerQuery, account.Grant]
+	refunds    mailbox.Asker[account.Grant, struct{}]
+	usages     mailbox.Asker[usageQuery, account.Verdict]
+	sessions   mailbox.Asker[account.Digest, uint64]
 }
 
 func newTenants(c Config) (*tenants, error) {
 	t := &tenants{
 		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: keyindex.New(),
-		asks: tenantInquiries{
-			admissions: mailbox.NewAsker[admissionQuery, account.Grant](c.AskTimeout),
-			strangers:  mailbox.NewAsker[strangerQuery, account.Grant](c.AskTimeout),
-			refunds:    mailbox.NewAsker[account.Grant, struct{}](c.AskTimeout),
-			usages:     mailbox.NewAsker[usageQuery, account.Verdict](c.AskTimeout),
-			sessions:   mailbox.NewAsker[account.Digest, uint64](c.AskTimeout),
-		},
 	}
 	t.clock.logger = c.Logger
+	t.kinds.shard.Name, t.kinds.shard.Reserve = "shard", shardReserve
+	t.kinds.account.Name, t.kinds.account.Passing = "account", true
+	t.kinds.registrar.Name, t.kinds.strangers.Name = "registrar", "strangers"
 	t.transition.Store(&account.Transition{})
 	if t.shared = c.Seal != nil; t.shared {
 		if copy(t.seal[:], c.Seal) != len(t.seal) || len(c.Seal) != len(t.seal) {
@@ -109,13 +110,13 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	registrar := &registrarActor{
 		journal: clerkRef, shards: t.shards, clock: t.clock, registry: r.registry, transition: &t.transition, limit: t.config.MailboxMax,
 	}
-	if t.registrar, err = s.actors.spawn("registrar", registrar); err != nil {
+	if t.registrar, err = s.actors.Spawn("registrar", &t.kinds.registrar, registrar); err != nil {
 		return err
 	}
 	registrar.self = t.registrar
 	clerk.shards, clerk.registry = t.shards.refs, t.registrar
 	if !t.config.LimitsOff {
-		if t.strangers, err = newStrangers(s.actors, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
+		if t.strangers, err = newStrangers(s.actors, &t.kinds.strangers, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
 			return err
 		}
 	}
@@ -128,12 +129,12 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 	c := &t.config
 	t.population.Add(int64(len(accounts)))
 	shard := &shardActor{
-		actors: s.actors, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
+		actors: s.actors, kind: &t.kinds.account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
 		liveMax: c.AccountsLiveMax, living: &t.living, population: &t.population, leases: &t.leases,
 		idle: accounts, live: map[uint64]*living{}, keys: t.keys, outbox: &outbox{postman: t.postman},
 	}
-	ref, err := s.actors.spawn(fmt.Sprintf("accounts-%d", index), shard)
+	ref, err := s.actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.kinds.shard, shard)
 	if err != nil {
 		return err
 	}
@@ -141,11 +142,6 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 	t.postman.boxes = append(t.postman.boxes, shard.outbox)
 	t.shards.refs = append(t.shards.refs, ref)
 	return nil
-}
-
-// heirs are told when the node stops by itself.
-func (t *tenants) heirs() []*mailbox.Ref {
-	return append([]*mailbox.Ref{t.registrar}, t.shards.refs...)
 }
 
 // settle makes every account give back what it has leased and not spent. Nothing else is asked any more.

@@ -34,7 +34,7 @@ func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	vital := r.Fatal(l)
-	if _, end := l.(*halt); end || vital && s.stops > 0 {
+	if _, end := l.(*mailbox.Halt); end || vital && s.stops > 0 {
 		return false
 	}
 	odds := s.reading
@@ -118,13 +118,12 @@ func (s *sabotage) enlist(to *mailbox.Ref) bool {
 
 // enlistAll puts saboteurs in front of all actors of a node.
 func (s *sabotage) enlistAll(n *node) {
-	all := slices.Concat(n.heirs, []*mailbox.Ref{n.directory})
-	if n.tenants.strangers != nil {
-		all = slices.Concat(all, n.tenants.strangers.refs)
-	}
-	for _, to := range all {
-		for !s.enlist(to) {
-			runtime.Gosched()
+	k, t := &n.kinds, &n.tenants.kinds
+	for _, kind := range []*mailbox.Kind{&k.currency, &t.registrar, &t.shard, &k.journal, &k.directory, &t.strangers} {
+		for _, to := range kind.Refs() {
+			for !s.enlist(to) {
+				runtime.Gosched()
+			}
 		}
 	}
 }

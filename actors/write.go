@@ -288,7 +288,7 @@ func (c *currencyActor) applied(m *applied) {
 	c.publish(m.outlook)
 	w.job, w.applying = false, false
 	for _, s := range w.shares {
-		s.hand(c.board)
+		s.handBoard(c.board)
 	}
 	w.shares = nil
 	if m.foreign {
@@ -311,7 +311,7 @@ func (c *currencyActor) share(m *share) {
 		last := w.lessons[len(w.lessons)-1]
 		last.shares = append(last.shares, m)
 	case !w.applying:
-		m.hand(c.board)
+		m.handBoard(c.board)
 	default:
 		w.shares = append(w.shares, m) // bounded: a cut is taken when the one before is complete
 	}

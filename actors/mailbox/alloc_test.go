@@ -11,9 +11,9 @@ import (
 func TestWarmAskDoesNotAllocate(t *testing.T) {
 	s, _ := toySystem(t, 100)
 	actor := spawnToy(t, s, &toy{behave: answering})
-	questions := NewAsker[int, int](time.Minute)
+	var questions Asker[int, int]
 	allocations := testing.AllocsPerRun(1000, func() {
-		if answer, err := questions.Ask(actor, 4); err != nil || answer != 8 {
+		if answer, err := questions.Ask(actor, 4, time.Minute); err != nil || answer != 8 {
 			t.Errorf("%d, %v", answer, err)
 		}
 	})

@@ -8,11 +8,11 @@ import (
 func BenchmarkAsk(b *testing.B) {
 	s, _ := toySystem(b, 4096)
 	actor := spawnToy(b, s, &toy{behave: answering})
-	questions := NewAsker[int, int](time.Minute)
+	var questions Asker[int, int]
 	b.Run("idle", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = questions.Ask(actor, 4)
+			_, _ = questions.Ask(actor, 4, time.Minute)
 		}
 	})
 	b.Run("contended", func(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkAsk(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				_, _ = questions.Ask(actor, 4)
+				_, _ = questions.Ask(actor, 4, time.Minute)
 			}
 		})
 	})

@@ -89,9 +89,7 @@ func storm(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
 	t.Helper()
 	s, failures := toySystem(t, 6)
 	actor := spawnToy(t, s, &toy{behave: behave})
-	patient := NewAsker[int, int](time.Minute)
-	hasty := &Asker[int, int]{deadline: 50 * time.Microsecond}
-	hasty.pool.New = func() any { return &doubling{done: make(chan struct{}, 1), home: &hasty.pool} }
+	var patient, hasty Asker[int, int]
 	var o outcomes
 	var group sync.WaitGroup
 	var end sync.Once
@@ -101,14 +99,14 @@ func storm(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
 			defer group.Done()
 			random := rand.New(rand.NewPCG(7, uint64(asker)))
 			for i := range each {
-				from, n := patient, asker*each+i
+				from, deadline, n := &patient, time.Minute, asker*each+i
 				if random.IntN(3) == 0 {
-					from = hasty
+					from, deadline = &hasty, 50*time.Microsecond
 				}
 				if i%64 == 0 && o.total() > int64(askers*each)*19/20 {
 					end.Do(actor.Stop)
 				}
-				answer, err := from.Ask(actor, n)
+				answer, err := from.Ask(actor, n, deadline)
 				o.count(n, answer, err)
 			}
 		}()
@@ -160,8 +158,7 @@ func TestEveryQuestionIsAnsweredOnce_Control(t *testing.T) {
 		l.(*doubling).Reply(0, nil)
 		l.(*doubling).Reply(0, nil)
 	}})
-	q := NewAsker[int, int](time.Minute).pool.Get().(*doubling)
-	actor.Send(q)
+	_, _ = new(Asker[int, int]).Ask(actor, 0, time.Minute)
 	if failures.Load() != 1 {
 		t.Errorf("%d failures, want 1", failures.Load())
 	}
@@ -177,7 +174,7 @@ type numbered struct {
 func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	const senders, each = 8, 20_000
 	s, failures := toySystem(t, 1<<16)
-	next, questions := make([]int, senders), NewAsker[numbered, int](time.Minute)
+	next, questions := make([]int, senders), new(Asker[numbered, int])
 	late := 0
 	actor := spawnToy(t, s, &toy{behave: func(l Message) {
 		m, ok := l.(*numbered)
@@ -198,7 +195,7 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 			defer group.Done()
 			for n := range each {
 				if n%16 == 15 { // which also keeps the one-way messages bounded, as real senders do
-					if _, err := questions.Ask(actor, numbered{sender: sender, n: n}); err != nil {
+					if _, err := questions.Ask(actor, numbered{sender: sender, n: n}, time.Minute); err != nil {
 						t.Error(err)
 					}
 					continue
@@ -332,9 +329,9 @@ func TestAbandonedQuestionIsSkipped(t *testing.T) {
 		worked.Add(1)
 		answering(l)
 	}})
-	hasty := NewAsker[int, int](time.Nanosecond)
+	var hasty Asker[int, int]
 	for n := range 20 {
-		if _, err := hasty.Ask(actor, n); !errors.Is(err, ErrExpired) {
+		if _, err := hasty.Ask(actor, n, time.Nanosecond); !errors.Is(err, ErrExpired) {
 			t.Fatalf("a question to a busy actor: %v, want %v", err, ErrExpired)
 		}
 	}
@@ -358,7 +355,7 @@ func TestAskerDoesNotServeOthersForEver(t *testing.T) {
 		}
 		actor.Send(&numbered{}) // there is always one more
 	}})
-	if answer, err := NewAsker[int, int](time.Minute).Ask(actor, 21); err != nil || answer != 42 {
+	if answer, err := new(Asker[int, int]).Ask(actor, 21, time.Minute); err != nil || answer != 42 {
 		t.Errorf("%d, %v", answer, err)
 	}
 	end.Store(true)
@@ -380,9 +377,9 @@ func TestPanic(t *testing.T) {
 				q.Reply(state, nil)
 			}}
 			actor := spawnToy(t, s, toy)
-			questions := NewAsker[int, int](time.Minute)
+			var questions Asker[int, int]
 			for range 3 {
-				if _, err := questions.Ask(actor, 1); err != nil {
+				if _, err := questions.Ask(actor, 1, time.Minute); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -396,7 +393,7 @@ func TestPanic(t *testing.T) {
 			if !isCode(err, want) || failures.Load() != stops || toy.aborted.Load() != stops {
 				t.Errorf("%v, %d failures, %d aborts; want %s, %d, %d", err, failures.Load(), toy.aborted.Load(), want, stops, stops)
 			}
-			if answer, err := questions.Ask(actor, 1); err != nil || answer != 4 {
+			if answer, err := questions.Ask(actor, 1, time.Minute); err != nil || answer != 4 {
 				t.Errorf("after the panic: %d, %v; want the state to be kept", answer, err)
 			}
 			actor.Stop()

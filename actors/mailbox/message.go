@@ -29,6 +29,12 @@ func (OneWay) Abandoned() bool { return false }
 // Reject is Message: there is no caller to tell. A message that holds something for somebody else defines its own.
 func (OneWay) Reject(*engine.Error) {}
 
+// Halt tells an actor that the node has stopped: nothing is changed any more.
+type Halt struct {
+	OneWay
+	Why *engine.Error
+}
+
 // Answers that are the same for every question. They are shared: do not change them.
 var (
 	ErrOverloaded = &engine.Error{Code: engine.CodeOverloaded, Message: "too many requests at the moment", RetryAfter: time.Second}

@@ -119,24 +119,17 @@ func (q *Question[Q, A]) Await() (A, error) {
 	return q.answer, q.err
 }
 
-// Asker asks questions of one type, and uses them again. Each System's user has its own: timers and channels must not
-// wander between bubbles of testing/synctest.
-type Asker[Q, A any] struct {
-	deadline time.Duration
-	pool     sync.Pool
-}
+// Asker asks questions of one type, and uses them again. The zero value is ready. Each System's user has its own: timers
+// and channels must not wander between bubbles of testing/synctest.
+type Asker[Q, A any] struct{ pool sync.Pool }
 
-// NewAsker makes an asker whose questions wait so long for their answers.
-func NewAsker[Q, A any](deadline time.Duration) *Asker[Q, A] {
-	a := &Asker[Q, A]{deadline: deadline}
-	a.pool.New = func() any { return &Question[Q, A]{done: make(chan struct{}, 1), home: &a.pool} }
-	return a
-}
-
-// Ask sends a query to an actor and waits for the answer. It must not be called by an actor.
-func (a *Asker[Q, A]) Ask(to *Ref, query Q) (A, error) {
-	q := a.pool.Get().(*Question[Q, A])
+// Ask sends a query to an actor and waits so long for the answer. It must not be called by an actor.
+func (a *Asker[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
+	q, _ := a.pool.Get().(*Question[Q, A])
+	if q == nil {
+		q = &Question[Q, A]{done: make(chan struct{}, 1), home: &a.pool}
+	}
 	q.Query = query
 	to.Send(q)
-	return q.Wait(a.deadline)
+	return q.Wait(deadline)
 }

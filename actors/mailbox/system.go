@@ -38,17 +38,38 @@ const ReserveDefault = 1024
 
 // Kind is what actors of one kind have in common. The zero value is ready.
 type Kind struct {
-	Reserve int // room for one-way messages in each mailbox; 0 = ReserveDefault
+	Name    string
+	Reserve int  // room for one-way messages in each mailbox; 0 = ReserveDefault
+	Passing bool // its actors end before the system does, and are too many to look at each
 
 	waiting atomic.Int64
 	refused atomic.Uint64
+	refs    []*Ref // unless Passing; written by Spawn
 }
 
-// Waiting is how many messages wait in all mailboxes of the kind. What an idle actor takes at once never waits.
-func (k *Kind) Waiting() int64 { return k.waiting.Load() }
+// Stats is what waits for the actors of one kind.
+type Stats struct {
+	Kind    string
+	Waiting int64 // messages that wait in all mailboxes of the kind; what an idle actor takes at once never waits
+	// Most is how many of them wait for one actor. -1 for a kind that is Passing.
+	Most    int64
+	Refused uint64 // questions that were answered ErrOverloaded because a mailbox was full
+}
 
-// Refused is how many questions were answered ErrOverloaded because a mailbox was full.
-func (k *Kind) Refused() uint64 { return k.refused.Load() }
+// Stats counts what waits. Not while actors that are not Passing are spawned.
+func (k *Kind) Stats() Stats {
+	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Refused: k.refused.Load()}
+	if k.Passing {
+		stats.Most = -1
+	}
+	for _, r := range k.refs {
+		stats.Most = max(stats.Most, int64(r.Waiting()))
+	}
+	return stats
+}
+
+// Refs are the actors of the kind, unless it is Passing; in the order in which they were spawned. Not while some are.
+func (k *Kind) Refs() []*Ref { return k.refs }
 
 // System runs actors. It owns the library's actor system and the dispatcher.
 type System struct {
@@ -94,6 +115,9 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 		return nil, fmt.Errorf("spawn actor %s: %w", name, err)
 	}
 	r.pid = pid
+	if !kind.Passing {
+		kind.refs = append(kind.refs, r)
+	}
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/tasard/tasard/engine"
@@ -92,6 +93,12 @@ func AppendAccount(to []byte, state *account.State) []byte {
 	c := &coder{writing: true, bytes: to}
 	measured(c, state, (*coder).account)
 	return c.bytes
+}
+
+// AccountParts takes apart what AppendAccount has written, without its length, and what AppendAside may have written behind it.
+func AccountParts(data []byte) (state, aside []byte) {
+	size, n := binary.Uvarint(data)
+	return data[n : n+int(size)], data[n+int(size):]
 }
 
 // AppendAside appends what a process remembers of an account that it put aside. It is in no log and no snapshot.
