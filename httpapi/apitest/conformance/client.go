@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -202,15 +203,20 @@ func read[T any](k *trial, a *answer) T {
 // listOf asks for a list that must be 200.
 func listOf[T any](k *trial, target string) list[T] { return read[list[T]](k, k.ok(target)) }
 
-// walk reads a whole list, page by page.
-func walk[T any](k *trial, target string, limit int) []T {
+// and is a target with more parameters.
+func and(target, format string, args ...any) string {
 	separator := "?"
 	if strings.Contains(target, "?") {
 		separator = "&"
 	}
+	return target + separator + fmt.Sprintf(format, args...)
+}
+
+// walk reads a whole list, page by page.
+func walk[T any](k *trial, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
-		page := listOf[T](k, fmt.Sprintf("%s%slimit=%d&cursor=%d", target, separator, limit, cursor))
+		page := listOf[T](k, and(target, "limit=%d&cursor=%d", limit, cursor))
 		all = append(all, page.Data...)
 		if page.Meta.NextCursor == nil {
 			return all
@@ -228,11 +234,14 @@ type fault struct {
 		Code      string
 		Message   string
 		RequestID string
-		Details   []struct {
-			Path    []any
-			Message string
-		}
+		Details   []detail
 	}
+}
+
+// detail is one problem with a request.
+type detail struct {
+	Path    []any
+	Message string
 }
 
 // refused asks for what must be an error of a status and code.
@@ -256,10 +265,25 @@ func (k *trial) mustRefuse(a *answer, status int, code string) fault {
 // badParameter asks for what must be 400 with a detail about a parameter.
 func (k *trial) badParameter(target, name string) {
 	f := k.refused(target, http.StatusBadRequest, "invalid_parameters")
-	for _, d := range f.Error.Details {
-		if len(d.Path) > 0 && d.Path[0] == name {
-			return
+	if !slices.ContainsFunc(f.Error.Details, func(d detail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
+		k.errorf("GET %s: no detail with the path %q: %+v", target, name, f.Error.Details)
+	}
+}
+
+// unknown are paths that must be 404.
+func unknown(targets ...string) func(*trial) {
+	return func(k *trial) {
+		for _, target := range targets {
+			k.refused(target, http.StatusNotFound, "not_found")
 		}
 	}
-	k.errorf("GET %s: no detail with the path %q: %+v", target, name, f.Error.Details)
+}
+
+// bad are requests each of which must be 400 for the parameter.
+func bad(name string, targets ...string) func(*trial) {
+	return func(k *trial) {
+		for _, target := range targets {
+			k.badParameter(target, name)
+		}
+	}
 }

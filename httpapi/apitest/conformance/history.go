@@ -99,10 +99,6 @@ func checkRanges(k *trial) {
 	}
 }
 
-func checkBackwards(k *trial) {
-	k.badParameter("/v1/rates/history?from=2026-02-02&to=2026-02-01", "from")
-}
-
 func checkLongRange(k *trial) {
 	k.badParameter("/v1/rates/history?from=2024-01-01&to=2025-01-01", "from") // 366 days
 	k.ok("/v1/rates/history?from=2025-01-01&to=2026-01-01&limit=1")           // 365

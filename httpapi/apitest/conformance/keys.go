@@ -139,9 +139,3 @@ func checkTwoKeys(k *trial) {
 	k.makeKey(session)
 	k.deny(k.account.RevokeKey(k.ctx, session, "key_none"), http.StatusNotFound, "not_found")
 }
-
-func checkNoEvents(k *trial) {
-	for _, path := range []string{"/v1/events", "/v1/webhooks", "/v1/notifications", "/v1/rates/stream"} {
-		k.refused(path, http.StatusNotFound, "not_found")
-	}
-}

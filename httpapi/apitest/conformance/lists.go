@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -29,12 +28,8 @@ func checkWalks(k *trial) {
 				k.errorf("GET %s: a walk in steps of %d has %d items, in one of 200 %d, or they differ", target, limit, len(got), len(whole))
 			}
 		}
-		separator := "?"
-		if strings.Contains(target, "?") {
-			separator = "&"
-		}
 		for _, beyond := range []int{len(whole), len(whole) + 1, 100_000} {
-			page := listOf[any](k, fmt.Sprintf("%s%scursor=%d", target, separator, beyond))
+			page := listOf[any](k, and(target, "cursor=%d", beyond))
 			if len(page.Data) != 0 || page.Meta.NextCursor != nil || page.Meta.Total != len(whole) {
 				k.errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, beyond, len(page.Data), page.Meta.Total, len(whole), page.Meta.NextCursor)
 			}
@@ -45,13 +40,9 @@ func checkWalks(k *trial) {
 func checkTotals(k *trial) {
 	for _, target := range k.paged() {
 		want := len(walk[any](k, target, 200))
-		separator := "?"
-		if strings.Contains(target, "?") {
-			separator = "&"
-		}
 		for _, cut := range []string{"limit=1", "limit=200", "limit=1&cursor=1"} {
-			if got := listOf[any](k, target+separator+cut).Meta.Total; got != want {
-				k.errorf("GET %s%s%s: total is %d, the walk has %d", target, separator, cut, got, want)
+			if got := listOf[any](k, and(target, "%s", cut)).Meta.Total; got != want {
+				k.errorf("GET %s: total is %d, the walk has %d", and(target, "%s", cut), got, want)
 			}
 		}
 	}
@@ -83,49 +74,39 @@ const wholeSecond = "2006-01-02T15:04:05Z"
 
 func checkGeneratedAt(k *trial) {
 	for _, target := range k.paged() {
-		if at := listOf[any](k, target).Meta.GeneratedAt; !isMoment(at) {
+		at := listOf[any](k, target).Meta.GeneratedAt
+		if _, err := time.Parse(wholeSecond, at); err != nil || len(at) != len(wholeSecond) {
 			k.errorf("GET %s: generatedAt is %q", target, at)
 		}
 	}
 }
 
-func isMoment(text string) bool {
-	_, err := time.Parse(wholeSecond, text)
-	return err == nil && len(text) == len(wholeSecond)
-}
+// counts are those of the rates of a currency or institution.
+type counts struct{ all, current, currencies int }
 
-// tally counts the rates of a currency or institution.
-type tally struct {
-	all, current int
-	currencies   map[string]bool
-}
-
-func tallies(rates []client.Rate, of func(*client.Rate) string) map[string]*tally {
-	counted := map[string]*tally{}
+func countsOf(rates []client.Rate, of func(*client.Rate) string) map[string]counts {
+	counted, seen := map[string]counts{}, map[string]bool{}
 	for i := range rates {
-		t := counted[of(&rates[i])]
-		if t == nil {
-			t = &tally{currencies: map[string]bool{}}
-			counted[of(&rates[i])] = t
+		r := &rates[i]
+		c := counted[of(r)]
+		c.all++
+		if !r.Stale {
+			c.current++
 		}
-		t.all++
-		t.currencies[rates[i].Currency] = true
-		if !rates[i].Stale {
-			t.current++
+		if pair := of(r) + " " + r.Currency; !seen[pair] {
+			seen[pair] = true
+			c.currencies++
 		}
+		counted[of(r)] = c
 	}
 	return counted
 }
 
 func checkCounts(k *trial) {
 	rates := k.rates(client.Filter{})
-	byCurrency := tallies(rates, func(r *client.Rate) string { return r.Currency })
+	byCurrency := countsOf(rates, func(r *client.Rate) string { return r.Currency })
 	for _, c := range k.catalogue() {
-		want := byCurrency[c.Code]
-		if want == nil {
-			want = &tally{}
-		}
-		if c.QuoteCount != want.all || c.CurrentQuoteCount != want.current {
+		if want := byCurrency[c.Code]; c.QuoteCount != want.all || c.CurrentQuoteCount != want.current {
 			k.errorf("currency %s: %d rates, %d current; counted %d, %d", c.Code, c.QuoteCount, c.CurrentQuoteCount, want.all, want.current)
 		}
 		delete(byCurrency, c.Code)
@@ -133,14 +114,10 @@ func checkCounts(k *trial) {
 	for code := range byCurrency {
 		k.errorf("currency %s has rates and is not listed", code)
 	}
-	byInstitution := tallies(rates, func(r *client.Rate) string { return r.InstitutionID })
+	byInstitution := countsOf(rates, func(r *client.Rate) string { return r.InstitutionID })
 	for _, i := range k.institutions("") {
-		want := byInstitution[i.ID]
-		if want == nil {
-			want = &tally{}
-		}
-		if i.CurrentQuoteCount != want.current || len(i.Currencies) != len(want.currencies) {
-			k.errorf("institution %s: %d current rates in %q; counted %d in %d currencies", i.ID, i.CurrentQuoteCount, i.Currencies, want.current, len(want.currencies))
+		if want := byInstitution[i.ID]; i.CurrentQuoteCount != want.current || len(i.Currencies) != want.currencies {
+			k.errorf("institution %s: %d current rates in %q; counted %d in %d currencies", i.ID, i.CurrentQuoteCount, i.Currencies, want.current, want.currencies)
 		}
 	}
 }
@@ -171,14 +148,14 @@ func checkListedInstitutions(k *trial) {
 func checkInstitutionsOfCurrency(k *trial) {
 	published := k.rates(client.Filter{})
 	for _, code := range k.currencies() {
-		var want []string
+		var want, got []string
 		for i := range published {
-			if r := &published[i]; r.Currency == code && !slices.Contains(want, r.InstitutionID) {
-				want = append(want, r.InstitutionID)
+			if published[i].Currency == code {
+				want = append(want, published[i].InstitutionID)
 			}
 		}
 		slices.Sort(want)
-		var got []string
+		want = slices.Compact(want)
 		for _, i := range k.institutions(code) {
 			got = append(got, i.ID)
 			if !slices.IsSorted(i.Currencies) || !slices.Contains(i.Currencies, code) {

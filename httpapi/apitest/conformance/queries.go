@@ -21,11 +21,8 @@ func checkUnknownParameter(k *trial) {
 		"/v1/rates/history?form=2026-01-01": {"form", "from"},
 	} {
 		k.badParameter(target, near[0])
-		told := false
-		for _, d := range read[fault](k, k.get(target)).Error.Details {
-			told = told || strings.Contains(d.Message, near[1])
-		}
-		if !told {
+		details := read[fault](k, k.last()).Error.Details
+		if !slices.ContainsFunc(details, func(d detail) bool { return strings.Contains(d.Message, near[1]) }) {
 			k.errorf("GET %s: no message names %q", target, near[1])
 		}
 	}
@@ -35,49 +32,36 @@ func checkUnknownParameter(k *trial) {
 
 func checkRepeated(k *trial) {
 	f := k.refused("/v1/rates?currency=USD&currency=USD", http.StatusBadRequest, "invalid_parameters")
-	for _, d := range f.Error.Details {
-		if len(d.Path) == 2 && d.Path[0] == "currency" && reflect.DeepEqual(d.Path[1], float64(1)) {
-			return
-		}
+	if !slices.ContainsFunc(f.Error.Details, func(d detail) bool { return reflect.DeepEqual(d.Path, []any{"currency", float64(1)}) }) {
+		k.errorf("a repeated currency: no detail with the path [\"currency\",1]: %+v", f.Error.Details)
 	}
-	k.errorf("a repeated currency: no detail with the path [\"currency\",1]: %+v", f.Error.Details)
 }
 
 func checkValues(k *trial) {
-	bad := map[string][]string{
-		"currency":    {"usd", "", "US", "USDD", "%20USD", "USD%20", "U$D"},
-		"institution": {"", "Popular", "a_b", "a%20b"},
-		"channel":     {"", "Branch", "web"},
-		"kind":        {"", "Reference", "all"},
-		"limit":       {"0", "201", "+5", "010", "5.0", "", "x", "-1", "1e2"},
-		"cursor":      {"-1", "100001", "00", "", "1.0"},
-	}
-	for name, values := range bad {
-		for _, value := range values {
-			k.badParameter("/v1/rates?"+name+"="+value, name)
+	priced := "?currency=" + k.currencies()[0]
+	for _, c := range []struct {
+		target, name string
+		values       []string
+	}{
+		{"/v1/rates?", "currency", []string{"usd", "", "US", "USDD", "%20USD", "USD%20", "U$D"}},
+		{"/v1/rates?", "institution", []string{"", "Popular", "a_b", "a%20b"}},
+		{"/v1/rates?", "channel", []string{"", "Branch", "web"}},
+		{"/v1/rates?", "kind", []string{"", "Reference", "all"}},
+		{"/v1/rates?", "limit", []string{"0", "201", "+5", "010", "5.0", "", "x", "-1", "1e2"}},
+		{"/v1/rates?", "cursor", []string{"-1", "100001", "00", "", "1.0"}},
+		{"/v1/convert" + priced + "&operation=buy&", "amount", []string{"", "-1", "1.", ".5", "1.234", "1e3", "1234567890123", "1,000", "%201"}},
+		{"/v1/rates/best" + priced + "&", "operation", []string{"", "Buy", "hold"}},
+	} {
+		for _, value := range c.values {
+			k.badParameter(c.target+c.name+"="+value, c.name)
 		}
 	}
-	first := k.currencies()[0]
-	for _, amount := range []string{"", "-1", "1.", ".5", "1.234", "1e3", "1234567890123", "1,000", "%201"} {
-		k.badParameter("/v1/convert?currency="+first+"&operation=buy&amount="+amount, "amount")
-	}
-	for _, operation := range []string{"", "Buy", "hold"} {
-		k.badParameter("/v1/rates/best?currency="+first+"&operation="+operation, "operation")
-	}
-	for target, names := range map[string][]string{
-		"/v1/convert": {"currency", "operation", "amount"}, "/v1/rates/best?limit=0": {"currency", "operation", "limit"},
-	} {
-		for _, name := range names {
+	for target, names := range map[string]string{"/v1/convert": "currency operation amount", "/v1/rates/best?limit=0": "currency operation limit"} {
+		for name := range strings.FieldsSeq(names) {
 			k.badParameter(target, name)
 		}
 	}
 	k.ok("/v1/rates?limit=200&cursor=100000")
-}
-
-func checkKeyInURL(k *trial) {
-	for _, name := range []string{"api_key", "apikey", "access_key", "key", "token"} {
-		k.badParameter("/v1/rates?"+name+"=anything", name)
-	}
 }
 
 // operationPaths are one path of every data operation.
@@ -122,18 +106,6 @@ func checkMethods(k *trial) {
 				k.errorf("%s: Allow is %q", a, a.header.Get("Allow"))
 			}
 		}
-	}
-}
-
-func checkPaths(k *trial) {
-	for _, target := range []string{"/v1", "/v1/", "/v1/nothing", "/v2/rates", "/v1/rates/worst", "/v1/institutions/a/b"} {
-		k.refused(target, http.StatusNotFound, "not_found")
-	}
-}
-
-func checkExactPaths(k *trial) {
-	for _, target := range []string{"/v1/rates/", "/V1/rates", "/v1//rates", "/v1/Rates", "/v1/currencies/", "/v1/institutions/", "/v1/rates/../rates"} {
-		k.refused(target, http.StatusNotFound, "not_found")
 	}
 }
 

@@ -10,29 +10,38 @@ import (
 )
 
 // eachRanking visits best of every currency and operation.
-func (k *trial) eachRanking(visit func(currency string, operation client.Operation, ranked []client.Rate)) {
+func (k *trial) eachRanking(visit func(what string, currency string, operation client.Operation, ranked []client.Rate)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
-			visit(currency, operation, k.best(currency, operation))
+			visit(fmt.Sprintf("best %s %s", currency, operation), currency, operation, k.best(currency, operation))
 		}
 	}
 }
 
-// eachConversion visits convert of every currency and operation.
-func (k *trial) eachConversion(amount client.Decimal, kind client.Kind, visit func(currency string, operation client.Operation, items []client.Conversion)) {
+// eachNeighbours visits any two rates of a ranking of which one follows the other.
+func (k *trial) eachNeighbours(visit func(what string, operation client.Operation, a, b *client.Rate)) {
+	k.eachRanking(func(what, _ string, operation client.Operation, ranked []client.Rate) {
+		for i := 1; i < len(ranked); i++ {
+			visit(what, operation, &ranked[i-1], &ranked[i])
+		}
+	})
+}
+
+// eachConversion visits every item of convert of every currency and operation.
+func (k *trial) eachConversion(amount client.Decimal, visit func(what string, operation client.Operation, item *client.Conversion)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
-			visit(currency, operation, k.conversions(currency, operation, amount, kind))
+			for _, item := range k.conversions(currency, operation, amount, "") {
+				visit(fmt.Sprintf("convert %s %s", currency, operation), operation, &item)
+			}
 		}
 	}
 }
 
 func checkSides(k *trial) {
-	k.eachConversion("1", "", func(currency string, operation client.Operation, items []client.Conversion) {
-		for i := range items {
-			if side := items[i].Quote.Side(operation); side == nil || *side != items[i].Rate {
-				k.errorf("convert %s %s: %s applies %s, want %s", currency, operation, items[i].Quote.ID, items[i].Rate, text(side))
-			}
+	k.eachConversion("1", func(what string, operation client.Operation, item *client.Conversion) {
+		if side := item.Quote.Side(operation); side == nil || *side != item.Rate {
+			k.errorf("%s: %s applies %s, want %s", what, item.Quote.ID, item.Rate, text(side))
 		}
 	})
 }
@@ -55,13 +64,10 @@ func bySide(operation client.Operation, a, b *client.Rate) int {
 
 func checkOrder(k *trial) {
 	pairs := 0
-	k.eachRanking(func(currency string, operation client.Operation, ranked []client.Rate) {
-		for i := 1; i < len(ranked); i++ {
-			pairs++
-			if ranked[i-1].Side(operation) == nil || ranked[i].Side(operation) == nil || bySide(operation, &ranked[i-1], &ranked[i]) > 0 {
-				k.errorf("best %s %s: %s (%s) before %s (%s)", currency, operation, ranked[i-1].ID, text(ranked[i-1].Side(operation)),
-					ranked[i].ID, text(ranked[i].Side(operation)))
-			}
+	k.eachNeighbours(func(what string, operation client.Operation, a, b *client.Rate) {
+		pairs++
+		if a.Side(operation) == nil || b.Side(operation) == nil || bySide(operation, a, b) > 0 {
+			k.errorf("%s: %s (%s) before %s (%s)", what, a.ID, text(a.Side(operation)), b.ID, text(b.Side(operation)))
 		}
 	})
 	if pairs == 0 {
@@ -71,17 +77,14 @@ func checkOrder(k *trial) {
 
 func checkTies(k *trial) {
 	ties := 0
-	k.eachRanking(func(currency string, operation client.Operation, ranked []client.Rate) {
-		for i := 1; i < len(ranked); i++ {
-			a, b := &ranked[i-1], &ranked[i]
-			if a.Side(operation) == nil || b.Side(operation) == nil || bySide(operation, a, b) != 0 {
-				continue
-			}
-			ties++
-			if cmp.Or(cmp.Compare(a.Priority, b.Priority), b.CollectedAt.Compare(a.CollectedAt), cmp.Compare(a.InstitutionID, b.InstitutionID),
-				cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.ID, b.ID)) >= 0 {
-				k.errorf("best %s %s: %s before %s, which have the same side", currency, operation, a.ID, b.ID)
-			}
+	k.eachNeighbours(func(what string, operation client.Operation, a, b *client.Rate) {
+		if a.Side(operation) == nil || b.Side(operation) == nil || bySide(operation, a, b) != 0 {
+			return
+		}
+		ties++
+		if cmp.Or(cmp.Compare(a.Priority, b.Priority), b.CollectedAt.Compare(a.CollectedAt), cmp.Compare(a.InstitutionID, b.InstitutionID),
+			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.ID, b.ID)) >= 0 {
+			k.errorf("%s: %s before %s, which have the same side", what, a.ID, b.ID)
 		}
 	})
 	if ties == 0 {
@@ -113,9 +116,9 @@ func idsOf(rates []client.Rate) []string {
 
 func checkPopulation(k *trial) {
 	published := k.rates(client.Filter{})
-	k.eachRanking(func(currency string, operation client.Operation, ranked []client.Rate) {
+	k.eachRanking(func(what, currency string, operation client.Operation, ranked []client.Rate) {
 		if got, want := idsOf(ranked), eligible(published, currency, operation, client.Commercial); !slices.Equal(got, want) {
-			k.errorf("best %s %s has %q, want %q", currency, operation, got, want)
+			k.errorf("%s has %q, want %q", what, got, want)
 		}
 	})
 }
@@ -133,21 +136,22 @@ func checkBestReference(k *trial) {
 func checkConvertPopulation(k *trial) {
 	published := k.rates(client.Filter{})
 	for _, kind := range []client.Kind{"", client.Commercial, client.Reference} {
-		expected := cmp.Or(kind, client.Commercial)
-		k.eachConversion("1", kind, func(currency string, operation client.Operation, items []client.Conversion) {
-			var quotes []client.Rate
-			for i := range items {
-				quotes = append(quotes, items[i].Quote)
-			}
-			if got, want := idsOf(quotes), eligible(published, currency, operation, expected); !slices.Equal(got, want) {
-				k.errorf("convert %s %s %s has %q, want %q", currency, operation, kind, got, want)
-			}
-			for i := 1; i < len(quotes); i++ {
-				if bySide(operation, &quotes[i-1], &quotes[i]) > 0 {
-					k.errorf("convert %s %s %s: %s before %s", currency, operation, kind, quotes[i-1].ID, quotes[i].ID)
+		for _, currency := range k.currencies() {
+			for _, operation := range operations() {
+				var quotes []client.Rate
+				for _, item := range k.conversions(currency, operation, "1", kind) {
+					quotes = append(quotes, item.Quote)
+				}
+				if got, want := idsOf(quotes), eligible(published, currency, operation, cmp.Or(kind, client.Commercial)); !slices.Equal(got, want) {
+					k.errorf("convert %s %s %s has %q, want %q", currency, operation, kind, got, want)
+				}
+				for i := 1; i < len(quotes); i++ {
+					if bySide(operation, &quotes[i-1], &quotes[i]) > 0 {
+						k.errorf("convert %s %s %s: %s before %s", currency, operation, kind, quotes[i-1].ID, quotes[i].ID)
+					}
 				}
 			}
-		})
+		}
 	}
 }
 
@@ -162,11 +166,9 @@ func product(amount, rate client.Decimal) client.Decimal {
 
 func checkAmounts(k *trial) {
 	for _, amount := range []client.Decimal{"0", "0.01", "0.25", "1", "1.15", "2.05", "100.00", "33.33", "999999999999.99"} {
-		k.eachConversion(amount, "", func(currency string, operation client.Operation, items []client.Conversion) {
-			for i := range items {
-				if want := product(amount, items[i].Rate); items[i].AmountDOP != want {
-					k.errorf("convert %s %s: %s at %s is %s, want %s", currency, operation, amount, items[i].Rate, items[i].AmountDOP, want)
-				}
+		k.eachConversion(amount, func(what string, _ client.Operation, item *client.Conversion) {
+			if want := product(amount, item.Rate); item.AmountDOP != want {
+				k.errorf("%s: %s at %s is %s, want %s", what, amount, item.Rate, item.AmountDOP, want)
 			}
 		})
 	}
@@ -192,11 +194,9 @@ func checkVerbatim(k *trial) {
 }
 
 func checkFees(k *trial) {
-	k.eachConversion("1", "", func(currency string, operation client.Operation, items []client.Conversion) {
-		for _, i := range items {
-			if i.FeesIncluded || i.FeeNotice == "" {
-				k.errorf("convert %s %s: %s: feesIncluded %t, feeNotice %q", currency, operation, i.Quote.ID, i.FeesIncluded, i.FeeNotice)
-			}
+	k.eachConversion("1", func(what string, _ client.Operation, item *client.Conversion) {
+		if item.FeesIncluded || item.FeeNotice == "" {
+			k.errorf("%s: %s: feesIncluded %t, feeNotice %q", what, item.Quote.ID, item.FeesIncluded, item.FeeNotice)
 		}
 	})
 }

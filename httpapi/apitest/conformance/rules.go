@@ -29,7 +29,7 @@ func rules() []rule {
 		{id: "T4", says: "collectedAt is not after lastCheckedAt", check: checkMoments},
 		{id: "T5", says: "history has one row for each day and quote", check: checkRows},
 		{id: "T6", says: "a range without its ends is completed", check: checkRanges},
-		{id: "T7", says: "from after to is 400", check: checkBackwards},
+		{id: "T7", says: "from after to is 400", check: bad("from", "/v1/rates/history?from=2026-02-02&to=2026-02-01")},
 		{id: "T8", says: "more than 365 days are 400", check: checkLongRange},
 		{id: "T9", says: "days ahead have no rows", check: checkFuture},
 		{id: "T10", says: "dates exist, and are written one way", check: checkDates},
@@ -37,11 +37,16 @@ func rules() []rule {
 		{id: "Q1", says: "an unknown parameter is 400 and names the nearest", check: checkUnknownParameter},
 		{id: "Q2", says: "a repeated parameter is 400", check: checkRepeated},
 		{id: "Q3", says: "values are byte-exact; all problems come together", check: checkValues},
-		{id: "Q4", says: "a key in the URL is refused", check: checkKeyInURL},
+		{id: "Q4", says: "a key in the URL is refused", check: func(k *trial) {
+			for _, name := range []string{"api_key", "apikey", "access_key", "key", "token"} {
+				k.badParameter("/v1/rates?"+name+"=anything", name)
+			}
+		}},
 		{id: "Q5", says: "HEAD is GET without its body, OPTIONS is 204", check: checkHeadAndOptions},
 		{id: "Q6", says: "another method is 405 with Allow", check: checkMethods},
-		{id: "Q7", says: "an unknown path is 404", check: checkPaths},
-		{id: "Q8", says: "paths match exactly", check: checkExactPaths},
+		{id: "Q7", says: "an unknown path is 404", check: unknown("/v1", "/v1/", "/v1/nothing", "/v2/rates", "/v1/rates/worst", "/v1/institutions/a/b")},
+		{id: "Q8", says: "paths match exactly", check: unknown("/v1/rates/", "/V1/rates", "/v1//rates", "/v1/Rates", "/v1/currencies/", "/v1/institutions/",
+			"/v1/rates/../rates")},
 		{id: "Q9", says: "an id that is none is 404, one that can't be read 400", check: checkPathIDs},
 		{id: "Q11", says: "answers of 1 KiB and more are compressed when accepted", check: checkGzip},
 		{id: "Q12", says: "the ETag leaves generatedAt out and gives 304", check: checkETags},
@@ -57,7 +62,7 @@ func rules() []rule {
 		{id: "K2", says: "wrong codes are answered alike, a code works once", check: checkCodes, needs: accounts},
 		{id: "K3", says: "a second code within a minute is 429", check: checkSecondCode, needs: accounts},
 		{id: "K5", says: "two active keys; a revoked one is none", check: checkTwoKeys, needs: accounts},
-		{id: "K9", says: "there are no events", check: checkNoEvents},
+		{id: "K9", says: "there are no events", check: unknown("/v1/events", "/v1/webhooks", "/v1/notifications", "/v1/rates/stream")},
 
 		{id: "Q10", says: "answers are JSON of UTF-8, nosniff", check: checkContentTypes, seen: true},
 		{id: "Q14", says: "CORS * on data answers, none on accounts", check: checkCORS, seen: true},
