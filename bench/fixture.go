@@ -72,7 +72,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 		}
 	}
 	// Lenient: the market of the fixture is invented, and what is measured is not whether it is believed.
-	node, err := apitest.Open(apitest.Follow(time.Now), apitest.Catalogue(catalogue), apitest.Lenient())
+	node, err := apitest.Open(apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
 		return err
 	}
@@ -95,36 +95,17 @@ func publishDays(node *apitest.Node, all []counter, days int) error {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
 		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
-		at := time.Now().AddDate(0, 0, -day).Truncate(time.Second)
-		node.Clock.Set(at)
+		at, rates := time.Now().AddDate(0, 0, -day).Truncate(time.Second), []apitest.Rate{}
 		for i := range all {
 			all[i].drift(random)
+			rates = append(rates, all[i].rate(at))
 		}
-		receipt, err := node.Observe(refreshesOf(all, at)...)
-		if err == nil && len(receipt.Refused) > 0 {
-			err = fmt.Errorf("%d rates are not published: %s", len(receipt.Refused), receipt.Refused[0].Detail)
-		}
-		if err != nil {
+		node.Clock.Set(at)
+		if err := node.Publish(rates...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// refreshesOf is what each institution's source says at an instant.
-func refreshesOf(all []counter, at time.Time) []engine.Refresh {
-	var list []engine.Refresh
-	places := map[string]int{}
-	for i := range all {
-		b := &all[i]
-		place, known := places[b.source]
-		if !known {
-			place = len(list)
-			places[b.source], list = place, append(list, engine.Refresh{SourceID: b.source, ObservedAt: at})
-		}
-		list[place].Observations = append(list[place].Observations, b.observation(at))
-	}
-	return list
 }
 
 // counter is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
@@ -168,15 +149,15 @@ func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
 // drift is what a day does to a price: a thousandth part up or down, at most.
 func (b *counter) drift(random *rand.Rand) { b.middle += random.IntN(b.middle/500+1) - b.middle/1000 }
 
-func (b *counter) observation(at time.Time) engine.Observation {
+func (b *counter) rate(at time.Time) apitest.Rate {
 	text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
-	o := engine.Observation{
-		InstitutionID: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.middle - b.spread), Sell: text(b.middle + b.spread),
+	r := apitest.Rate{
+		Institution: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.middle - b.spread), Sell: text(b.middle + b.spread), Source: b.source,
 	}
 	if b.dated {
-		o.EffectiveDate = engine.DateOf(at)
+		r.EffectiveDate = engine.DateOf(at).String()
 	}
-	return o
+	return r
 }
 
 // worths are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
@@ -232,9 +213,9 @@ const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,se
 
 // appendLine appends what a counter says at an instant, as a line of such a file. source is who tells it.
 func (b *counter) appendLine(dst []byte, source string, at time.Time) []byte {
-	o := b.observation(at)
-	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), o.InstitutionID, o.Currency, engine.Unspecified, o.Kind,
-		o.Buy, o.Sell, source, o.EffectiveDate)
+	r := b.rate(at)
+	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), r.Institution, r.Currency, engine.Unspecified, r.Kind,
+		r.Buy, r.Sell, source, r.EffectiveDate)
 }
 
 // writeObservations writes a file of many observations of a market: whole rounds of it, each line observed so long ago. list is the source

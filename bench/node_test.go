@@ -247,7 +247,7 @@ func TestFixture_Sizes(t *testing.T) {
 			for range 30 { // days
 				counters[i].drift(random)
 			}
-			o := counters[i].observation(time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC))
+			o := counters[i].rate(time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC))
 			buy, buyErr := engine.ParseDecimal(o.Buy)
 			sell, sellErr := engine.ParseDecimal(o.Sell)
 			currency, known := catalogue.Currency(o.Currency)
