@@ -77,21 +77,18 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	if err := publishDays(node, newCounters(catalogue, size), size.days); err != nil {
-		return err
-	}
-	if f.keys, err = node.Keys(size.accounts); err != nil {
-		return err
-	}
-	state, err := node.Snapshot()
-	if err != nil {
+	var state *apitest.State
+	if err := node.Do(func(s *apitest.Server) {
+		publishDays(s, newCounters(catalogue, size), size.days)
+		f.keys, state = s.Keys(size.accounts), s.Snapshot()
+	}); err != nil {
 		return err
 	}
 	return state.Write(f.dir)
 }
 
 // publishDays has every institution publish once a day, until now.
-func publishDays(node *apitest.Node, all []counter, days int) error {
+func publishDays(node *apitest.Server, all []counter, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
 		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
@@ -101,11 +98,8 @@ func publishDays(node *apitest.Node, all []counter, days int) error {
 			rates = append(rates, all[i].rate(at))
 		}
 		node.Clock.Set(at)
-		if err := node.Publish(rates...); err != nil {
-			return err
-		}
+		node.Publish(rates...)
 	}
-	return nil
 }
 
 // counter is where an institution changes a currency: what it asks and pays, in hundredths of a peso.

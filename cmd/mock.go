@@ -92,10 +92,13 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, mock.Close()) }()
-	for _, fault := range o.faults {
-		if err := mock.Fault(fault); err != nil {
-			return exit.Fail(exit.Usage, "--fail: %w", err)
+	err = mock.Do(func(s *apitest.Server) {
+		for _, fault := range o.faults {
+			s.Fault(fault)
 		}
+	})
+	if err != nil {
+		return exit.Fail(exit.Usage, "--fail: %w", err)
 	}
 	handler, err := mock.Control()
 	if err != nil {

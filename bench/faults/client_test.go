@@ -229,10 +229,13 @@ func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) 
 	t.Helper()
 	harness, err := apitest.Open(append([]apitest.Option{apitest.Follow(time.Now), apitest.Lenient()}, options...)...)
 	noError(t, err)
-	published := harness.Publish(market()...)
-	keys, made := harness.Keys(accounts)
-	state, taken := harness.Snapshot()
-	noError(t, errors.Join(published, made, taken, harness.Close()))
+	var keys []string
+	var state *apitest.State
+	made := harness.Do(func(s *apitest.Server) {
+		s.Publish(market()...)
+		keys, state = s.Keys(accounts), s.Snapshot()
+	})
+	noError(t, errors.Join(made, harness.Close()))
 	noError(t, state.Write(dir))
 	return keys
 }

@@ -17,10 +17,10 @@ import (
 // operator is who does things to accounts.
 const operator = "apitest"
 
-// Publish has institutions publish rates now. They are on disk and in force when it returns; what the rules hold back is an
-// error.
-func (n *Node) Publish(rates ...Rate) error {
-	return n.press(func() error { return n.publish(rates) })
+// Publish has institutions publish rates now. They are on disk and in force when it returns; what the rules hold back fails.
+func (s *Server) Publish(rates ...Rate) {
+	s.t.Helper()
+	s.press(func() error { return s.publish(rates) })
 }
 
 func (n *Node) publish(rates []Rate) error {
@@ -32,28 +32,31 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refused(&receipt))
 }
 
-// Observe hands over what sources say, as a collector does. What the rules hold back is in the receipt, and no error.
-func (n *Node) Observe(list ...engine.Refresh) (receipt engine.Receipt, err error) {
-	err = n.press(func() error {
-		receipt, err = n.life.system.Observe(list)
+// Observe hands over what sources say, as a collector does. What the rules hold back is in the receipt, and does not fail.
+func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
+	s.t.Helper()
+	s.press(func() (err error) {
+		receipt, err = s.life.system.Observe(list)
 		return err
 	})
-	return receipt, err
+	return receipt
 }
 
 // Refresh has every source say now what it said last, as at an hour of the schedule: everything that was published is
 // current again.
-func (n *Node) Refresh() error {
-	return n.press(func() error {
-		return n.sayAgain(time.Time{}, func(string, *engine.Offer) bool { return true })
+func (s *Server) Refresh() {
+	s.t.Helper()
+	s.press(func() error {
+		return s.sayAgain(time.Time{}, func(string, *engine.Offer) bool { return true })
 	})
 }
 
 // Expire has the rates of an institution in a currency expire now, whatever their source, channel and kind. "" is all.
-func (n *Node) Expire(institution, currency string) error {
-	return n.press(func() error {
+func (s *Server) Expire(institution, currency string) {
+	s.t.Helper()
+	s.press(func() error {
 		found := false
-		err := n.sayAgain(n.Clock.Now(), func(code string, offer *engine.Offer) bool {
+		err := s.sayAgain(s.Clock.Now(), func(code string, offer *engine.Offer) bool {
 			matches := (currency == "" || code == currency) && (institution == "" || offer.Key.Institution == institution)
 			found = found || matches
 			return matches
@@ -74,7 +77,35 @@ func (n *Node) sayAgain(expires time.Time, match func(string, *engine.Offer) boo
 }
 
 // Fault spoils requests from now on.
-func (n *Node) Fault(fault Fault) error { return n.faults.add(fault) }
+func (s *Server) Fault(fault Fault) {
+	s.t.Helper()
+	s.must(s.faults.add(fault))
+}
+
+// Fail answers the next n requests of a route with 429, 500 or 503; n = 0 all of them. See Fault.Route.
+func (s *Server) Fail(route string, status, times int) {
+	s.t.Helper()
+	s.Fault(Fault{Route: route, Status: status, Times: times})
+}
+
+// Delay lets the next n requests of a route wait.
+func (s *Server) Delay(route string, wait time.Duration, times int) {
+	s.t.Helper()
+	s.Fault(Fault{Route: route, Delay: wait, Times: times})
+}
+
+// Drop ends the connections of the next n requests of a route without an answer. On a connection that was used before,
+// net/http then asks again by itself: that is one more request.
+func (s *Server) Drop(route string, times int) {
+	s.t.Helper()
+	s.Fault(Fault{Route: route, Drop: true, Times: times})
+}
+
+// Truncate ends the connections of the next n requests of a route after so many bytes of the body.
+func (s *Server) Truncate(route string, bytes, times int) {
+	s.t.Helper()
+	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
+}
 
 // ClearFaults ends all faults.
 func (n *Node) ClearFaults() { n.faults.clear() }
@@ -86,71 +117,77 @@ func (n *Node) Requests() []Request { return n.requests.all() }
 func (n *Node) ClearRequests() { n.requests.clear() }
 
 // ClientFrom reaches the node as a caller with another address, who is counted apart. A node on a port sees the addresses of
-// its callers, and gives an error.
-func (n *Node) ClientFrom(address string) (*http.Client, error) {
-	from, err := netip.ParseAddr(address)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	if n.memory == nil {
-		return nil, errors.New("client: a node on a port sees the addresses that its callers have")
-	}
-	client := n.memory.client(from)
-	return client, n.press(func() error {
-		n.clients = append(n.clients, client)
+// its callers: there it fails.
+func (s *Server) ClientFrom(address string) (client *http.Client) {
+	s.t.Helper()
+	s.press(func() error {
+		from, err := netip.ParseAddr(address)
+		if err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		if s.memory == nil {
+			return errors.New("client: a node on a port sees the addresses that its callers have")
+		}
+		client = s.memory.client(from)
+		s.clients = append(s.clients, client)
 		return nil
 	})
+	return client
 }
 
 // Restart stops the node in order and starts it again. Requests under way get their answers.
-func (n *Node) Restart() error {
-	return n.press(func() error {
-		n.leave(false)
-		old := n.life
-		n.life = nil
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.press(func() error {
+		s.leave(false)
+		old := s.life
+		s.life = nil
 		if err := old.system.Close(); err != nil {
 			return fmt.Errorf("stop: %w", err)
 		}
-		return n.arrive(old.dir)
+		return s.arrive(old.dir)
 	})
 }
 
 // Crash ends the node as a kill does, and starts it on what was written by then. Connections break off, and what was answered
 // before is kept.
-func (n *Node) Crash() error {
-	return n.press(func() error {
-		n.leave(true) // first: an answer after the copy would be one that the copy does not know
-		files, err := imageOf(n.life.dir)
+func (s *Server) Crash() {
+	s.t.Helper()
+	s.press(func() error {
+		s.leave(true) // first: an answer after the copy would be one that the copy does not know
+		files, err := imageOf(s.life.dir)
 		if err != nil {
-			n.hall.resume(n.life.server)
+			s.hall.resume(s.life.server)
 			return err
 		}
-		return n.replace(files)
+		return s.replace(files)
 	})
 }
 
 // Snapshot keeps what is on disk now, and the time.
-func (n *Node) Snapshot() (state *State, err error) {
-	err = n.press(func() error {
-		if _, err := n.life.system.States(); err != nil { // behind everything that is under way
+func (s *Server) Snapshot() (state *State) {
+	s.t.Helper()
+	s.press(func() error {
+		if _, err := s.life.system.States(); err != nil { // behind everything that is under way
 			return err
 		}
-		files, err := imageOf(n.life.dir)
-		state = &State{files, n.Clock.Now(), copied(n.accounts), n.random.place()}
+		files, err := imageOf(s.life.dir)
+		state = &State{files, s.Clock.Now(), copied(s.accounts), s.random.place()}
 		return err
 	})
-	return state, err
+	return state
 }
 
 // Restore goes back to a state: the node starts on it, at its time.
-func (n *Node) Restore(state *State) error {
-	return n.press(func() error {
-		n.Clock.Set(state.at)
-		n.leave(false)
-		if err := n.replace(state.files); err != nil {
+func (s *Server) Restore(state *State) {
+	s.t.Helper()
+	s.press(func() error {
+		s.Clock.Set(state.at)
+		s.leave(false)
+		if err := s.replace(state.files); err != nil {
 			return err
 		}
-		return n.recall(state) // behind the start, which draws as well
+		return s.recall(state) // behind the start, which draws as well
 	})
 }
 
@@ -200,14 +237,15 @@ func (n *Node) arrive(dir string) error {
 }
 
 // Announce says from when on keys are required, at least 14 days ahead (K7).
-func (n *Node) Announce(requiredAt time.Time) error {
-	return n.press(func() error {
-		_, err := n.life.system.Announce(requiredAt, operator)
+func (s *Server) Announce(requiredAt time.Time) {
+	s.t.Helper()
+	s.press(func() error {
+		_, err := s.life.system.Announce(requiredAt, operator)
 		return err
 	})
 }
 
-// Code is the newest login code that was sent to an address.
+// Code is the newest login code that was sent to an address. It has the form of conformance.Options.Code.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -220,6 +258,14 @@ func (n *Node) Code(email string) (string, error) {
 	return code, nil
 }
 
+// Code is Node.Code.
+func (s *Server) Code(email string) string {
+	s.t.Helper()
+	code, err := s.Node.Code(email)
+	s.must(err)
+	return code
+}
+
 // holder is an account that the harness made.
 type holder struct {
 	email   account.Email
@@ -228,12 +274,13 @@ type holder struct {
 }
 
 // Key is a new key of a new account: the secret text that goes behind "Bearer ".
-func (n *Node) Key() (key string, err error) {
-	err = n.press(func() error {
-		key, err = n.newKey(nameless(len(n.accounts)))
+func (s *Server) Key() (key string) {
+	s.t.Helper()
+	s.press(func() (err error) {
+		key, err = s.newKey(nameless(len(s.accounts)))
 		return err
 	})
-	return key, err
+	return key
 }
 
 // nameless is the address of the account behind so many others.
@@ -241,12 +288,13 @@ func nameless(number int) string { return fmt.Sprintf("key-%d@apitest.example", 
 
 // KeyOf is a new key of the account of an address, which is made at the first one. An account has at most two (K5), and a
 // session is opened for each: one minute of the clock must lie between them (K3).
-func (n *Node) KeyOf(email string) (key string, err error) {
-	err = n.press(func() error {
-		key, err = n.newKey(email)
+func (s *Server) KeyOf(email string) (key string) {
+	s.t.Helper()
+	s.press(func() (err error) {
+		key, err = s.newKey(email)
 		return err
 	})
-	return key, err
+	return key
 }
 
 // newKey goes the way of a new user.
@@ -288,25 +336,29 @@ func (n *Node) holderOf(address account.Email) (*holder, error) {
 
 // SetQuota gives the account of an address, or of a key that Key or KeyOf gave, quotas of its own; 0 is the node's. It has
 // an effect where limits are on.
-func (n *Node) SetQuota(who string, day, minute int) error {
-	return n.operate(who, func(id uint64) error {
-		return n.life.system.LimitAccount(id, account.Allowance{Day: day, Minute: minute}, operator)
+func (s *Server) SetQuota(who string, day, minute int) {
+	s.t.Helper()
+	s.operate(who, func(id uint64) error {
+		return s.life.system.LimitAccount(id, account.Allowance{Day: day, Minute: minute}, operator)
 	})
 }
 
 // Suspend refuses the keys of an account; see SetQuota for who.
-func (n *Node) Suspend(who string) error {
-	return n.operate(who, func(account uint64) error { return n.life.system.SuspendAccount(account, "by the test", operator) })
+func (s *Server) Suspend(who string) {
+	s.t.Helper()
+	s.operate(who, func(account uint64) error { return s.life.system.SuspendAccount(account, "by the test", operator) })
 }
 
 // Unsuspend takes that back.
-func (n *Node) Unsuspend(who string) error {
-	return n.operate(who, func(account uint64) error { return n.life.system.RestoreAccount(account, operator) })
+func (s *Server) Unsuspend(who string) {
+	s.t.Helper()
+	s.operate(who, func(account uint64) error { return s.life.system.RestoreAccount(account, operator) })
 }
 
-func (n *Node) operate(who string, do func(account uint64) error) error {
-	return n.press(func() error {
-		for _, owner := range n.accounts {
+func (s *Server) operate(who string, do func(account uint64) error) {
+	s.t.Helper()
+	s.press(func() error {
+		for _, owner := range s.accounts {
 			if slices.Contains(owner.keys, who) {
 				return do(owner.account)
 			}
@@ -318,7 +370,7 @@ func (n *Node) operate(who string, do func(account uint64) error) error {
 		if err != nil {
 			return err
 		}
-		owner, err := n.holderOf(address)
+		owner, err := s.holderOf(address)
 		if err != nil {
 			return err
 		}

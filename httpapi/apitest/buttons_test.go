@@ -32,39 +32,54 @@ func TestPublish(t *testing.T) {
 // TestRefused: what a control can't do is an error.
 func TestRefused(t *testing.T) {
 	srv, onPort := Start(t, Rates(standardRate)), Start(t, OnPort())
-	n := srv.Node
+	with := func(srv *Server, do func(*Server)) func() error { return func() error { return srv.Do(do) } }
+	n := func(do func(*Server)) func() error { return with(srv, do) }
 	for name, try := range map[string]func() error{
-		"jump":   func() error { return n.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "68.50", Sell: "69.30"}) },
-		"nobody": func() error { return n.Publish(Rate{Institution: "nobody", Currency: "USD", Buy: "58"}) },
-		"date": func() error {
-			return n.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "58", EffectiveDate: "2026-02-30"})
-		},
-		"is published":   func() error { return n.Expire("nobody", "") },
-		"days":           func() error { return n.Announce(n.Clock.Now().Add(24 * time.Hour)) },
-		"an account as":  func() error { return n.SetQuota("nobody@example.do", 1, 1) },
-		"neither":        func() error { return n.SetQuota("tasard_test_x", 1, 1) },
-		"e-mail address": func() error { return n.SetQuota("a@b", 1, 1) },
-		"no login code":  func() error { _, err := n.Code("nobody@example.do"); return err },
-		"nowhere":        func() error { _, err := n.ClientFrom("nowhere"); return err },
-		"can't be made":  func() error { _, err := n.Keys(-1); return err },
-		"a node on a":    func() error { _, err := onPort.Node.ClientFrom("192.0.2.7"); return err },
+		"jump":   n(func(s *Server) { s.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "68.50", Sell: "69.30"}) }),
+		"nobody": n(func(s *Server) { s.Publish(Rate{Institution: "nobody", Currency: "USD", Buy: "58"}) }),
+		"date": n(func(s *Server) {
+			s.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "58", EffectiveDate: "2026-02-30"})
+		}),
+		"is published":   n(func(s *Server) { s.Expire("nobody", "") }),
+		"days":           n(func(s *Server) { s.Announce(s.Clock.Now().Add(24 * time.Hour)) }),
+		"an account as":  n(func(s *Server) { s.SetQuota("nobody@example.do", 1, 1) }),
+		"neither":        n(func(s *Server) { s.SetQuota("tasard_test_x", 1, 1) }),
+		"e-mail address": n(func(s *Server) { s.SetQuota("a@b", 1, 1) }),
+		"no login code":  n(func(s *Server) { s.Code("nobody@example.do") }),
+		"nowhere":        n(func(s *Server) { s.ClientFrom("nowhere") }),
+		"can't be made":  n(func(s *Server) { s.Keys(-1) }),
+		"a node on a":    with(onPort, func(s *Server) { s.ClientFrom("192.0.2.7") }),
 		"listen":         func() error { _, err := Open(OnAddress("256.0.0.1:1")); return err },
 		"standard/v1":    func() error { _, err := Open(Seed("standard/v0")); return err },
-		"says nothing":   func() error { return n.Fault(Fault{}) },
-		"status 404":     func() error { return n.Fault(Fault{Status: 404}) },
-		"429 with":       func() error { return n.Fault(Fault{Status: 429, Code: engine.CodeOverloaded}) },
-		"without a":      func() error { return n.Fault(Fault{Code: engine.CodeOverloaded}) },
-		"1000001":        func() error { return n.Fault(Fault{Status: 503, PerMillion: million + 1}) },
-		"-1 millionths":  func() error { return n.Fault(Fault{Status: 503, PerMillion: -1}) },
-		"negative":       func() error { return n.Fault(Fault{Status: 503, Times: -1}) },
-		"negative ":      func() error { return n.Fault(Fault{Delay: -1}) },
-		"a negative":     func() error { return n.Fault(Fault{Status: 500, RetryAfter: -1}) },
-		"a negative num": func() error { return n.Fault(Fault{Truncate: -1}) },
+		"says nothing":   n(func(s *Server) { s.Fault(Fault{}) }),
+		"status 404":     n(func(s *Server) { s.Fault(Fault{Status: 404}) }),
+		"429 with":       n(func(s *Server) { s.Fault(Fault{Status: 429, Code: engine.CodeOverloaded}) }),
+		"without a":      n(func(s *Server) { s.Fault(Fault{Code: engine.CodeOverloaded}) }),
+		"1000001":        n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: million + 1}) }),
+		"-1 millionths":  n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: -1}) }),
+		"negative":       n(func(s *Server) { s.Fault(Fault{Status: 503, Times: -1}) }),
+		"negative ":      n(func(s *Server) { s.Fault(Fault{Delay: -1}) }),
+		"a negative":     n(func(s *Server) { s.Fault(Fault{Status: 500, RetryAfter: -1}) }),
+		"a negative num": n(func(s *Server) { s.Fault(Fault{Truncate: -1}) }),
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want an error with %q: %v", name, err)
 		}
 	}
+}
+
+// TestDo: what is not a control's failure goes through, and what comes behind one is not done.
+func TestDo(t *testing.T) {
+	srv := Start(t)
+	if err := srv.Do(func(s *Server) { s.Keys(-1); t.Error("the control returned") }); err == nil {
+		t.Error("no error")
+	}
+	defer func() {
+		if thrown := recover(); thrown != "planted" {
+			t.Errorf("thrown: %v", thrown)
+		}
+	}()
+	t.Error(srv.Do(func(*Server) { panic("planted") }))
 }
 
 // TestServer_Fails: each control of a Server, which returns no error, fails the test when the node can't do it.

@@ -30,100 +30,111 @@ import (
 //	DELETE /_mock/requests  forgets them
 //	POST   /_mock/restart, /_mock/crash, /_mock/reset: reset goes back to when Control was called
 func (n *Node) Control() (http.Handler, error) {
-	first, err := n.Snapshot()
-	if err != nil {
+	var first *State
+	if err := n.Do(func(s *Server) { first = s.Snapshot() }); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	for pattern, control := range map[string]control{
-		"GET /_mock/clock": func(*http.Request) (any, error) { return n.Clock.said(), nil },
-		"POST /_mock/clock": with(func(move *clockMove) (any, error) {
-			err := move.of(n.Clock)
-			return n.Clock.said(), err
+	for pattern, do := range map[string]control{
+		"GET /_mock/clock": func(s *Server, _ *http.Request) any { return s.Clock.said() },
+		"POST /_mock/clock": with(func(s *Server, move *clockMove) any {
+			s.must(move.of(s.Clock))
+			return s.Clock.said()
 		}),
-		"POST /_mock/rates":   with(func(rates *[]Rate) (any, error) { return nothing{}, n.Publish(*rates...) }),
-		"POST /_mock/refresh": func(*http.Request) (any, error) { return nothing{}, n.Refresh() },
-		"POST /_mock/expire": with(func(of *struct{ Institution, Currency string }) (any, error) {
-			return nothing{}, n.Expire(of.Institution, of.Currency)
+		"POST /_mock/rates": with(func(s *Server, rates *[]Rate) any {
+			s.Publish(*rates...)
+			return nil
 		}),
-		"POST /_mock/faults": with(func(f *faultFile) (any, error) {
-			err := f.read()
-			if err == nil {
-				err = n.Fault(f.Fault)
-			}
-			return nothing{}, err
+		"POST /_mock/refresh": plain((*Server).Refresh),
+		"POST /_mock/expire": with(func(s *Server, of *struct{ Institution, Currency string }) any {
+			s.Expire(of.Institution, of.Currency)
+			return nil
 		}),
-		"DELETE /_mock/faults": func(*http.Request) (any, error) { n.ClearFaults(); return nothing{}, nil },
-		"GET /_mock/codes": func(r *http.Request) (any, error) {
-			code, err := n.Code(r.URL.Query().Get("email"))
-			return map[string]string{"code": code}, err
+		"POST /_mock/faults": with(func(s *Server, f *faultFile) any {
+			s.must(f.read())
+			s.Fault(f.Fault)
+			return nil
+		}),
+		"DELETE /_mock/faults": plain(func(s *Server) { s.ClearFaults() }),
+		"GET /_mock/codes": func(s *Server, r *http.Request) any {
+			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
 		},
-		"POST /_mock/keys": with(func(who *struct{ Email string }) (any, error) {
-			of := n.Key
+		"POST /_mock/keys": with(func(s *Server, who *struct{ Email string }) any {
+			key := s.Key
 			if who.Email != "" {
-				of = func() (string, error) { return n.KeyOf(who.Email) }
+				key = func() string { return s.KeyOf(who.Email) }
 			}
-			key, err := of()
-			return map[string]string{"key": key}, err
+			return map[string]string{"key": key()}
 		}),
-		"POST /_mock/quota": with(func(q *quotaOf) (any, error) { return nothing{}, n.SetQuota(q.Who, q.Day, q.Minute) }),
-		"GET /_mock/requests": func(*http.Request) (any, error) {
+		"POST /_mock/quota": with(func(s *Server, q *quotaOf) any {
+			s.SetQuota(q.Who, q.Day, q.Minute)
+			return nil
+		}),
+		"GET /_mock/requests": func(s *Server, _ *http.Request) any {
 			seen := []requestSeen{}
-			for _, r := range n.Requests() {
+			for _, r := range s.Requests() {
 				seen = append(seen, requestSeen{r, string(r.Body)})
 			}
-			return map[string][]requestSeen{"requests": seen}, nil
+			return map[string][]requestSeen{"requests": seen}
 		},
-		"DELETE /_mock/requests": func(*http.Request) (any, error) { n.ClearRequests(); return nothing{}, nil },
-		"POST /_mock/restart":    func(*http.Request) (any, error) { return nothing{}, n.Restart() },
-		"POST /_mock/crash":      func(*http.Request) (any, error) { return nothing{}, n.Crash() },
-		"POST /_mock/reset": func(*http.Request) (any, error) {
-			n.ClearFaults()
-			n.ClearRequests()
-			return nothing{}, n.Restore(first)
-		},
+		"DELETE /_mock/requests": plain(func(s *Server) { s.ClearRequests() }),
+		"POST /_mock/restart":    plain((*Server).Restart),
+		"POST /_mock/crash":      plain((*Server).Crash),
+		"POST /_mock/reset": plain(func(s *Server) {
+			s.ClearFaults()
+			s.ClearRequests()
+			s.Restore(first)
+		}),
 	} {
-		mux.Handle(pattern, control)
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { n.reply(w, r, do) })
 	}
 	return mux, nil
 }
 
-// control is what one path does, and answers as JSON.
-type control func(*http.Request) (any, error)
-
-// nothing is the answer of a control that has none.
-type nothing struct{}
+// control is what one path does; what it returns is answered as JSON, nil as {}.
+type control func(*Server, *http.Request) any
 
 const (
 	controlBodyMax  = 1 << 20 // bytes
 	controlBodyType = "application/json"
 )
 
-// ServeHTTP is http.Handler. A body must say that it is JSON: a page of another site can't make a browser say that.
-func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// reply answers a call. A body must say that it is JSON: a page of another site can't make a browser say that.
+func (n *Node) reply(w http.ResponseWriter, r *http.Request, do control) {
 	var said any
 	err := errors.New("the header Content-Type: application/json is missing")
 	if r.Method != http.MethodPost || strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
-		said, err = c(r)
+		err = n.Do(func(s *Server) { said = do(s, r) })
 	}
 	w.Header().Set("Content-Type", controlBodyType)
-	if err != nil {
+	switch {
+	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		said = map[string]string{"error": err.Error()}
+	case said == nil:
+		said = struct{}{}
 	}
 	_ = json.NewEncoder(w).Encode(said) // a caller who has gone needs no answer
 }
 
+// plain is a control that reads nothing and has nothing to say.
+func plain(do func(*Server)) control {
+	return func(s *Server, _ *http.Request) any {
+		do(s)
+		return nil
+	}
+}
+
 // with reads a JSON body, whose names are those of T in any case; an empty one changes nothing.
-func with[T any](do func(*T) (any, error)) control {
-	return func(r *http.Request) (any, error) {
+func with[T any](do func(*Server, *T) any) control {
+	return func(s *Server, r *http.Request) any {
 		body := new(T)
 		decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, controlBodyMax))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(body); err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the body: %w", err)
+			s.must(fmt.Errorf("read the body: %w", err))
 		}
-		return do(body)
+		return do(s, body)
 	}
 }
 

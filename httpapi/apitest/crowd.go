@@ -21,24 +21,25 @@ import (
 // It restarts the node twice, so what is only in memory is lost. Between the two nobody can ask, and therefore no account waits
 // for the disk. Windows of a minute and sessions run out meanwhile, although Clock stands: the brake on logins lets 5,000 an
 // hour pass, so the clock that measures spans moves on a second for each account.
-func (n *Node) Keys(count int) (keys []string, err error) {
-	if count < 0 {
-		return nil, fmt.Errorf("keys: %d accounts can't be made", count)
-	}
-	err = n.press(func() error {
-		n.leave(false)
-		old := n.life
-		n.life = nil
+func (s *Server) Keys(count int) (keys []string) {
+	s.t.Helper()
+	s.press(func() error {
+		if count < 0 {
+			return fmt.Errorf("keys: %d accounts can't be made", count)
+		}
+		s.leave(false)
+		old := s.life
+		s.life = nil
 		if err := old.system.Close(); err != nil {
 			return errors.Join(fmt.Errorf("stop: %w", err), os.RemoveAll(old.dir))
 		}
-		made, err := n.crowd(old.dir, count)
-		if err = errors.Join(err, n.arrive(old.dir)); err == nil {
+		made, err := s.crowd(old.dir, count)
+		if err = errors.Join(err, s.arrive(old.dir)); err == nil {
 			keys = made
 		}
 		return err
 	})
-	return keys, err
+	return keys
 }
 
 // crowd makes accounts in a directory on which no node runs.

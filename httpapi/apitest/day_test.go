@@ -113,7 +113,7 @@ func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
 		for _, r := range list {
 			receipt.Accepted += len(r.Observations)
 		}
-	} else if receipt, err = w.srv.Node.Observe(list...); err != nil {
+	} else if err = w.srv.Do(func(s *Server) { receipt = s.Observe(list...) }); err != nil {
 		return receipt, err
 	}
 	w.mu.Lock()
@@ -132,7 +132,7 @@ func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
 // collect starts the collectors, as a node does: with what its log says was heard.
 func (w *dayWorld) collect() {
 	var done map[string]time.Time
-	w.srv.must(w.srv.press(func() (err error) {
+	w.srv.must(w.srv.alone(func() (err error) {
 		done, err = w.srv.life.system.Slots()
 		return err
 	}))

@@ -9,8 +9,8 @@
 //	}
 //
 // Start ends the node with the test; Open is for programs, which end it with Close. Nothing is left behind: no goroutine, no
-// file. The package does not import testing; TB is what it needs of a test. Buttons of a Server fail the test when they
-// can't do what they are told; those of a Node return the error.
+// file. The package does not import testing; TB is what it needs of a test. The controls are those of a Server: one that can't do
+// what it is told fails the test. Node.Do gives them to a program, and returns the error.
 //
 // # What is real, and what is not
 //
@@ -43,7 +43,7 @@
 // # The check after each test
 //
 // When the node ends, its log is replayed into a fresh one, and the two must agree, on every rate, row, account and key.
-// Nobody has to ask for it; a difference fails the test. So every test of a client is also a test of the node.
+// A difference fails the test: every test of a client is also a test of the node.
 //
 // # Limits
 //
@@ -53,8 +53,7 @@
 //
 // # Where to change what
 //
-//	a button          buttons.go; server.go has the same for tests, where none returns an error
-//	a crowd of keys   crowd.go
+//	a control         buttons.go; many keys at once: crowd.go; how one fails: server.go
 //	an option         options.go
 //	a fault           fault.go, around.go; what it looks like on the wire: httpapi/harness.go
 //	a seed            seeds/NAME-vN.json; a new version is a new file, and a golden file in testdata

@@ -62,12 +62,14 @@ func Example() {
 }
 
 // An institution publishes a better rate.
-func ExampleNode_Publish() {
+func ExampleServer_Publish() {
 	node := open(apitest.Rates(
 		apitest.Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "59.40"},
 	))
 	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
-	fmt.Println(node.Publish(apitest.Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}))
+	fmt.Println(node.Do(func(s *apitest.Server) {
+		s.Publish(apitest.Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"})
+	}))
 	fmt.Println(ask(node.Client, node.URL+bestForBuyers))
 	fmt.Println(node.Close())
 	// Output:
@@ -78,9 +80,11 @@ func ExampleNode_Publish() {
 }
 
 // The next request is answered 503, as a node does that has no data; the one after it is answered as ever.
-func ExampleNode_Fault() {
+func ExampleServer_Fault() {
 	node := open(apitest.Seed("standard"))
-	fmt.Println(node.Fault(apitest.Fault{Route: "/v1/rates/best", Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Times: 1}))
+	fmt.Println(node.Do(func(s *apitest.Server) {
+		s.Fault(apitest.Fault{Route: "/v1/rates/best", Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Times: 1})
+	}))
 	for range 2 {
 		fmt.Println(ask(node.Client, node.URL+bestForBuyers))
 	}

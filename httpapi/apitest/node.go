@@ -20,7 +20,7 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a whole node with its buttons. Its methods may be called from several goroutines; one button is pressed at a time.
+// Node is a whole node. Its methods may be called from several goroutines; one control of its Server is used at a time.
 type Node struct {
 	// URL is where the node answers, without a slash at the end.
 	URL string
@@ -257,18 +257,8 @@ func (n *Node) abandon() error {
 	return err
 }
 
-// errClosed is what a button of a node that has ended says.
+// errClosed is what a control of a node that has ended says.
 var errClosed = errors.New("the node is closed")
-
-// press does what a button is for, alone.
-func (n *Node) press(do func() error) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.life == nil {
-		return errClosed
-	}
-	return do()
-}
 
 // lockedRandom is chance with a seed, for several goroutines.
 type lockedRandom struct {

@@ -1,12 +1,5 @@
 package apitest
 
-import (
-	"net/http"
-	"time"
-
-	"github.com/tasard/tasard/engine"
-)
-
 // TB is what the harness needs of a test; *testing.T, *testing.B and *testing.F have it.
 type TB interface {
 	Helper()
@@ -17,7 +10,7 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node in a test: what a button can't do fails the test.
+// Server is a Node with its controls. One that can't do what it is told fails the test; within Node.Do it ends what is done.
 type Server struct {
 	*Node
 	t TB
@@ -49,149 +42,48 @@ func (s *Server) must(err error) {
 	}
 }
 
-// Publish is Node.Publish.
-func (s *Server) Publish(rates ...Rate) {
+// press does what a control is for, alone.
+func (s *Server) press(do func() error) {
 	s.t.Helper()
-	s.must(s.Node.Publish(rates...))
+	s.must(s.alone(do))
 }
 
-// Observe is Node.Observe.
-func (s *Server) Observe(list ...engine.Refresh) engine.Receipt {
-	s.t.Helper()
-	receipt, err := s.Node.Observe(list...)
-	s.must(err)
-	return receipt
+func (n *Node) alone(do func() error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life == nil {
+		return errClosed
+	}
+	return do()
 }
 
-// Refresh is Node.Refresh.
-func (s *Server) Refresh() {
-	s.t.Helper()
-	s.must(s.Node.Refresh())
+// Do is for programs, which have no test to fail: it gives do the controls. The first that can't do what it is told ends do, and its
+// error is returned.
+func (n *Node) Do(do func(s *Server)) (err error) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			failed, ours := thrown.(failure)
+			if !ours {
+				panic(thrown)
+			}
+			err = failed.error
+		}
+	}()
+	do(&Server{n, program{}})
+	return nil
 }
 
-// Expire is Node.Expire.
-func (s *Server) Expire(institution, currency string) {
-	s.t.Helper()
-	s.must(s.Node.Expire(institution, currency))
-}
+// failure is what a control within Do panics with.
+type failure struct{ error }
 
-// Fault is Node.Fault.
-func (s *Server) Fault(fault Fault) {
-	s.t.Helper()
-	s.must(s.Node.Fault(fault))
-}
+// program is the TB of Do: Fatalf is only called by must.
+type program struct{ TB }
 
-// Fail answers the next n requests of a route with 429, 500 or 503; n = 0 all of them. See Fault.Route.
-func (s *Server) Fail(route string, status, times int) {
-	s.t.Helper()
-	s.Fault(Fault{Route: route, Status: status, Times: times})
-}
+// Helper is TB.
+func (program) Helper() {}
 
-// Delay lets the next n requests of a route wait.
-func (s *Server) Delay(route string, wait time.Duration, times int) {
-	s.t.Helper()
-	s.Fault(Fault{Route: route, Delay: wait, Times: times})
-}
-
-// Drop ends the connections of the next n requests of a route without an answer. On a connection that was used before,
-// net/http then asks again by itself: that is one more request.
-func (s *Server) Drop(route string, times int) {
-	s.t.Helper()
-	s.Fault(Fault{Route: route, Drop: true, Times: times})
-}
-
-// Truncate ends the connections of the next n requests of a route after so many bytes of the body.
-func (s *Server) Truncate(route string, bytes, times int) {
-	s.t.Helper()
-	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
-}
-
-// ClientFrom is Node.ClientFrom.
-func (s *Server) ClientFrom(address string) *http.Client {
-	s.t.Helper()
-	client, err := s.Node.ClientFrom(address)
-	s.must(err)
-	return client
-}
-
-// Restart is Node.Restart.
-func (s *Server) Restart() {
-	s.t.Helper()
-	s.must(s.Node.Restart())
-}
-
-// Crash is Node.Crash.
-func (s *Server) Crash() {
-	s.t.Helper()
-	s.must(s.Node.Crash())
-}
-
-// Snapshot is Node.Snapshot.
-func (s *Server) Snapshot() *State {
-	s.t.Helper()
-	state, err := s.Node.Snapshot()
-	s.must(err)
-	return state
-}
-
-// Restore is Node.Restore.
-func (s *Server) Restore(state *State) {
-	s.t.Helper()
-	s.must(s.Node.Restore(state))
-}
-
-// Announce is Node.Announce.
-func (s *Server) Announce(requiredAt time.Time) {
-	s.t.Helper()
-	s.must(s.Node.Announce(requiredAt))
-}
-
-// Code is Node.Code.
-func (s *Server) Code(email string) string {
-	s.t.Helper()
-	code, err := s.Node.Code(email)
-	s.must(err)
-	return code
-}
-
-// Key is Node.Key.
-func (s *Server) Key() string {
-	s.t.Helper()
-	key, err := s.Node.Key()
-	s.must(err)
-	return key
-}
-
-// Keys is Node.Keys.
-func (s *Server) Keys(count int) []string {
-	s.t.Helper()
-	keys, err := s.Node.Keys(count)
-	s.must(err)
-	return keys
-}
-
-// KeyOf is Node.KeyOf.
-func (s *Server) KeyOf(email string) string {
-	s.t.Helper()
-	key, err := s.Node.KeyOf(email)
-	s.must(err)
-	return key
-}
-
-// SetQuota is Node.SetQuota.
-func (s *Server) SetQuota(who string, day, minute int) {
-	s.t.Helper()
-	s.must(s.Node.SetQuota(who, day, minute))
-}
-
-// Suspend is Node.Suspend.
-func (s *Server) Suspend(who string) {
-	s.t.Helper()
-	s.must(s.Node.Suspend(who))
-}
-
-// Unsuspend is Node.Unsuspend.
-func (s *Server) Unsuspend(who string) {
-	s.t.Helper()
-	s.must(s.Node.Unsuspend(who))
+// Fatalf is TB.
+func (program) Fatalf(_ string, args ...any) {
+	err, _ := args[0].(error)
+	panic(failure{err})
 }

@@ -73,7 +73,7 @@ var layout = map[string]row{
 	"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 	"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
 	"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
-	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true, doc: 62},
+	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 	"httpapi/client":              {never: "os", exact: true},
 	"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
