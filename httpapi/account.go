@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -69,27 +68,20 @@ func accountOperations() []accountOperation {
 type accountPath struct {
 	operations []accountOperation
 	allow      string
-	row        row // where its requests are counted
 }
 
-// addAccountRoutes registers each path once, under GET, like those of the data operations.
-func (s *Server) addAccountRoutes(r *router.Router) {
+// accountPaths are the paths of the account operations, by pattern.
+func accountPaths() map[string]*accountPath {
 	paths := map[string]*accountPath{}
 	for _, op := range accountOperations() {
-		path := paths[op.pattern]
-		if path == nil {
-			path = &accountPath{row: s.tally.rows[op.pattern]}
-			paths[op.pattern] = path
-			r.GET(op.pattern, func(ctx *fasthttp.RequestCtx) {
-				askedOf(ctx).row = path.row
-				s.answerAccount(ctx, path)
-			})
+		if paths[op.pattern] == nil {
+			paths[op.pattern] = &accountPath{}
 		}
+		path := paths[op.pattern]
 		path.operations = append(path.operations, op)
-	}
-	for _, path := range paths {
 		path.allow = allowed(path.operations)
 	}
+	return paths
 }
 
 // allowed is the value of Allow for the operations of a path.
@@ -125,8 +117,7 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	}
 	at := slices.IndexFunc(path.operations, func(op accountOperation) bool { return op.method == method })
 	if at < 0 {
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
-		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+path.allow+".")
+		s.refuseMethod(ctx, "operation", path.allow)
 		return
 	}
 	op := &path.operations[at]

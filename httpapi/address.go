@@ -78,37 +78,25 @@ func (p proxies) client(peer netip.Addr, lines [][]byte) netip.Addr {
 
 // forwardedAddress reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80, each IPv6 address with or
 // without a zone, which is dropped: it means something to the proxy alone.
-func forwardedAddress(entry []byte) (netip.Addr, bool) {
+func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	if len(entry) > addressBytesMax {
 		return netip.Addr{}, false
 	}
-	bracketed := entry[0] == '['
-	switch colon := bytes.IndexByte(entry, ':'); {
-	case bracketed:
-		end := bytes.LastIndexByte(entry, ']')
-		if end < 0 || !fields.ValidPort(entry[end+1:]) || len(entry[end+1:]) == 1 {
-			return netip.Addr{}, false
+	var err error
+	last, colon := len(entry)-1, bytes.IndexByte(entry, ':')
+	switch {
+	case entry[0] == '[' && entry[last] == ']':
+		if colon >= 0 {
+			addr, err = netip.ParseAddr(textOf(entry[1:last]))
 		}
-		entry = entry[1:end]
-	case colon >= 0 && bytes.IndexByte(entry[colon+1:], ':') < 0:
-		if !fields.ValidPort(entry[colon:]) || len(entry[colon:]) == 1 {
-			return netip.Addr{}, false
+	case entry[0] == '[', colon >= 0 && bytes.IndexByte(entry[colon+1:], ':') < 0:
+		if port := entry[bytes.LastIndexByte(entry, ':')+1:]; len(port) <= len("65535") {
+			var at netip.AddrPort
+			at, err = netip.ParseAddrPort(textOf(entry))
+			addr = at.Addr()
 		}
-		entry = entry[:colon]
+	default:
+		addr, err = netip.ParseAddr(textOf(entry))
 	}
-	sixth := bytes.IndexByte(entry, ':') >= 0
-	if zone := bytes.IndexByte(entry, '%'); zone >= 0 && sixth {
-		if zone == len(entry)-1 {
-			return netip.Addr{}, false
-		}
-		entry = entry[:zone]
-	}
-	if bracketed && !sixth {
-		return netip.Addr{}, false
-	}
-	addr, err := netip.ParseAddr(textOf(entry))
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	return addr.Unmap(), true
+	return addr.WithZone("").Unmap(), err == nil && addr.IsValid()
 }

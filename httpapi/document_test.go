@@ -145,7 +145,7 @@ type routed struct {
 func routedOperations() map[string]routed {
 	all := map[string]routed{"GET " + livePath: {}, "GET " + liveOtherPath: {}, "GET " + readyPath: {}}
 	for _, r := range routes() {
-		all["GET "+strings.Replace(r.pattern, "{id:*}", "{id}", 1)] = routed{data: r.operation}
+		all["GET "+r.pattern] = routed{data: r.operation}
 	}
 	for _, op := range accountOperations() {
 		all[op.method+" "+op.pattern] = routed{account: &op}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -210,7 +208,7 @@ func crossLines(good exchange, origin, site, kind string) (lines []string) {
 
 // TestS10_EveryRoute: each pattern of the router, with each method and in each state of the server, carries the whole header set.
 func TestS10_EveryRoute(t *testing.T) {
-	patterns := newGated(t, nil).server.router.List()[fasthttp.MethodGet]
+	patterns := slices.Sorted(maps.Keys(newGated(t, nil).server.paths))
 	arrangements := map[string]func(*fixture){
 		"plain":    nil,
 		"required": func(g *fixture) { g.gate.transition = announced(-time.Hour) },
@@ -229,7 +227,7 @@ func TestS10_EveryRoute(t *testing.T) {
 			arrange(g)
 		}
 		for _, pattern := range append(slices.Clone(patterns), "/v1/nothing", "/") {
-			target := strings.NewReplacer("{id:*}", "bhd", "{id}", "k1").Replace(pattern)
+			target := strings.NewReplacer("institutions/{id}", "institutions/bhd", "{id}", "k1").Replace(pattern)
 			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PROPFIND"} {
 				for _, suffix := range []string{"?x=1", "?currency=USD&operation=buy&amount=1"} {
 					if walked++; walked%step != 0 {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -103,28 +102,18 @@ func opens() bool {
 	return true
 }
 
-// addHealthRoutes registers the paths like those of the data operations.
-func (s *Server) addHealthRoutes(r *router.Router) {
-	live := func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) } // the process answers
-	r.GET(livePath, s.probed(livePath, live))
-	r.GET(liveOtherPath, s.probed(liveOtherPath, live))
-	r.GET(readyPath, s.probed(readyPath, s.ready))
+// answerProbe answers a path of health. Whatever stands behind the path is ignored.
+func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHandler) {
+	s.begin(ctx)
+	if !ctx.IsGet() && !ctx.IsHead() {
+		s.refuseMethod(ctx, "path", methodsHealth)
+		return
+	}
+	answer(ctx)
 }
 
-// probed is a handler for the methods of health. What stands behind the path is ignored.
-func (s *Server) probed(path string, answer fasthttp.RequestHandler) fasthttp.RequestHandler {
-	row := s.tally.rows[path]
-	return func(ctx *fasthttp.RequestCtx) {
-		askedOf(ctx).row = row
-		s.begin(ctx)
-		if !ctx.IsGet() && !ctx.IsHead() {
-			ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsHealth)
-			s.refuse(ctx, engine.CodeMethodNotAllowed, "This path knows the methods "+methodsHealth+".")
-			return
-		}
-		answer(ctx)
-	}
-}
+// live answers that the process answers.
+func live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
 
 // ready answers how the node is.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {

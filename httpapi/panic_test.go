@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine/account"
@@ -21,27 +20,25 @@ import (
 // plantHeader says where in a handler a panic is planted: before it, or behind it, when the answer is made and perhaps sent aside.
 const plantHeader = "X-Plant"
 
-// plantPanics puts handlers that panic when asked to in the place of all that the router knows. reached has their patterns.
+// plantPanics puts handlers that panic when asked to in the place of all that are routed to. reached has their patterns.
 func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
-	real, planted := s.router, router.New()
+	planted := map[string]endpoint{}
 	reached = &sync.Map{}
-	for _, pattern := range real.List()[fasthttp.MethodGet] {
+	for pattern, real := range s.paths {
 		patterns = append(patterns, pattern)
-		planted.GET(pattern, func(ctx *fasthttp.RequestCtx) {
+		planted[pattern] = endpoint{real.row, func(ctx *fasthttp.RequestCtx, a *asked) {
 			where := string(ctx.Request.Header.Peek(plantHeader))
 			if where == "before" {
 				reached.Store(pattern, true)
 				panic("planted before " + pattern)
 			}
-			path, _ := splitTarget(ctx.Request.Header.RequestURI())
-			handler, _ := real.Lookup(fasthttp.MethodGet, string(path), ctx)
-			handler(ctx)
+			real.answer(ctx, a)
 			if where == "behind" {
 				panic("planted behind " + pattern)
 			}
-		})
+		}}
 	}
-	s.router = planted
+	s.paths = planted
 	return patterns, reached
 }
 

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"bytes"
-	"strings"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -20,15 +18,12 @@ type route struct {
 	fromCatalogue bool
 }
 
-// name is the pattern without what only the router understands.
-func (r *route) name() string { return strings.Replace(r.pattern, ":*}", "}", 1) }
-
 // routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its parameters.
 func routes() []route {
 	return []route{
 		{"/v1/currencies", params.Currencies, (*Server).currencies, true},
 		{"/v1/institutions", params.Institutions, (*Server).institutions, true},
-		{params.InstitutionPath + "{id:*}", params.Institution, (*Server).institution, true},
+		{params.InstitutionPath + "{id}", params.Institution, (*Server).institution, true},
 		{"/v1/rates", params.Rates, (*Server).rates, false},
 		{"/v1/rates/best", params.Best, (*Server).best, false},
 		{"/v1/rates/history", params.History, (*Server).history, false},
@@ -36,31 +31,47 @@ func routes() []route {
 	}
 }
 
-// newRouter registers every route once, under GET: the path is looked up before the method is judged (L7). Only Lookup is
-// used. Handler would take the path from the library's URI, which turns "//host/path" of a request without Host into
-// "/path", and would answer other methods in words of its own.
-func (s *Server) newRouter() *router.Router {
-	r := router.New()
-	for _, route := range routes() {
-		row := s.tally.rows[route.name()]
-		r.GET(route.pattern, func(ctx *fasthttp.RequestCtx) {
-			a := askedOf(ctx)
-			a.row = row
-			s.answer(ctx, &route, a)
-		})
-	}
-	if s.config.Accounts != nil {
-		s.addAccountRoutes(r)
-	}
-	s.addHealthRoutes(r)
-	return r
+// endpoint is what answers a path, whatever the method: the path is looked up before the method is judged (L7).
+type endpoint struct {
+	row    row // where its requests are counted
+	answer func(ctx *fasthttp.RequestCtx, a *asked)
 }
 
-// askedValue is the user value under which a route finds what is asked: the router hands on the context alone. Strings are the keys
-// that the library copies nothing for.
-const askedValue = "asked"
+// endpoints are all paths by their patterns, of which a last segment {id} stands for any text.
+func (s *Server) endpoints() map[string]endpoint {
+	all := map[string]endpoint{}
+	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *asked)) {
+		all[pattern] = endpoint{s.tally.rows[pattern], answer}
+	}
+	for _, route := range routes() {
+		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *asked) { s.answer(ctx, &route, a) })
+	}
+	if s.config.Accounts != nil {
+		for pattern, path := range accountPaths() {
+			add(pattern, func(ctx *fasthttp.RequestCtx, _ *asked) { s.answerAccount(ctx, path) })
+		}
+	}
+	for path, answer := range map[string]fasthttp.RequestHandler{livePath: live, liveOtherPath: live, readyPath: s.ready} {
+		add(path, func(ctx *fasthttp.RequestCtx, _ *asked) { s.answerProbe(ctx, answer) })
+	}
+	return all
+}
 
-// dispatch finds the route of a request, byte for byte (Q8).
+// lookup finds what answers a path, byte for byte (Q8).
+func (s *Server) lookup(path []byte) (endpoint, bool) {
+	if found, ok := s.paths[string(path)]; ok {
+		return found, true
+	}
+	var room [64]byte
+	slash := bytes.LastIndexByte(path, '/')
+	if slash < 0 || slash == len(path)-1 {
+		return endpoint{}, false
+	}
+	found, ok := s.paths[string(append(append(room[:0], path[:slash+1]...), "{id}"...))]
+	return found, ok
+}
+
+// dispatch finds the route of a request.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 	if a.conn != nil && s.turnAway(ctx, a) {
 		return
@@ -78,29 +89,17 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 		s.answerOptions(ctx)
 		return
 	}
-	// Without a context the router keeps no path parameter, which would be a copy on the heap.
-	handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil)
-	if handler == nil && s.hasPage(path) {
+	if found, ok := s.lookup(path); ok {
+		a.row = found.row
+		found.answer(ctx, a)
+		return
+	}
+	if s.hasPage(path) {
 		a.row = rowSite
 		s.answerPage(ctx)
 		return
 	}
-	if handler == nil || !oneSegment(path) {
-		s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
-		return
-	}
-	ctx.SetUserValue(askedValue, a)
-	handler(ctx)
-}
-
-// askedOf is what dispatch handed to a route through the router.
-func askedOf(ctx *fasthttp.RequestCtx) *asked { return ctx.UserValue(askedValue).(*asked) }
-
-// oneSegment tells whether the id in an institution's path is one segment, and there. The router's own pattern for that would
-// copy the id; the one for the rest of a path does not.
-func oneSegment(path []byte) bool {
-	id, found := bytes.CutPrefix(path, bytesOf(params.InstitutionPath))
-	return !found || len(id) > 0 && bytes.IndexByte(id, '/') < 0
+	s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 }
 
 // splitTarget is path and query of a request target as they were sent, without scheme and host where it has them. The guard
@@ -131,9 +130,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		s.answerOptions(ctx)
 		return
 	default:
-		s.begin(ctx)
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, methodsAllowed)
-		s.refuse(ctx, engine.CodeMethodNotAllowed, "This operation knows the methods "+methodsAllowed+".")
+		s.refuseMethod(ctx, "operation", methodsAllowed)
 		return
 	}
 	if s.config.Gate == nil {
@@ -142,6 +139,13 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		return
 	}
 	s.answerInTurn(ctx, r, a)
+}
+
+// refuseMethod answers 405.
+func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, what, allowed string) {
+	s.begin(ctx)
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowed)
+	s.refuse(ctx, engine.CodeMethodNotAllowed, "This "+what+" knows the methods "+allowed+".")
 }
 
 // answerData reads the parameters, unless somebody asked the same before, and answers.

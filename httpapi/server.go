@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -130,7 +129,7 @@ type Server struct {
 	overload  *conn.Overload // nil: no request is too old
 	harness   *harness       // nil: not in a test
 	http      *fasthttp.Server
-	router    *router.Router
+	paths     map[string]endpoint // by pattern
 	params    params.Table
 	plans     *plans
 	template  fasthttp.ResponseHeader // the headers of an error; read only
@@ -167,7 +166,7 @@ func New(c Config) *Server {
 	fillPrivateTemplate(&s.private, &s.template)
 	s.asking.New = func() any { return new(asked) }
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
-	s.router = s.newRouter()
+	s.paths = s.endpoints()
 	s.http = s.newHTTP()
 	if c.Harness == nil {
 		s.overload = conn.NewOverload(c.Clock, c.Limits.WriteTimeout)

@@ -33,7 +33,7 @@ const (
 func rowNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
-		names = append(names, r.name())
+		names = append(names, r.pattern)
 	}
 	for _, op := range accountOperations() {
 		if !slices.Contains(names, op.pattern) {
