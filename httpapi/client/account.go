@@ -59,38 +59,20 @@ type Usage struct {
 	Minute Window `json:"minute"`
 }
 
-func (s *Session) check() error { return wants("a session without token", string(s.Token)) }
-func (k *Key) check() error     { return wants("a key without id", k.ID) }
+func (s *Session) check() error { return lacks(s.Token == "", "a session without token") }
+func (k *Key) check() error     { return lacks(k.ID == "", "a key without id") }
 func (k *NewKey) check() error {
-	return errors.Join(k.Key.check(), wants("a new key without secret", string(k.Secret)))
-}
-
-// wants is an error for an empty text.
-func wants(what, text string) error {
-	if text == "" {
-		return errors.New(what)
-	}
-	return nil
+	return errors.Join(k.Key.check(), lacks(k.Secret == "", "a new key without secret"))
 }
 
 // RequestCode has a login code sent to an address. It is never sent twice by itself: a new code voids the one before (K2).
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
-	var answer single[CodeSent]
-	q := &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}}
-	if err := c.ask(ctx, q, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
 }
 
 // SignIn makes a session of a code. The first one of an address makes its account.
 func (c *Client) SignIn(ctx context.Context, email, code string) (*Session, error) {
-	var answer single[Session]
-	q := &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}}
-	if err := c.ask(ctx, q, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askData[Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
 }
 
 // SignOut ends a session.
@@ -100,11 +82,7 @@ func (c *Client) SignOut(ctx context.Context, session Secret) error {
 
 // Keys lists the keys of an account, revoked ones too.
 func (c *Client) Keys(ctx context.Context, session Secret) ([]Key, error) {
-	var answer list[Key]
-	if err := c.ask(ctx, &call{method: http.MethodGet, path: keysPath, secret: string(session), repeatable: true}, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askList[Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: string(session), repeatable: true})
 }
 
 // CreateKey makes a key; the name is for people and may be "". The third active one is an *Error of CodeKeyLimitReached.
@@ -113,24 +91,17 @@ func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*N
 	if name != "" {
 		body["name"] = name
 	}
-	var answer single[NewKey]
-	if err := c.ask(ctx, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body}, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
 }
 
 // RevokeKey ends a key, for the next request already. A key that is revoked stays so.
 func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error {
-	return c.ask(ctx, &call{method: http.MethodDelete, path: keysPath + "/" + url.PathEscape(id), secret: string(session), repeatable: true}, nil)
+	path := keysPath + "/" + url.PathEscape(id)
+	return c.ask(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), repeatable: true}, nil)
 }
 
 // Usage is where an account stands: that of a session or key, "" for that of the client's own key. It costs nothing.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
-	var answer single[Usage]
-	q := &call{method: http.MethodGet, path: usagePath, secret: string(cmp.Or(secret, c.config.Key)), repeatable: true}
-	if err := c.ask(ctx, q, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	secret = cmp.Or(secret, c.config.Key)
+	return askData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), repeatable: true})
 }

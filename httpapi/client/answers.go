@@ -212,6 +212,14 @@ func checkEach[T any](items []T) error {
 	return nil
 }
 
+// lacks is an error of an item, where it has what it may not have.
+func lacks(broken bool, format string, values ...any) error {
+	if !broken {
+		return nil
+	}
+	return fmt.Errorf(format, values...)
+}
+
 func (r *Rate) check() error {
 	switch {
 	case r.ID == "", r.InstitutionID == "", r.Currency == "":
@@ -220,43 +228,25 @@ func (r *Rate) check() error {
 		return fmt.Errorf("%s is quoted in %q, not in %s", r.ID, r.QuoteCurrency, QuoteCurrency)
 	case r.Buy == nil && r.Sell == nil:
 		return fmt.Errorf("%s has neither buy nor sell", r.ID)
-	case r.ExpiresAt.IsZero():
-		return fmt.Errorf("%s does not say when it expires", r.ID)
 	}
-	return nil
+	return lacks(r.ExpiresAt.IsZero(), "%s does not say when it expires", r.ID)
 }
 
-func (c *Currency) check() error {
-	if c.Code == "" {
-		return errors.New("a currency without code")
-	}
-	return nil
-}
-
-func (i *InstitutionHead) check() error {
-	if i.ID == "" {
-		return errors.New("an institution without id")
-	}
-	return nil
-}
+func (c *Currency) check() error        { return lacks(c.Code == "", "a currency without code") }
+func (i *InstitutionHead) check() error { return lacks(i.ID == "", "an institution without id") }
 
 func (i *InstitutionDetail) check() error {
-	if i.Rates == nil {
-		return errors.New("an institution without its list of rates")
-	}
-	return errors.Join(i.InstitutionHead.check(), checkEach(i.Rates))
+	return errors.Join(lacks(i.Rates == nil, "an institution without its list of rates"), i.InstitutionHead.check(), checkEach(i.Rates))
 }
 
 func (e *HistoryEntry) check() error {
-	if e.Date.IsZero() || e.InstitutionID == "" || e.Currency == "" || e.Buy == nil && e.Sell == nil {
-		return errors.New("a day of history without date, institution, currency or value")
-	}
-	return nil
+	return lacks(e.Date.IsZero() || e.InstitutionID == "" || e.Currency == "" || e.Buy == nil && e.Sell == nil,
+		"a day of history without date, institution, currency or value")
 }
 
 func (c *Conversion) check() error {
-	if c.AmountDOP == "" || c.Rate == "" || c.ForeignAmount == "" {
-		return errors.New("a conversion without amount or rate")
+	if err := lacks(c.AmountDOP == "" || c.Rate == "" || c.ForeignAmount == "", "a conversion without amount or rate"); err != nil {
+		return err
 	}
 	return c.Quote.check()
 }

@@ -17,11 +17,7 @@ const (
 
 // Currencies is the whole catalogue, by code; those without rates too.
 func (c *Client) Currencies(ctx context.Context) ([]Currency, error) {
-	var answer list[Currency]
-	if err := c.ask(ctx, c.get(currenciesPath, nil), &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askList[Currency](ctx, c, c.get(currenciesPath, nil))
 }
 
 // Institutions is a page of the active ones, by id.
@@ -31,11 +27,7 @@ func (c *Client) Institutions(ctx context.Context, q InstitutionsQuery) (*Page[I
 
 // Institution is one with its rates. One that is unknown or inactive is an *Error of CodeInstitutionNotFound.
 func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail, error) {
-	var answer single[InstitutionDetail]
-	if err := c.ask(ctx, c.get(institutionsPath+"/"+url.PathEscape(id), nil), &answer); err != nil {
-		return nil, err
-	}
-	return answer.Data, nil
+	return askData[InstitutionDetail](ctx, c, c.get(institutionsPath+"/"+url.PathEscape(id), nil))
 }
 
 // Rates is a page of what is published, expired rates and references too, by currency and institution.
@@ -68,4 +60,20 @@ func askPage[T any](ctx context.Context, c *Client, path string, query url.Value
 		return nil, err
 	}
 	return answer, nil
+}
+
+func askData[T any](ctx context.Context, c *Client, q *call) (*T, error) {
+	var answer single[T]
+	if err := c.ask(ctx, q, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Data, nil
+}
+
+func askList[T any](ctx context.Context, c *Client, q *call) ([]T, error) {
+	var answer list[T]
+	if err := c.ask(ctx, q, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Data, nil
 }
