@@ -2,6 +2,7 @@ package params
 
 import (
 	"bytes"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,36 +14,14 @@ const IDCharactersMax = 80
 // for in forms, a blank, no grammar takes either. False, with the text as it came, when a '%' is not followed by two
 // hexadecimal digits.
 func percentDecoded(text []byte) ([]byte, bool) {
-	at := bytes.IndexByte(text, '%')
-	if at < 0 {
+	if bytes.IndexByte(text, '%') < 0 {
 		return text, true
 	}
-	decoded := append(make([]byte, 0, len(text)), text[:at]...)
-	for at < len(text) {
-		if text[at] != '%' {
-			decoded = append(decoded, text[at])
-			at++
-			continue
-		}
-		if len(text)-at < 3 || !hexadecimal(text[at+1]) || !hexadecimal(text[at+2]) {
-			return text, false
-		}
-		decoded = append(decoded, nibble(text[at+1])<<4|nibble(text[at+2]))
-		at += 3
+	decoded, err := url.PathUnescape(string(text))
+	if err != nil {
+		return text, false
 	}
-	return decoded, true
-}
-
-func hexadecimal(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-// nibble is the value of a hexadecimal digit.
-func nibble(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
+	return []byte(decoded), true
 }
 
 // PathID decodes the last segment of an institution's path, once (Q9). False for bad percent-encoding and for more than 80

@@ -1,8 +1,6 @@
 package params
 
-import (
-	"github.com/tasard/tasard/engine"
-)
+import "github.com/tasard/tasard/engine"
 
 // Query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What was not
 // sent is zero; limit and cursor have their defaults, and a history range is complete.
@@ -44,7 +42,7 @@ func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool
 	case ParamKind:
 		q.Kind, ok = oneOf(value, engine.Kinds())
 	case ParamOperation:
-		q.Operation, ok = operationValue(value)
+		q.Operation, ok = oneOf(value, []engine.Operation{engine.Buy, engine.Sell})
 	case ParamAmount:
 		q.Amount, ok = amountValue(value)
 	case ParamFrom:
@@ -97,16 +95,6 @@ func oneOf[T ~string](value []byte, words []T) (T, bool) {
 		if string(value) == string(word) {
 			return word, true
 		}
-	}
-	return "", false
-}
-
-func operationValue(value []byte) (engine.Operation, bool) {
-	switch string(value) {
-	case string(engine.Buy):
-		return engine.Buy, true
-	case string(engine.Sell):
-		return engine.Sell, true
 	}
 	return "", false
 }
