@@ -95,22 +95,30 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	return mean
 }
 
-// rowsOf walks all rows of a question, page by page.
-func rowsOf(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
-	q.Limit = engine.LimitMax
-	var rows []engine.HistoryEntry
+// all are the items of all pages of a question.
+func all[T any](ask func(page engine.Cut) (*engine.Page[T], error)) ([]T, error) {
+	cut := engine.Cut{Limit: engine.LimitMax}
+	var items []T
 	for range historyPagesMax {
-		page, err := service.History(q)
+		page, err := ask(cut)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, page.Items...)
+		items = append(items, page.Items...)
 		if page.Next == engine.NoNext {
 			break
 		}
-		q.Cursor = page.Next
+		cut.Cursor = page.Next
 	}
-	return rows, nil
+	return items, nil
+}
+
+// rowsOf are all rows of a question.
+func rowsOf(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
+	return all(func(page engine.Cut) (*engine.Page[engine.HistoryEntry], error) {
+		q.Cut = page
+		return service.History(q)
+	})
 }
 
 // chronicles keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its

@@ -46,22 +46,11 @@ func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
 	return Li(A(l.Href("/institutions/"+item.ID), Text(item.Name)), Text(" "), Span(Class("meta"), Text(rates)))
 }
 
-// institutions are all active ones, page by page.
+// institutions are all active ones.
 func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
-	q := engine.InstitutionsQuery{Cut: engine.Cut{Limit: engine.LimitMax}}
-	var items []engine.InstitutionItem
-	for range historyPagesMax {
-		page, err := p.service.Institutions(q)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page.Items...)
-		if page.Next == engine.NoNext {
-			break
-		}
-		q.Cursor = page.Next
-	}
-	return items, nil
+	return all(func(page engine.Cut) (*engine.Page[engine.InstitutionItem], error) {
+		return p.service.Institutions(engine.InstitutionsQuery{Cut: page})
+	})
 }
 
 func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {

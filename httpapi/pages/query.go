@@ -37,36 +37,36 @@ type question struct {
 // readQuestion reads what is known of a query. A value that is none leaves the default, and a problem.
 func readQuestion(query url.Values, catalogue *engine.Catalogue) question {
 	q := question{Currency: currencyDefault, Operation: engine.Buy, Days: windowDefault, Problems: map[string]string{}}
-	if text := query.Get(parameterCurrency); text != "" {
-		if known, ok := catalogue.Currency(text); ok {
+	read := func(name string, set func(text string) bool) {
+		if text := query.Get(name); text != "" && !set(text) {
+			q.Problems[name] = "problem." + name
+		}
+	}
+	read(parameterCurrency, func(text string) bool {
+		known, ok := catalogue.Currency(text)
+		if ok {
 			q.Currency = known.Code
-		} else {
-			q.Problems[parameterCurrency] = "problem.currency"
 		}
-	}
-	if text := query.Get("operation"); text != "" {
-		if operation, ok := engine.ParseOperation(text); ok {
-			q.Operation = operation
-		} else {
-			q.Problems["operation"] = "problem.operation"
-		}
-	}
-	if text := query.Get("channel"); text != "" {
-		if channel, ok := engine.ParseChannel(text); ok {
-			q.Channel = channel
-		} else {
-			q.Problems["channel"] = "problem.channel"
-		}
-	}
-	if text := query.Get("days"); text != "" {
-		if days, err := strconv.Atoi(text); err == nil && slices.Contains(windows(), days) {
-			q.Days = days
-		} else {
-			q.Problems["days"] = "problem.days"
-		}
-	}
+		return ok
+	})
+	read("operation", func(text string) bool { return take(&q.Operation)(engine.ParseOperation(text)) })
+	read("channel", func(text string) bool { return take(&q.Channel)(engine.ParseChannel(text)) })
+	read("days", func(text string) bool {
+		days, err := strconv.Atoi(text)
+		return take(&q.Days)(days, err == nil && slices.Contains(windows(), days))
+	})
 	q.readAmount(query.Get("amount"))
 	return q
+}
+
+// take sets a value that is good.
+func take[T any](into *T) func(value T, ok bool) bool {
+	return func(value T, ok bool) bool {
+		if ok {
+			*into = value
+		}
+		return ok
+	}
 }
 
 // readAmount takes 1,234.50 as people write it; /v1/convert does not.

@@ -1,11 +1,11 @@
 package pages
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/xml"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	. "maragu.dev/gomponents"
@@ -66,48 +66,31 @@ func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, kind string, body [
 	p.frame.send(w, r, body)
 }
 
-// sitemap is the file of sitemaps.org, with the other language of each page.
-type sitemap struct {
-	XMLName xml.Name     `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 urlset"`
-	XHTML   string       `xml:"xmlns:xhtml,attr"`
-	Entries []sitemapURL `xml:"url"`
-}
-
-type sitemapURL struct {
-	Location string        `xml:"loc"`
-	Others   []sitemapLink `xml:"xhtml:link"`
-}
-
-type sitemapLink struct {
-	Relation string   `xml:"rel,attr"`
-	Language Language `xml:"hreflang,attr"`
-	Address  string   `xml:"href,attr"`
-}
-
+// showSitemap answers the file of sitemaps.org, with the other language of each page.
 func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
 	items, err := p.institutions()
 	if err != nil {
 		p.frame.Fail(w, r, err)
 		return
 	}
-	places := []string{"/", "/institutions", "/docs", "/terms"}
+	pages := []string{"/", "/institutions", "/docs", "/terms"}
 	for i := range items {
-		places = append(places, "/institutions/"+items[i].ID)
+		pages = append(pages, "/institutions/"+items[i].ID)
 	}
-	site := sitemap{XHTML: "http://www.w3.org/1999/xhtml"}
-	for _, place := range places {
-		var others []sitemapLink
+	site := Group{Attr("xmlns", "http://www.sitemaps.org/schemas/sitemap/0.9"), Attr("xmlns:xhtml", "http://www.w3.org/1999/xhtml")}
+	for _, page := range pages {
+		address := func(language Language) string { return p.frame.config.PublicURL + language.Path(page) }
+		alternates := Map(Languages(), func(language Language) Node {
+			return Group{Text("\n  "), El("xhtml:link", Rel("alternate"), Attr("hreflang", string(language)), Href(address(language)))}
+		})
 		for _, language := range Languages() {
-			others = append(others, sitemapLink{"alternate", language, p.frame.config.PublicURL + language.Path(place)})
-		}
-		for _, language := range Languages() {
-			site.Entries = append(site.Entries, sitemapURL{p.frame.config.PublicURL + language.Path(place), others})
+			site = append(site, Text("\n "), El("url", Text("\n  "), El("loc", Text(address(language))), alternates, Text("\n ")))
 		}
 	}
-	text, err := xml.MarshalIndent(site, "", " ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := (Group{Raw(xml.Header), El("urlset", site, Text("\n")), Text("\n")}).Render(&text); err != nil {
 		p.frame.Fail(w, r, fmt.Errorf("make the sitemap: %w", err))
 		return
 	}
-	p.sendPlain(w, r, "application/xml; charset=utf-8", []byte(strings.TrimSpace(xml.Header+string(text))+"\n"))
+	p.sendPlain(w, r, "application/xml; charset=utf-8", text.Bytes())
 }
