@@ -34,8 +34,11 @@ type codeStatus struct {
 	status int
 }
 
+// codesMax is how many there are.
+const codesMax = 23
+
 // codes is the one place where codes become statuses (E1), in its order.
-func codes() [23]codeStatus {
+func codes() [codesMax]codeStatus {
 	return [...]codeStatus{
 		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
 		{engine.CodeMalformedRequest, fasthttp.StatusBadRequest},

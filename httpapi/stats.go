@@ -73,11 +73,11 @@ type ConnectionCounts struct {
 }
 
 // callerNames, laneNames and shedNames are as in AdmissionCount and ShedCount.
-func callerNames() [2]string { return [...]string{"anonymous", "key"} }
+func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
 func laneNames() [conn.Lanes]string {
 	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
-func shedNames() [2]string { return [...]string{"late", "full"} }
+func shedNames() [shedReasons]string { return [...]string{"late", "full"} }
 
 // Stats adds up what was counted. It holds nothing up: it reads counters while others count on.
 func (s *Server) Stats() Stats {

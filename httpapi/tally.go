@@ -44,7 +44,7 @@ func rowNames() []string {
 }
 
 // countedMethods are those that are told apart; all others are the last.
-func countedMethods() [6]string {
+func countedMethods() [methodKinds]string {
 	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
 }
 
@@ -70,6 +70,9 @@ func countedStatuses() []int {
 const (
 	statusMax      = 600
 	tallyShardsMax = 16 // of some 50 KiB
+	methodKinds    = 6
+	callerKinds    = 2
+	outcomeKinds   = 8
 )
 
 // shard is one of the tables that are added up.
@@ -100,11 +103,11 @@ func newTally(writeTimeout time.Duration) *tally {
 	for i, status := range statuses {
 		t.statuses[status] = uint8(i)
 	}
-	t.answers = len(countedMethods()) * t.width
+	t.answers = methodKinds * t.width
 	t.admissionsAt = len(t.names) * t.rowCells()
-	t.codesAt = t.admissionsAt + len(callerNames())*len(admissionOutcomes())
-	t.shedAt = t.codesAt + len(codes())
-	size, shards := t.shedAt+len(laneNames())*len(shedNames()), 1
+	t.codesAt = t.admissionsAt + callerKinds*outcomeKinds
+	t.shedAt = t.codesAt + codesMax
+	size, shards := t.shedAt+int(conn.Lanes)*int(shedReasons), 1
 	for shards < min(runtime.GOMAXPROCS(0), tallyShardsMax) {
 		shards *= 2
 	}
@@ -154,7 +157,7 @@ func (t *tally) countCode(code engine.Code) {
 
 // admissionOutcomes are all that the gate may say: an admission, that it could not tell (it is overloaded, starts, stops, or can't write),
 // and the codes of refusals.
-func admissionOutcomes() [8]string {
+func admissionOutcomes() [outcomeKinds]string {
 	return [...]string{
 		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
 		string(engine.CodeInvalidKey), string(engine.CodeRevokedKey), string(engine.CodeAccountSuspended),
@@ -180,11 +183,12 @@ type shedReason int
 const (
 	shedLate shedReason = iota // it had waited too long for its turn
 	shedFull                   // its connection had a spare place, beyond the cap
+	shedReasons
 )
 
 // countShed counts a request that was refused for load.
 func (t *tally) countShed(lane conn.Lane, reason shedReason) {
-	t.shards[0][t.shedAt+int(lane)*len(shedNames())+int(reason)].Add(1)
+	t.shards[0][t.shedAt+int(lane)*int(shedReasons)+int(reason)].Add(1)
 }
 
 // durations counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and adding go on at once, so that sum
