@@ -21,39 +21,12 @@ const (
 	realmDefault = "tasard"
 )
 
-// bearerToken is the token of the one Authorization header that a request may have, borrowed from it. False unless there is
-// exactly one line of the form scheme, one blank, token68 (RFC 9110, section 11.4), whose scheme is Bearer in any case.
-func bearerToken(lines [][]byte) ([]byte, bool) {
-	if len(lines) != 1 {
-		return nil, false
-	}
-	token, ok := bearerText(lines[0])
-	return token, ok && isToken68(token)
-}
-
 // bearerText is what follows the scheme and its blank, whatever it is.
 func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
 	}
 	return line[len(bearerScheme)+1:], true
-}
-
-// isToken68: letters, digits and -._~+/ at least once, then any number of '='.
-func isToken68(text []byte) bool {
-	end := len(text)
-	for end > 0 && text[end-1] == '=' {
-		end--
-	}
-	for _, c := range text[:end] {
-		switch {
-		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9':
-		case c == '-', c == '.', c == '_', c == '~', c == '+', c == '/':
-		default:
-			return false
-		}
-	}
-	return end > 0
 }
 
 // caller tells in whose name a data operation is asked for. It keeps nothing of the request.
@@ -81,7 +54,10 @@ type credential struct {
 func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	lines := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
 	c := credential{sent: len(lines) > 0}
-	token, ok := bearerToken(lines)
+	if len(lines) != 1 {
+		return c
+	}
+	token, ok := bearerText(lines[0])
 	if !ok {
 		return c
 	}

@@ -55,28 +55,11 @@ func TestK4_ReadAuthorization(t *testing.T) {
 	}
 }
 
-// TestK4_EachByteOfAToken holds every byte against the list of RFC 9110, section 11.2.
-func TestK4_EachByteOfAToken(t *testing.T) {
-	token := regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	for c := range 256 {
-		for _, form := range []string{"_", "_=", "_a", "a_z", "a_", "a=_", "", "=="} {
-			if text := strings.Replace(form, "_", string([]byte{byte(c)}), 1); isToken68([]byte(text)) != token.MatchString(latin(text)) {
-				t.Errorf("%q: %v", text, isToken68([]byte(text)))
-			}
-		}
-	}
-}
-
-// TestK4_RepeatedAuthorization: the guard refuses it; behind the guard it is no key either.
+// TestK4_RepeatedAuthorization: the guard refuses it.
 func TestK4_RepeatedAuthorization(t *testing.T) {
 	g := newGated(t, nil)
 	if a := g.get(t, bestTarget, bearer(testKey(1)), bearer(testKey(1))); a.status != 400 || len(g.gate.callers) > 0 {
 		t.Errorf("%d, %v", a.status, g.gate.callers)
-	}
-	line := []byte("Bearer " + testKey(1))
-	_, twice := bearerToken([][]byte{line, line})
-	if _, once := bearerToken([][]byte{line}); twice || !once {
-		t.Errorf("two headers are one token: %v; one header is one: %v", twice, once)
 	}
 }
 
@@ -132,14 +115,14 @@ func FuzzAuthorization(f *testing.F) {
 	f.Add("Bearer a==")
 	f.Add("Bearer ==")
 	f.Add("bEARER -._~+/09azAZ")
-	grammar := regexp.MustCompile(`^(?i:bearer) ([A-Za-z0-9._~+/-]+=*)$`)
+	grammar := regexp.MustCompile(`(?s)^(?i:bearer) (.*)$`)
 	f.Fuzz(func(t *testing.T, value string) {
 		if strings.ContainsAny(value, "\r\n\x00") {
 			t.Skip("no header value holds these")
 		}
-		token, ok := bearerToken([][]byte{[]byte(value)})
+		token, ok := bearerText([]byte(value))
 		found := grammar.FindStringSubmatch(latin(value))
-		if ok != (found != nil) || ok && string(token) != found[1] {
+		if ok != (found != nil) || ok && latin(string(token)) != found[1] {
 			t.Fatalf("%q: %q %v, want %q", value, token, ok, found)
 		}
 		if _, isKey := account.ReadKey(token); ok && isKey && len(token) != account.KeyLength {

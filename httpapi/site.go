@@ -3,11 +3,13 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -77,7 +79,7 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request
 func (s *Server) beginPage(ctx *fasthttp.RequestCtx, id string, answer *pageAnswer) {
 	header := &ctx.Response.Header
 	header.SetNoDefaultContentType(true)
-	ctx.SetStatusCode(answer.code())
+	ctx.SetStatusCode(cmp.Or(answer.status, http.StatusOK))
 	for name, values := range answer.header {
 		for _, value := range values {
 			header.Add(name, value)
@@ -102,12 +104,9 @@ func (s *Server) packsPage(ctx *fasthttp.RequestCtx, answer *pageAnswer) bool {
 
 // isText tells what is worth compressing: pictures and fonts are compressed already.
 func isText(contentType string) bool {
-	for _, kind := range []string{"text/", "application/json", "application/yaml", "application/linkset+json", "application/javascript", "image/svg+xml", "application/manifest+json"} {
-		if len(contentType) >= len(kind) && contentType[:len(kind)] == kind {
-			return true
-		}
-	}
-	return false
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "yaml") ||
+		strings.HasSuffix(kind, "javascript") || strings.HasSuffix(kind, "svg+xml")
 }
 
 // pageAnswer gathers what the site answers.
@@ -131,11 +130,4 @@ func (a *pageAnswer) WriteHeader(status int) {
 func (a *pageAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(p)
-}
-
-func (a *pageAnswer) code() int {
-	if a.status == 0 {
-		return http.StatusOK
-	}
-	return a.status
 }
