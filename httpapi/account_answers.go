@@ -10,6 +10,8 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer with. Nothing in
@@ -19,8 +21,8 @@ func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
 		return err
 	}
-	body := appendWhole([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
-	body = appendWhole(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
+	body := encode.Whole([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
+	body = encode.Whole(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
 	s.writeAccount(ctx, fasthttp.StatusAccepted, append(body, `}}`...))
 	return nil
 }
@@ -30,8 +32,8 @@ func (s *Server) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 	if err != nil {
 		return err
 	}
-	body := appendField([]byte(`{"data":{`), "token", token.Reveal())
-	body = appendTime(body, "expiresAt", expires)
+	body := encode.Field([]byte(`{"data":{`), "token", token.Reveal())
+	body = encode.Time(body, "expiresAt", expires)
 	s.writeAccount(ctx, fasthttp.StatusOK, append(body, `}}`...))
 	return nil
 }
@@ -51,7 +53,7 @@ func (s *Server) listKeys(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	}
 	body := []byte(`{"data":[`)
 	for i := range keys {
-		body = append(appendKey(appendComma(body), &keys[i]), '}')
+		body = append(appendKey(encode.Comma(body), &keys[i]), '}')
 	}
 	s.writeAccount(ctx, fasthttp.StatusOK, append(body, `]}`...))
 	return nil
@@ -63,7 +65,7 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 		return err
 	}
 	body := appendKey([]byte(`{"data":`), &key)
-	body = appendField(body, "secret", secret.Reveal())
+	body = encode.Field(body, "secret", secret.Reveal())
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, keysPath+"/"+key.ID)
 	s.writeAccount(ctx, fasthttp.StatusCreated, append(body, `}}`...))
 	return nil
@@ -108,21 +110,21 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	if !key.Active() {
 		state = "revoked"
 	}
-	dst = appendField(append(dst, '{'), "id", key.ID)
-	dst = appendField(dst, "name", key.Name)
-	dst = appendField(dst, "hint", key.Hint)
-	dst = appendField(dst, "status", state)
-	dst = appendTime(dst, "createdAt", key.CreatedAt)
-	dst = appendTime(dst, "revokedAt", key.RevokedAt)
-	return appendTime(dst, "lastUsedAt", key.LastUsed)
+	dst = encode.Field(append(dst, '{'), "id", key.ID)
+	dst = encode.Field(dst, "name", key.Name)
+	dst = encode.Field(dst, "hint", key.Hint)
+	dst = encode.Field(dst, "status", state)
+	dst = encode.Time(dst, "createdAt", key.CreatedAt)
+	dst = encode.Time(dst, "revokedAt", key.RevokedAt)
+	return encode.Time(dst, "lastUsedAt", key.LastUsed)
 }
 
 // appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers (L4).
 func appendUsage(dst []byte, name string, w account.Window) []byte {
-	dst = append(appendName(dst, name), '{')
-	dst = appendWhole(dst, "limit", int64(w.Limit))
-	dst = appendWhole(dst, "remaining", int64(w.Remaining))
-	return append(appendTime(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
+	dst = append(encode.Name(dst, name), '{')
+	dst = encode.Whole(dst, "limit", int64(w.Limit))
+	dst = encode.Whole(dst, "remaining", int64(w.Remaining))
+	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 
 // logAccount writes down what happened on the way to a key: the operation, never who or what it was asked with. Refusals for load or

@@ -4,109 +4,110 @@ import (
 	"strconv"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
 // The fields of every resource, in the order of interface §2. All of them are always there; K8 closes the list.
 
 func appendRate(dst []byte, r *engine.Rate) []byte {
 	dst = append(dst, '{')
-	dst = appendField(dst, "institutionId", r.InstitutionID)
-	dst = appendField(dst, "currency", r.Currency)
-	dst = appendField(dst, "quoteCurrency", engine.QuoteCurrency)
-	dst = appendDecimal(dst, "buy", r.Buy)
-	dst = appendDecimal(dst, "sell", r.Sell)
-	dst = appendField(dst, "channel", string(r.Channel))
-	dst = appendField(dst, "kind", string(r.Kind))
-	dst = appendDate(dst, "effectiveDate", r.EffectiveDate)
-	dst = appendTime(dst, "publishedAt", r.PublishedAt)
-	dst = appendNullable(dst, "upstreamSource", r.UpstreamSource)
-	dst = appendField(dst, "id", r.ID)
-	dst = appendField(dst, "institutionName", r.InstitutionName)
-	dst = appendField(dst, "institutionType", string(r.InstitutionType))
-	dst = appendField(dst, "website", r.Website)
-	dst = appendField(dst, "sourceId", r.SourceID)
-	dst = appendField(dst, "sourceName", r.SourceName)
-	dst = appendField(dst, "sourceUrl", r.SourceURL)
-	dst = appendTime(dst, "collectedAt", r.CollectedAt)
-	dst = appendTime(dst, "lastCheckedAt", r.LastCheckedAt)
-	dst = appendTime(dst, "expiresAt", r.ExpiresAt)
-	dst = appendWhole(dst, "priority", r.Priority)
-	dst = appendBool(dst, "manual", r.Manual)
-	dst = appendBool(dst, "stale", r.Stale)
-	dst = appendField(dst, "datePrecision", string(r.DatePrecision))
+	dst = encode.Field(dst, "institutionId", r.InstitutionID)
+	dst = encode.Field(dst, "currency", r.Currency)
+	dst = encode.Field(dst, "quoteCurrency", engine.QuoteCurrency)
+	dst = encode.Decimal(dst, "buy", r.Buy)
+	dst = encode.Decimal(dst, "sell", r.Sell)
+	dst = encode.Field(dst, "channel", string(r.Channel))
+	dst = encode.Field(dst, "kind", string(r.Kind))
+	dst = encode.Date(dst, "effectiveDate", r.EffectiveDate)
+	dst = encode.Time(dst, "publishedAt", r.PublishedAt)
+	dst = encode.Nullable(dst, "upstreamSource", r.UpstreamSource)
+	dst = encode.Field(dst, "id", r.ID)
+	dst = encode.Field(dst, "institutionName", r.InstitutionName)
+	dst = encode.Field(dst, "institutionType", string(r.InstitutionType))
+	dst = encode.Field(dst, "website", r.Website)
+	dst = encode.Field(dst, "sourceId", r.SourceID)
+	dst = encode.Field(dst, "sourceName", r.SourceName)
+	dst = encode.Field(dst, "sourceUrl", r.SourceURL)
+	dst = encode.Time(dst, "collectedAt", r.CollectedAt)
+	dst = encode.Time(dst, "lastCheckedAt", r.LastCheckedAt)
+	dst = encode.Time(dst, "expiresAt", r.ExpiresAt)
+	dst = encode.Whole(dst, "priority", r.Priority)
+	dst = encode.Bool(dst, "manual", r.Manual)
+	dst = encode.Bool(dst, "stale", r.Stale)
+	dst = encode.Field(dst, "datePrecision", string(r.DatePrecision))
 	return append(dst, '}')
 }
 
 func appendRates(dst []byte, rates []*engine.Rate) []byte {
 	dst = append(dst, '[')
 	for _, rate := range rates {
-		dst = appendRate(appendComma(dst), rate)
+		dst = appendRate(encode.Comma(dst), rate)
 	}
 	return append(dst, ']')
 }
 
 func appendHistoryEntry(dst []byte, h *engine.HistoryEntry) []byte {
 	dst = append(dst, '{')
-	dst = appendDate(dst, "date", h.Date)
-	dst = appendField(dst, "institutionId", h.InstitutionID)
-	dst = appendField(dst, "currency", h.Currency)
-	dst = appendField(dst, "channel", string(h.Channel))
-	dst = appendField(dst, "kind", string(h.Kind))
-	dst = appendDecimal(dst, "buy", h.Buy)
-	dst = appendDecimal(dst, "sell", h.Sell)
-	dst = appendField(dst, "sourceId", h.SourceID)
-	dst = appendField(dst, "datePrecision", string(h.DatePrecision))
+	dst = encode.Date(dst, "date", h.Date)
+	dst = encode.Field(dst, "institutionId", h.InstitutionID)
+	dst = encode.Field(dst, "currency", h.Currency)
+	dst = encode.Field(dst, "channel", string(h.Channel))
+	dst = encode.Field(dst, "kind", string(h.Kind))
+	dst = encode.Decimal(dst, "buy", h.Buy)
+	dst = encode.Decimal(dst, "sell", h.Sell)
+	dst = encode.Field(dst, "sourceId", h.SourceID)
+	dst = encode.Field(dst, "datePrecision", string(h.DatePrecision))
 	return append(dst, '}')
 }
 
 func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	dst = append(dst, '{')
-	dst = appendField(dst, "code", c.Code)
-	dst = appendField(dst, "name", c.Name)
-	dst = appendField(dst, "symbol", c.Symbol)
-	dst = appendWhole(dst, "quoteCount", int64(c.QuoteCount))
-	dst = appendWhole(dst, "currentQuoteCount", int64(c.CurrentQuoteCount))
+	dst = encode.Field(dst, "code", c.Code)
+	dst = encode.Field(dst, "name", c.Name)
+	dst = encode.Field(dst, "symbol", c.Symbol)
+	dst = encode.Whole(dst, "quoteCount", int64(c.QuoteCount))
+	dst = encode.Whole(dst, "currentQuoteCount", int64(c.CurrentQuoteCount))
 	return append(dst, '}')
 }
 
 // appendInstitution appends what list item and detail have in common, and leaves the object open.
 func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	dst = append(dst, '{')
-	dst = appendField(dst, "id", i.ID)
-	dst = appendField(dst, "name", i.Name)
-	dst = appendField(dst, "type", string(i.Type))
-	dst = appendField(dst, "website", i.Website)
-	dst = appendField(dst, "description", i.Description)
-	dst = appendField(dst, "contact", i.Contact)
-	return appendBool(dst, "active", i.Active)
+	dst = encode.Field(dst, "id", i.ID)
+	dst = encode.Field(dst, "name", i.Name)
+	dst = encode.Field(dst, "type", string(i.Type))
+	dst = encode.Field(dst, "website", i.Website)
+	dst = encode.Field(dst, "description", i.Description)
+	dst = encode.Field(dst, "contact", i.Contact)
+	return encode.Bool(dst, "active", i.Active)
 }
 
 func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 	dst = appendInstitution(dst, item.Institution)
-	dst = append(appendName(dst, "currencies"), '[')
+	dst = append(encode.Name(dst, "currencies"), '[')
 	for _, code := range item.Currencies {
-		dst = appendText(appendComma(dst), code)
+		dst = encode.Text(encode.Comma(dst), code)
 	}
 	dst = append(dst, ']')
-	dst = appendWhole(dst, "currentQuoteCount", int64(item.CurrentQuoteCount))
+	dst = encode.Whole(dst, "currentQuoteCount", int64(item.CurrentQuoteCount))
 	return append(dst, '}')
 }
 
 // appendMeta appends page metadata (interface §2.2) and tells where the time in it stands.
 func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, stamp int) {
-	dst = append(appendName(dst, "meta"), '{')
-	dst = appendWhole(dst, "total", int64(total))
-	dst = appendName(dst, "nextCursor")
+	dst = append(encode.Name(dst, "meta"), '{')
+	dst = encode.Whole(dst, "total", int64(total))
+	dst = encode.Name(dst, "nextCursor")
 	if next == engine.NoNext {
 		dst = append(dst, "null"...)
 	} else {
 		dst = strconv.AppendInt(dst, int64(next), 10)
 	}
-	dst = append(appendName(dst, "generatedAt"), '"')
+	dst = append(encode.Name(dst, "generatedAt"), '"')
 	stamp = len(dst)
 	dst = append(dst, generatedAt[:]...)
 	dst = append(dst, '"')
-	dst = appendField(dst, "quoteCurrency", engine.QuoteCurrency)
+	dst = encode.Field(dst, "quoteCurrency", engine.QuoteCurrency)
 	return append(dst, '}'), stamp
 }
 
@@ -116,7 +117,7 @@ func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now 
 	body = appendRates(body, page.Items)
 	body, stamp := appendMeta(body, page.Total, page.Next, &now.text)
 	if operation != "" {
-		body = appendField(body, "operation", string(operation))
+		body = encode.Field(body, "operation", string(operation))
 	}
 	return draft{append(body, '}'), stamp}
 }
@@ -124,7 +125,7 @@ func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now 
 func historyBody(page *engine.Page[engine.HistoryEntry], now instant) draft {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
-		body = appendHistoryEntry(appendComma(body), &page.Items[i])
+		body = appendHistoryEntry(encode.Comma(body), &page.Items[i])
 	}
 	body, stamp := appendMeta(append(body, ']'), page.Total, page.Next, &now.text)
 	return draft{append(body, '}'), stamp}
@@ -133,7 +134,7 @@ func historyBody(page *engine.Page[engine.HistoryEntry], now instant) draft {
 func institutionsBody(page *engine.Page[engine.InstitutionItem], now instant) draft {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
-		body = appendInstitutionItem(appendComma(body), &page.Items[i])
+		body = appendInstitutionItem(encode.Comma(body), &page.Items[i])
 	}
 	body, stamp := appendMeta(append(body, ']'), page.Total, page.Next, &now.text)
 	return draft{append(body, '}'), stamp}
@@ -143,7 +144,7 @@ func institutionsBody(page *engine.Page[engine.InstitutionItem], now instant) dr
 func currenciesBody(page *engine.Page[engine.CurrencyItem]) draft {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
-		body = appendCurrency(appendComma(body), &page.Items[i])
+		body = appendCurrency(encode.Comma(body), &page.Items[i])
 	}
 	return draft{append(body, `]}`...), noStamp}
 }
@@ -151,6 +152,6 @@ func currenciesBody(page *engine.Page[engine.CurrencyItem]) draft {
 // institutionBody has no meta either (interface §4.4).
 func institutionBody(detail *engine.InstitutionDetail) draft {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
-	body = appendRates(appendName(body, "rates"), detail.Rates)
+	body = appendRates(encode.Name(body, "rates"), detail.Rates)
 	return draft{append(body, `}}`...), noStamp}
 }

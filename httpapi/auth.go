@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"crypto/sha256"
+	"net/netip"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -78,4 +79,23 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 		value += `, error="invalid_token"`
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
+}
+
+// forwardedFor is the one header that may name a client, and only when a trusted proxy sends it (L8). Forwarded and X-Real-IP
+// never do: a proxy that is not told to overwrite them passes on what the client made up.
+const forwardedFor = "X-Forwarded-For"
+
+// clientAddress is who asks: the other end of the connection, or, when that is a trusted proxy, whom it names. Without zone,
+// and an IPv4 address as one, however it was written. The zero address stands for a connection that has none.
+func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
+	var peer netip.Addr
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		peer = c.Peer()
+	} else {
+		peer = conn.PeerOf(ctx.RemoteAddr())
+	}
+	if !s.proxies.Trust(peer) {
+		return peer
+	}
+	return s.proxies.Client(peer, ctx.Request.Header.PeekAll(forwardedFor))
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
@@ -26,19 +27,19 @@ func newSheet(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
 		var line sheetLine
-		text = append(appendComma(text), '{')
-		text = appendRate(appendName(text, "quote"), rate)
-		text = appendField(text, "operation", string(q.Operation))
-		text = append(appendName(text, "foreignAmount"), '"')
+		text = append(encode.Comma(text), '{')
+		text = appendRate(encode.Name(text, "quote"), rate)
+		text = encode.Field(text, "operation", string(q.Operation))
+		text = append(encode.Name(text, "foreignAmount"), '"')
 		line.foreignAmount = len(text)
 		text = append(text, '"')
-		text = appendField(text, "currency", rate.Currency)
-		text = append(appendName(text, "amountDop"), '"')
+		text = encode.Field(text, "currency", rate.Currency)
+		text = append(encode.Name(text, "amountDop"), '"')
 		line.amountDOP = len(text)
 		text = append(text, '"')
-		text = appendField(text, "rate", rate.Side(q.Operation).String())
-		text = appendBool(text, "feesIncluded", false)
-		text = appendField(text, "feeNotice", feeNotice)
+		text = encode.Field(text, "rate", rate.Side(q.Operation).String())
+		text = encode.Bool(text, "feesIncluded", false)
+		text = encode.Field(text, "feeNotice", feeNotice)
 		text = append(text, '}')
 		s.lines = append(s.lines, line)
 	}

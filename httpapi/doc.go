@@ -10,7 +10,7 @@
 //	shed.go           what has waited too long for its turn under overload, or is one beyond the cap: 503
 //	plan.go           a question that was asked before, byte for byte, has its route and its parameters already
 //	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405; OPTIONS ends here, free
-//	limits.go         authentication (auth.go, address.go; 401), charging, readiness (503), limits (429); 5xx gets its charge back
+//	limits.go         authentication (auth.go; 401), charging, readiness (503), limits (429); 5xx gets its charge back
 //	internal/params   the parameters, all problems at once, or 400
 //	operations.go     the service is asked; its errors: errors.go
 //	rendering.go      the page's encoded form is taken, or made and kept with the page
@@ -44,7 +44,7 @@
 // # Where to start
 //
 //	a parameter            its row and grammar in internal/params, its oracle in fuzz_test.go
-//	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
+//	an operation           a row in routes.go, a function in operations.go, its fields in answers.go (internal/encode)
 //	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
 //	an error code          its status in errors.go
 //	a header               headers.go; then "go test -run Golden -update", and read the diff

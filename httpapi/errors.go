@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -148,19 +149,19 @@ func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 
 func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {
 	dst = append(dst, `{"error":{`...)
-	dst = appendField(dst, "code", string(code))
-	dst = appendField(dst, "message", message)
-	dst = appendField(dst, "requestId", requestID)
+	dst = encode.Field(dst, "code", string(code))
+	dst = encode.Field(dst, "message", message)
+	dst = encode.Field(dst, "requestId", requestID)
 	if len(details) > 0 {
-		dst = append(appendName(dst, "details"), '[')
+		dst = append(encode.Name(dst, "details"), '[')
 		for _, d := range details {
-			dst = append(appendComma(dst), `{"path":[`...)
-			dst = appendText(dst, d.Name)
+			dst = append(encode.Comma(dst), `{"path":[`...)
+			dst = encode.Text(dst, d.Name)
 			if d.Index > 0 {
 				dst = strconv.AppendInt(append(dst, ','), int64(d.Index), 10)
 			}
 			dst = append(dst, ']')
-			dst = appendField(dst, "message", d.Name+" "+d.Message)
+			dst = encode.Field(dst, "message", d.Name+" "+d.Message)
 			dst = append(dst, '}')
 		}
 		dst = append(dst, ']')

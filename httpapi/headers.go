@@ -66,6 +66,3 @@ func fillPrivateTemplate(header, template *fasthttp.ResponseHeader) {
 
 // bytesOf is the bytes of a text without a copy. Danger: they must only be read.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
-
-// textOf is a text over borrowed bytes. Danger: it lives only as long as they do; nothing may keep it.
-func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
 // Where a node tells how it is. No quota, no key and no limit applies here, and no actor is asked.
@@ -130,15 +131,15 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 // appendReadiness appends every condition, the worst first.
 func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
 	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(gravity(&b), gravity(&a)) })
-	dst = appendField(append(dst, '{'), "status", string(readiness))
-	dst = append(appendName(dst, "conditions"), '[')
+	dst = encode.Field(append(dst, '{'), "status", string(readiness))
+	dst = append(encode.Name(dst, "conditions"), '[')
 	for i := range conditions {
 		c := &conditions[i]
-		dst = append(appendComma(dst), '{')
-		dst = appendField(dst, "name", c.Name)
-		dst = appendField(dst, "state", c.State)
-		dst = appendTime(dst, "since", c.Since)
-		dst = append(appendNullable(dst, "detail", c.Detail), '}')
+		dst = append(encode.Comma(dst), '{')
+		dst = encode.Field(dst, "name", c.Name)
+		dst = encode.Field(dst, "state", c.State)
+		dst = encode.Time(dst, "since", c.Since)
+		dst = append(encode.Nullable(dst, "detail", c.Detail), '}')
 	}
 	return append(dst, "]}"...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // Names of the two windows in RateLimit and RateLimit-Policy, and their lengths in seconds.
@@ -110,8 +111,8 @@ type policy struct {
 func (s *Server) policyOf(day, minute int) []byte {
 	p := s.policy.Load()
 	if p == nil || p.day != day || p.minute != minute {
-		value := appendWindow(nil, dayWindow, "q", int64(day), "w", daySeconds)
-		value = appendWindow(append(value, ", "...), minuteWindow, "q", int64(minute), "w", minuteSeconds)
+		value := fields.AppendWindow(nil, dayWindow, "q", int64(day), "w", daySeconds)
+		value = fields.AppendWindow(append(value, ", "...), minuteWindow, "q", int64(minute), "w", minuteSeconds)
 		p = &policy{day, minute, appendLine(nil, "RateLimit-Policy", value)}
 		s.policy.Store(p)
 	}
@@ -122,44 +123,11 @@ func (s *Server) policyOf(day, minute int) []byte {
 // of draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of strings with the parameters q, w and r, t).
 func (s *Server) appendLimits(dst []byte, v *account.Verdict, now int64) []byte {
 	tighter := v.Tighter()
-	dst = appendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
-	dst = appendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
-	dst = appendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), epochSeconds(tighter.Reset))
+	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
+	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
+	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), fields.EpochSeconds(tighter.Reset))
 	dst = append(append(dst, "\r\n"...), s.policyOf(v.Day.Limit, v.Minute.Limit)...)
-	dst = appendWindow(append(dst, "RateLimit: "...), dayWindow, "r", int64(v.Day.Remaining), "t", secondsUntil(v.Day.Reset, now))
-	dst = appendWindow(append(dst, ", "...), minuteWindow, "r", int64(v.Minute.Remaining), "t", secondsUntil(v.Minute.Reset, now))
+	dst = fields.AppendWindow(append(dst, "RateLimit: "...), dayWindow, "r", int64(v.Day.Remaining), "t", fields.SecondsUntil(v.Day.Reset, now))
+	dst = fields.AppendWindow(append(dst, ", "...), minuteWindow, "r", int64(v.Minute.Remaining), "t", fields.SecondsUntil(v.Minute.Reset, now))
 	return append(dst, "\r\n"...)
-}
-
-// appendWindow appends an item with two whole parameters: "day";q=1000;w=86400.
-func appendWindow(dst []byte, window, first string, a int64, second string, b int64) []byte {
-	dst = append(append(append(append(dst, window...), ';'), first...), '=')
-	dst = append(append(append(appendNumber(dst, a), ';'), second...), '=')
-	return appendNumber(dst, b)
-}
-
-// appendNumber is strconv.AppendInt for a number that is not negative, at half of its cost: each answer has seven of them.
-func appendNumber(dst []byte, n int64) []byte {
-	var digits [20]byte
-	at := len(digits) - 1
-	for ; n >= 10; n /= 10 {
-		digits[at] = byte('0' + n%10)
-		at--
-	}
-	digits[at] = byte('0' + n)
-	return append(dst, digits[at:]...)
-}
-
-// epochSeconds is an instant in whole seconds since 1970, rounded up (L4).
-func epochSeconds(t time.Time) int64 {
-	if t.Nanosecond() > 0 {
-		return t.Unix() + 1
-	}
-	return t.Unix()
-}
-
-// secondsUntil is rounded up like Retry-After, so that the two agree; 0 for what is past.
-func secondsUntil(t time.Time, now int64) int64 {
-	const second = int64(time.Second)
-	return max(0, (t.UnixNano()-now+second-1)/second)
 }

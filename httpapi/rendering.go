@@ -43,12 +43,7 @@ func memoOf(kept *atomic.Value) *memo {
 	return kept.Load().(*memo)
 }
 
-func bestForm(operation engine.Operation) form {
-	if operation == engine.Buy {
-		return formBestBuy
-	}
-	return formBestSell
-}
+func bestForm(operation engine.Operation) form { return formBestBuy + form(operationIndex(operation)) }
 
 // draft is a body as it was just encoded. stamp is where its generatedAt stands, noStamp when it has none.
 type draft struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -122,7 +123,7 @@ func (l *Limits) setDefaults() {
 // Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
 	config    Config // complete: Limits, FeeNotice and Logger are there
-	proxies   proxies
+	proxies   fields.Proxies
 	strain    *strain
 	tally     *tally
 	tls       *tls.Config    // nil: none
@@ -214,7 +215,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, conn.Config{
-		MaxConns: s.config.Limits.ConnsMax, PerAddress: s.config.Limits.ConnsPerAddress, Exempt: s.proxies.trust, Spare: spareDefault,
+		MaxConns: s.config.Limits.ConnsMax, PerAddress: s.config.Limits.ConnsPerAddress, Exempt: s.proxies.Trust, Spare: spareDefault,
 		FirstMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, Overload: s.overload, Log: s.config.Logger, Counts: &s.tally.conns,
 		Short: s.strain.isShort, Full: s.strain.isFull, Room: s.strain.hasRoom,
 	})
