@@ -24,7 +24,7 @@ func population(t testing.TB, accounts int) *memoryJournal {
 		a := citizen(t, id)
 		c.ledgers[0] = append(c.ledgers[0], freeze(a))
 		registry.Addresses = append(registry.Addresses, account.AddressState{
-			Email: a.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, MailsDay: engine.DateOf(noon), MailsOfTheDay: 1,
+			Email: a.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, Mails: account.Tally{Day: engine.DateOf(noon), Count: 1},
 		})
 	}
 	registry.LastID = uint64(accounts)

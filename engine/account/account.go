@@ -47,8 +47,8 @@ type Account struct {
 	record Record       // without keys
 	keys   []accountKey // oldest first
 	days   days
-	leases []leaseMark // see mark
-	shares []share     // of the nodes of a cluster, by node
+	leases []LeaseState // of this node alone, see mark
+	shares []LeaseState // of the nodes of a cluster, by node
 
 	// Of this process alone.
 	node     engine.NodeID

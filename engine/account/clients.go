@@ -18,9 +18,9 @@ const (
 )
 
 // client counts what one client has asked of the way to a session.
-type client struct{ codes, tries rolling }
+type client struct{ codes, tries RollingState }
 
-func (c *client) newest() int64 { return max(c.codes.newest, c.tries.newest) }
+func (c *client) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
 
 // clients is a table of bounded size, in memory only.
 type clients map[netip.Prefix]*client

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strings"
+	"unique"
 )
 
 // Limits of an e-mail address (RFC 5321).
@@ -41,8 +42,7 @@ func (e Email) ID() EmailID {
 	if e.lower == "" {
 		return EmailID{}
 	}
-	mask := e.lower[:1] + "…@…" + e.lower[strings.LastIndexByte(e.lower, '.'):]
-	return EmailID{sha256.Sum256([]byte(e.lower)), mask}
+	return NewEmailID(sha256.Sum256([]byte(e.lower)), e.lower[:1]+"…@…"+e.lower[strings.LastIndexByte(e.lower, '.'):])
 }
 
 // EmailID is an address as it is kept: a digest, which finds it again when somebody gives it, and a mask, which lists and logs may
@@ -50,17 +50,27 @@ func (e Email) ID() EmailID {
 // given address is in it.
 type EmailID struct {
 	digest Digest
-	mask   string
+	mask   unique.Handle[string] // there are few
 }
 
 // NewEmailID is the id of a digest and a mask that were kept.
-func NewEmailID(digest Digest, mask string) EmailID { return EmailID{digest, mask} }
+func NewEmailID(digest Digest, mask string) EmailID {
+	if mask == "" {
+		return EmailID{digest: digest}
+	}
+	return EmailID{digest, unique.Make(mask)}
+}
 
 // Digest is the SHA-256 of the address.
 func (e EmailID) Digest() Digest { return e.digest }
 
 // String is the mask: the first character and the domain's last label.
-func (e EmailID) String() string { return e.mask }
+func (e EmailID) String() string {
+	if e.mask == (unique.Handle[string]{}) {
+		return ""
+	}
+	return e.mask.Value()
+}
 
 // IsZero reports that there is no address.
 func (e EmailID) IsZero() bool { return e == EmailID{} }

@@ -53,7 +53,7 @@ func guessPlants() map[string]strategy {
 				a.land()
 				a.restart()
 				for _, at := range a.registry.addresses.index {
-					a.registry.addresses.own(at).wrong = tally{}
+					a.registry.addresses.own(at).Wrong = Tally{}
 				}
 			}
 		},
@@ -65,7 +65,7 @@ func guessPlants() map[string]strategy {
 				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
 			}
 			a.land()
-			a.registry.wrong = rolling{}
+			a.registry.wrong = RollingState{}
 		},
 	}
 }

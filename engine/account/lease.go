@@ -2,28 +2,20 @@ package account
 
 import "time"
 
-// leaseMark bounds, for whoever reads the log, how many requests were admitted after a moment: what was unspent then, and what was
-// leased from then on.
-type leaseMark struct {
-	at      time.Duration // steady
-	unspent int           // leased before and not spent
-	count   int           // leased
-}
-
 // markSpan is how close leases share one mark. It bounds the marks of an account that leases each request by itself.
 const markSpan = 5 * time.Second
 
 // mark remembers a lease. What was leased more than a minute ago may have been spent a moment ago; but the newest mark that is older
 // than a minute speaks for all before it, so that they are forgotten.
-func (a *Account) mark(next leaseMark) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].at/markSpan == next.at/markSpan {
-		a.leases[n-1].at = next.at
-		a.leases[n-1].count += next.count
+func (a *Account) mark(next LeaseState) {
+	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/markSpan == next.Steady/markSpan {
+		a.leases[n-1].Steady = next.Steady
+		a.leases[n-1].Count += next.Count
 	} else {
 		a.leases = append(a.leases, next)
 	}
 	spoken := 0
-	for spoken+1 < len(a.leases) && next.at-a.leases[spoken+1].at >= MinuteSpan {
+	for spoken+1 < len(a.leases) && next.Steady-a.leases[spoken+1].Steady >= MinuteSpan {
 		spoken++
 	}
 	a.leases = a.leases[:copy(a.leases, a.leases[spoken:])]
@@ -33,15 +25,15 @@ func (a *Account) mark(next leaseMark) {
 func (a *Account) recent(now time.Duration) int {
 	from, sum := 0, 0
 	for i, mark := range a.leases {
-		if now-mark.at >= MinuteSpan {
+		if now-mark.Steady >= MinuteSpan {
 			from = i
 		}
 	}
 	for i, mark := range a.leases[from:] {
 		if i == 0 {
-			sum = mark.unspent
+			sum = mark.Unspent
 		}
-		sum += mark.count
+		sum += mark.Count
 	}
 	return sum
 }
@@ -56,7 +48,7 @@ func (a *Account) lease(e *Leased) {
 		count.spent -= again
 	}
 	if e.Node == 0 {
-		a.mark(leaseMark{e.Steady, e.Unspent, e.Count + e.Refunded})
+		a.mark(LeaseState{Steady: e.Steady, Unspent: e.Unspent, Count: e.Count + e.Refunded})
 	} else {
 		a.leaseShare(e)
 	}
@@ -72,11 +64,11 @@ func (a *Account) giveBack(e *Returned) {
 	}
 	a.purse.returning = false
 	if e.Node != 0 {
-		a.say(share{e.Node, e.Steady, e.Recent, 0})
+		a.say(LeaseState{Node: e.Node, Steady: e.Steady, Recent: e.Recent})
 	} else {
 		a.leases, a.shares = nil, nil
 		if e.Recent > 0 {
-			a.leases = []leaseMark{{at: e.Steady, count: e.Recent}, {at: e.Steady}}
+			a.leases = []LeaseState{{Steady: e.Steady, Count: e.Recent}, {Steady: e.Steady}}
 		}
 	}
 	a.useAll(e.Uses)
@@ -177,7 +169,7 @@ func (a *Account) Return(now Moment) *Returned {
 		count.spent, count.refunded = count.leased, 0
 	}
 	a.purse.tokens = 0
-	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.said().tokens == 0 {
+	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.said().Count == 0 {
 		return nil
 	}
 	if a.node != 0 {

@@ -18,7 +18,7 @@ func TestLimitsAreThoseOfTheContract(t *testing.T) {
 		"life of a code (K2)": {int64(CodeLifetime), 600e9}, "tries of a code": {CodeTriesMax, 5}, "time between letters": {int64(CodeResendAfter), 60e9},
 		"life of a session": {int64(SessionLifetime), 900e9}, "wrong codes of a day (S1)": {wrongTriesDayMax, 25}, "of an hour": {wrongTriesHourMax, 1000},
 		"letters of a day": {mailsDayMax, 10}, "codes of an hour": {codesHourMax, 5000}, "sessions of an address": {sessionsPerEmailMax, 8},
-		"sweep": {int64(sweepEvery), 24 * 3600e9}, "forgotten after": {int64(forgetAfter), 48 * 3600e9}, "masks": {masksMax, 4096},
+		"sweep": {int64(sweepEvery), 24 * 3600e9}, "forgotten after": {int64(forgetAfter), 48 * 3600e9},
 		"rows of a stranger": {strangerWays, 8}, "strangers": {StrangersDefault, 65536},
 		"digits of a code": {CodeDigits, 8}, "length of a key": {int64(KeyLength), 48}, "of its hint": {hintLength, 4},
 		"bytes of an address": {emailBytesMax, 254}, "before the at": {emailLocalBytesMax, 64}, "of a label": {domainLabelMax, 63},
@@ -122,8 +122,8 @@ func TestK2_AVisitorIsQuietFromTheEndOfTheCode(t *testing.T) {
 		want    bool
 	}{
 		"nobody":            {visitor{}, true},
-		"a code that lives": {visitor{code: &pendingCode{until: 11}}, false},
-		"a code at its end": {visitor{code: &pendingCode{until: 10}}, true},
+		"a code that lives": {visitor{code: &pendingCode{CodeState: CodeState{Until: 11}}}, false},
+		"a code at its end": {visitor{code: &pendingCode{CodeState: CodeState{Until: 10}}}, true},
 		"an account":        {visitor{account: 1}, false},
 		"a try under way":   {visitor{trying: 1}, false},
 		"asked before":      {visitor{asked: 10}, true},

@@ -104,7 +104,7 @@ func (a *Account) leaseShare(e *Leased) {
 	p := &a.purse
 	p.tokens += e.Unspent - p.stated + e.Count + e.Refunded
 	p.stated, p.until, p.over = 0, e.Steady+LeaseSpan, e.At.Add(LeaseSpan)
-	a.say(share{e.Node, e.Steady, e.Recent, e.Unspent + e.Count + e.Refunded})
+	a.say(LeaseState{Node: e.Node, Steady: e.Steady, Recent: e.Recent, Count: e.Unspent + e.Count + e.Refunded})
 }
 
 // NextReturn is what to tell the log of an account that this node rests from, nil while there is no need: then the others get what it has
@@ -117,7 +117,7 @@ func (a *Account) NextReturn(now Moment) *Returned {
 	if inside := a.minute.inside(); len(inside) > 0 && now.Steady-inside[len(inside)-1] < returnAfter {
 		return nil
 	}
-	if count := a.days.peek(a.today(now)); count.leased == count.charged() && a.said().tokens < returnMin {
+	if count := a.days.peek(a.today(now)); count.leased == count.charged() && a.said().Count < returnMin {
 		return nil
 	}
 	return a.Return(now)

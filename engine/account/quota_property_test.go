@@ -192,8 +192,8 @@ func clusterBugs() map[string]quotaBug {
 	return map[string]quotaBug{
 		"others don't count": {only: minuteFault, before: func(a *Account) {
 			own := a.said()
-			if a.shares = nil; own.recent+own.tokens > 0 {
-				a.shares = []share{own}
+			if a.shares = nil; own.Recent+own.Count > 0 {
+				a.shares = []LeaseState{own}
 			}
 		}},
 		"leases last for ever": {only: minuteFault, before: func(a *Account) {
@@ -207,7 +207,7 @@ func clusterBugs() map[string]quotaBug {
 		"what was unspent before a lease is not said":  {only: minuteFault, offered: understated(func(l *Leased) { l.Unspent = 0 })},
 		"a restart takes words for old": {only: minuteFault, resumed: func(a *Account) {
 			for i := range a.shares {
-				a.shares[i].at -= time.Hour
+				a.shares[i].Steady -= time.Hour
 			}
 		}},
 	}

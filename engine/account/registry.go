@@ -30,10 +30,10 @@ const (
 // (Share) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
 type Registry struct {
 	addresses addressBook
-	sessions  map[Digest]session
+	sessions  map[Digest]SessionState
 	opened    []Digest      // tokens in the order of their opening; may name some that are closed
-	wrong     rolling       // wrong tries over all addresses
-	codes     rolling       // codes asked for over all addresses
+	wrong     RollingState  // wrong tries over all addresses
+	codes     RollingState  // codes asked for over all addresses
 	swept     time.Duration // when addresses without an account were last forgotten, steady
 	newest    time.Duration // of all facts, steady
 	lastID    uint64
@@ -59,34 +59,24 @@ type visitor struct {
 
 // quiet reports that there is nothing to remember.
 func (v *visitor) quiet(now time.Duration) bool {
-	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.until <= now)
+	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.Until <= now)
 }
 
+// pendingCode is a code that was sent. Its Tries are, unless it is shared, those that are decided.
 type pendingCode struct {
-	email   EmailID
-	seal    CodeSeal
-	expires time.Time
-	until   time.Duration // steady
-	tries   int           // wrong ones: of a shared code in the log, else decided
-	shared  bool          // it is in the log, and all nodes know it
-	taken   bool          // shared: the session that it opens is on its way into the log
+	CodeState
+	shared bool // it is in the log, and all nodes know it
+	taken  bool // shared: the session that it opens is on its way into the log
 }
 
 func (c *pendingCode) valid(now Moment) bool {
-	return now.Wall.Before(c.expires) && now.Steady < c.until
+	return now.Wall.Before(c.Expires) && now.Steady < c.Until
 }
 
 // free reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
 // it may not.
 func (c *pendingCode) free(trying int) bool {
-	return !c.shared || !c.taken && c.tries+trying < CodeTriesMax
-}
-
-type session struct {
-	account uint64
-	email   EmailID
-	expires time.Time
-	until   time.Duration // steady
+	return !c.shared || !c.taken && c.Tries+trying < CodeTriesMax
 }
 
 // RegistryEvent is a fact about logins.
@@ -131,7 +121,7 @@ func (*SessionClosed) registryEvent() {}
 // NewRegistry is a registry without facts; key is fresh random bytes of this process.
 func NewRegistry(key [32]byte) *Registry {
 	return &Registry{
-		key: key, addresses: newAddressBook(0), sessions: map[Digest]session{}, clients: clients{}, visitors: map[Digest]*visitor{},
+		key: key, addresses: addressBook{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: clients{}, visitors: map[Digest]*visitor{},
 	}
 }
 
@@ -168,7 +158,7 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*Cod
 // RequestCodeAgain decides a code again that a client asked for and that was void (Void): the client is not counted twice.
 func (r *Registry) RequestCodeAgain(email EmailID, now Moment) (*CodeIssued, error) {
 	row := r.addresses.row(email)
-	if wait := max(row.again, r.seen(email).asked) - now.Steady; wait > 0 {
+	if wait := max(row.Again, r.seen(email).asked) - now.Steady; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
 	if wait := r.codes.wait(now.Steady, codesHourMax-r.asking); wait > 0 {
@@ -177,18 +167,21 @@ func (r *Registry) RequestCodeAgain(email EmailID, now Moment) (*CodeIssued, err
 	day := engine.DateOf(now.Wall)
 	r.visitor(email).asked = now.Steady + CodeResendAfter
 	r.asking++
-	mailed := row.mails.on(day) < mailsDayMax && row.wrong.on(day) < wrongTriesDayMax
+	mailed := row.Mails.on(day) < mailsDayMax && row.Wrong.on(day) < wrongTriesDayMax
 	return &CodeIssued{Email: email, At: universal(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
 // Issue makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
 func (r *Registry) Issue(e *CodeIssued, code Secret) {
-	pending := &pendingCode{
-		email: e.Email, seal: sealCode(r.key, e.Email, code.Reveal()), expires: e.At.Add(CodeLifetime), until: e.Steady + CodeLifetime,
-	}
+	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady)
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
 		r.visitor(e.Email).code = pending
 	}
+}
+
+// newCode is the code of an event that arrived at a steady time.
+func newCode(e *CodeIssued, seal CodeSeal, at time.Duration) *pendingCode {
+	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: at + CodeLifetime}}
 }
 
 // errCode is the one answer to every code that does not open a session (K2).
@@ -215,7 +208,7 @@ func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Mo
 		pending = code
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address: the same work (S3)
-	right := hmac.Equal(seal[:], pending.seal[:])
+	right := hmac.Equal(seal[:], pending.Seal[:])
 	if r.blocked(email, now) {
 		return nil, errCode()
 	}
@@ -225,7 +218,7 @@ func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Mo
 		return &CodeFailed{email, universal(now.Wall), now.Steady}, errCode()
 	}
 	visitor.take()
-	account := row.account
+	account := row.Account
 	if account == 0 {
 		if visitor.account == 0 {
 			r.handed = max(r.handed, r.lastID) + 1
@@ -234,7 +227,7 @@ func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Mo
 		account = visitor.account
 	}
 	return &SessionOpened{
-		Account: account, New: row.account == 0, Email: email, Token: token,
+		Account: account, New: row.Account == 0, Email: email, Token: token,
 		Expires: universal(now.Wall).Add(SessionLifetime), At: universal(now.Wall), Steady: now.Steady,
 	}, nil
 }
@@ -245,7 +238,7 @@ func (r *Registry) blocked(email EmailID, now Moment) bool {
 		return true
 	}
 	row := r.addresses.row(email)
-	return row.wrong.on(engine.DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
+	return row.Wrong.on(engine.DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
 }
 
 // take uses the code up. A shared one is gone when the log says so.
@@ -264,7 +257,7 @@ func (r *Registry) failing(v *visitor) {
 	if v.code == nil || v.code.shared {
 		return
 	}
-	if v.code.tries++; v.code.tries >= CodeTriesMax {
+	if v.code.Tries++; v.code.Tries >= CodeTriesMax {
 		v.code = nil
 	}
 }
@@ -298,8 +291,8 @@ func (r *Registry) CloseSession(token Digest, now Moment) (*SessionClosed, error
 // Session is the account of a session.
 func (r *Registry) Session(token Digest, now Moment) (uint64, error) {
 	s, open := r.sessions[token]
-	if !open || !now.Wall.Before(s.expires) || now.Steady >= s.until {
+	if !open || !now.Wall.Before(s.Expires) || now.Steady >= s.Until {
 		return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}
 	}
-	return s.account, nil
+	return s.Account, nil
 }

@@ -32,7 +32,7 @@ func (r *Registry) keep(event RegistryEvent, at time.Duration) {
 	case *CodeIssued:
 		r.codeIssued(e, Moment{Wall: e.At, Steady: r.newest})
 	case *CodeFailed:
-		r.touch(e.Email, r.newest).wrong.add(engine.DateOf(e.At))
+		r.touch(e.Email, r.newest).Wrong.add(engine.DateOf(e.At))
 		r.wrong.add(r.newest)
 		r.tryFailed(e.Email)
 	case *SessionOpened:
@@ -45,9 +45,9 @@ func (r *Registry) keep(event RegistryEvent, at time.Duration) {
 }
 
 // touch is the row of an address that something in the log is about, to be changed at once.
-func (r *Registry) touch(email EmailID, now time.Duration) *addressRow {
+func (r *Registry) touch(email EmailID, now time.Duration) *AddressState {
 	row := r.addresses.edit(email)
-	row.touched = now
+	row.Touched = now
 	return row
 }
 
@@ -55,22 +55,22 @@ func (r *Registry) codeIssued(e *CodeIssued, now Moment) {
 	r.sweep(now)
 	r.codes.add(now.Steady)
 	row := r.touch(e.Email, now.Steady)
-	row.again = now.Steady + CodeResendAfter
+	row.Again = now.Steady + CodeResendAfter
 	if !e.Mailed {
 		return
 	}
-	row.mails.add(engine.DateOf(e.At))
+	row.Mails.add(engine.DateOf(e.At))
 	if e.Sealed != (CodeSeal{}) {
-		r.visitor(e.Email).code = &pendingCode{
-			email: e.Email, seal: e.Sealed, expires: e.At.Add(CodeLifetime), until: now.Steady + CodeLifetime, shared: true,
-		}
+		code := newCode(e, e.Sealed, now.Steady)
+		code.shared = true
+		r.visitor(e.Email).code = code
 	} else if v := r.visitors[e.Email.digest]; v != nil {
 		v.code = nil
 	}
 }
 
 func (r *Registry) sessionOpened(e *SessionOpened, now Moment) {
-	r.touch(e.Email, now.Steady).account = e.Account
+	r.touch(e.Email, now.Steady).Account = e.Account
 	r.lastID = max(r.lastID, e.Account)
 	r.endSessions(now)
 	v := r.visitor(e.Email)
@@ -81,15 +81,15 @@ func (r *Registry) sessionOpened(e *SessionOpened, now Moment) {
 	if len(v.sessions) == sessionsPerEmailMax {
 		r.end(v.sessions[0])
 	}
-	r.open(e.Token, session{e.Account, e.Email, e.Expires, now.Steady + SessionLifetime})
+	r.open(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Steady + SessionLifetime})
 }
 
-func (r *Registry) open(token Digest, s session) {
-	r.end(token) // of another visitor: nobody draws a token twice, but a log may say so
-	r.sessions[token] = s
-	r.opened = append(r.opened, token)
-	v := r.visitor(s.email)
-	v.sessions = append(v.sessions, token)
+func (r *Registry) open(s SessionState) {
+	r.end(s.Token) // of another visitor: nobody draws a token twice, but a log may say so
+	r.sessions[s.Token] = s
+	r.opened = append(r.opened, s.Token)
+	v := r.visitor(s.Email)
+	v.sessions = append(v.sessions, s.Token)
 }
 
 // end forgets a session.
@@ -99,7 +99,7 @@ func (r *Registry) end(token Digest) *visitor {
 		return nil
 	}
 	delete(r.sessions, token)
-	v := r.visitor(s.email)
+	v := r.visitor(s.Email)
 	v.sessions = slices.DeleteFunc(v.sessions, func(other Digest) bool { return other == token })
 	return v
 }
@@ -109,11 +109,11 @@ func (r *Registry) endSessions(now Moment) {
 	gone := 0
 	for _, token := range r.opened {
 		s, open := r.sessions[token]
-		if open && !over(s.until, s.expires, now, r.shared) {
+		if open && !over(s.Until, s.Expires, now, r.shared) {
 			break
 		}
 		if v := r.end(token); v != nil && v.quiet(now.Steady) {
-			delete(r.visitors, s.email.digest)
+			delete(r.visitors, s.Email.digest)
 		}
 		gone++
 	}
@@ -127,12 +127,12 @@ func (r *Registry) sweep(now Moment) {
 		return
 	}
 	r.swept = now.Steady
-	r.addresses.forget(func(row *addressRow) bool { return row.account == 0 && now.Steady-row.touched >= forgetAfter })
+	r.addresses.forget(func(row *AddressState) bool { return row.Account == 0 && now.Steady-row.Touched >= forgetAfter })
 	for digest, v := range r.visitors {
 		if _, kept := r.addresses.index[digest]; !kept && v.trying == 0 && v.asked <= now.Steady {
 			v.account = 0 // nobody waits for it any more
 		}
-		if c := v.code; c != nil && c.shared && over(c.until, c.expires, now, true) {
+		if c := v.code; c != nil && c.shared && over(c.Until, c.Expires, now, true) {
 			v.code = nil
 		}
 		if v.quiet(now.Steady) {

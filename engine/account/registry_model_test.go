@@ -507,7 +507,7 @@ func (n *loginNode) hear(record *loginRecord) {
 // forget follows a registry that forgets an address, which it may do after two days.
 func (m *loginModel) forget(r *Registry) {
 	for email, wrong := range m.wrong {
-		if r.addresses.row(idOf(email)).wrong.count > 0 {
+		if r.addresses.row(idOf(email)).Wrong.Count > 0 {
 			continue
 		}
 		if m.real-wrong.last < forgetAfter {

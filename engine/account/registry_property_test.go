@@ -359,7 +359,7 @@ func clusterLoginBugs() map[string]loginBug {
 		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {
 			if e, failed := event.(*CodeFailed); failed {
 				if v := r.visitors[e.Email.digest]; v != nil && v.code != nil {
-					v.code.tries--
+					v.code.Tries--
 				}
 			}
 		}},

@@ -39,12 +39,12 @@ func (r *Registry) Learn(event RegistryEvent, now Moment) { r.keep(event, now.St
 func (r *Registry) Resume(now Moment) {
 	r.newest = max(r.newest, now.Steady)
 	for token, s := range r.sessions {
-		s.until = r.newest + SessionLifetime
+		s.Until = r.newest + SessionLifetime
 		r.sessions[token] = s
 	}
 	for _, v := range r.visitors {
 		if v.code != nil {
-			v.code.until = r.newest + CodeLifetime
+			v.code.Until = r.newest + CodeLifetime
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (r *Registry) tryFailed(email EmailID) {
 	if v == nil || v.code == nil || !v.code.shared {
 		return
 	}
-	if v.code.tries++; v.code.tries >= CodeTriesMax {
+	if v.code.Tries++; v.code.Tries >= CodeTriesMax {
 		v.code = nil
 	}
 }
@@ -89,16 +89,10 @@ func (r *Registry) tryFailed(email EmailID) {
 func (r *Registry) sharedCodes() []CodeState {
 	var codes []CodeState
 	for _, v := range r.visitors {
-		if c := v.code; c != nil && c.shared && r.newest < c.until {
-			codes = append(codes, CodeState{c.email, c.seal, c.expires, c.until, c.tries})
+		if c := v.code; c != nil && c.shared && r.newest < c.Until {
+			codes = append(codes, c.CodeState)
 		}
 	}
 	slices.SortFunc(codes, func(a, b CodeState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
 	return codes
-}
-
-func (r *Registry) restoreCodes(codes []CodeState) {
-	for _, c := range codes {
-		r.visitor(c.Email).code = &pendingCode{email: c.Email, seal: c.Seal, expires: c.Expires, until: c.Until, tries: c.Tries, shared: true}
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"slices"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // RegistryState is the registry as a snapshot keeps it: everything but the brakes on clients and the codes that one process alone knows,
@@ -24,12 +22,12 @@ type RegistryState struct {
 
 // AddressState is an address with its account and its counters.
 type AddressState struct {
-	Email                        EmailID
-	Account                      uint64        // 0 = none
-	Again                        time.Duration // from when another code may be asked for, steady
-	Touched                      time.Duration // the newest fact, steady
-	MailsDay, WrongDay           engine.Date
-	MailsOfTheDay, WrongOfTheDay int
+	Email   EmailID
+	Account uint64        // 0 before the first login
+	Again   time.Duration // from when another code may be asked for, steady
+	Touched time.Duration // the newest fact, steady
+	Mails   Tally         // that went to it
+	Wrong   Tally         // tries
 }
 
 // SessionState is an open session.
@@ -41,35 +39,28 @@ type SessionState struct {
 	Until   time.Duration // steady
 }
 
-// RollingState counts the minutes of an hour of steady time: Counts[i] belongs to the minute that is i modulo 61.
-type RollingState struct {
-	Counts [rollingMinutes]uint16
-	Newest int64
-}
-
 // RegistryCut is the registry at one moment. It is immutable; making it takes the registry's owner microseconds, however many
 // addresses there are.
 type RegistryCut struct {
 	rest      RegistryState // without addresses
-	addresses addressCut
+	addresses iter.Seq[AddressState]
 }
 
 // Cut is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
 func (r *Registry) Cut() RegistryCut {
 	rest := RegistryState{
-		Wrong: RollingState{r.wrong.minutes, r.wrong.newest}, Codes: RollingState{r.codes.minutes, r.codes.newest},
-		Swept: r.swept, LastID: r.lastID, Shared: r.sharedCodes(),
+		Wrong: r.wrong, Codes: r.codes, Swept: r.swept, LastID: r.lastID, Shared: r.sharedCodes(),
 	}
 	for _, token := range r.opened {
 		if s, open := r.sessions[token]; open {
-			rest.Sessions = append(rest.Sessions, SessionState{token, s.account, s.email, s.expires, s.until})
+			rest.Sessions = append(rest.Sessions, s)
 		}
 	}
 	return RegistryCut{rest, r.addresses.cut()}
 }
 
 // Addresses visits all addresses, unsorted.
-func (c *RegistryCut) Addresses() iter.Seq[AddressState] { return c.addresses.all() }
+func (c *RegistryCut) Addresses() iter.Seq[AddressState] { return c.addresses }
 
 // Rest is everything but the addresses.
 func (c *RegistryCut) Rest() RegistryState { return c.rest }
@@ -97,22 +88,20 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 		size += len(part)
 	}
 	r := NewRegistry(key)
-	r.addresses = newAddressBook(size)
+	r.addresses.index = make(map[Digest]uint32, size)
 	r.swept, r.newest, r.lastID = state.Swept, state.Swept, state.LastID
-	r.wrong = rolling{state.Wrong.Counts, state.Wrong.Newest}
-	r.codes = rolling{state.Codes.Counts, state.Codes.Newest}
+	r.wrong, r.codes = state.Wrong, state.Codes
 	for _, part := range addresses {
-		for i := range part {
-			a := &part[i]
-			row := r.addresses.edit(a.Email)
-			row.account, row.again, row.touched = a.Account, a.Again, a.Touched
-			r.newest = max(r.newest, a.Touched)
-			row.mails, row.wrong = tally{a.MailsDay, a.MailsOfTheDay}, tally{a.WrongDay, a.WrongOfTheDay}
+		for _, row := range part {
+			*r.addresses.edit(row.Email) = row
+			r.newest = max(r.newest, row.Touched)
 		}
 	}
 	for _, s := range state.Sessions {
-		r.open(s.Token, session{s.Account, s.Email, s.Expires, s.Until})
+		r.open(s)
 	}
-	r.restoreCodes(state.Shared)
+	for _, c := range state.Shared {
+		r.visitor(c.Email).code = &pendingCode{CodeState: c, shared: true}
+	}
 	return r
 }

@@ -429,7 +429,7 @@ func TestK2_FiveTries(t *testing.T) {
 }
 
 func TestRollingHour(t *testing.T) {
-	var r rolling
+	var r RollingState
 	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {
 		t.Error("an empty hour")
 	}

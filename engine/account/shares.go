@@ -23,42 +23,34 @@ const (
 	shareMargin = time.Second
 )
 
-// share is the newest word of a node of the cluster about what it admits.
-type share struct {
-	node   engine.NodeID
-	at     time.Duration // when it arrived, in the steady time of this process: never before it was said
-	recent int           // admitted in the minute before
-	tokens int           // that it could spend from then on
-}
-
-// aged and dead are from when on a share's recent and its tokens count no more.
-func (s *share) aged() time.Duration { return s.at + MinuteSpan + shareMargin }
-func (s *share) dead() time.Duration { return s.at + LeaseSpan + MinuteSpan + shareMargin }
+// aged and dead are from when on Recent and Count of a node's word count no more.
+func (s *LeaseState) aged() time.Duration { return s.Steady + MinuteSpan + shareMargin }
+func (s *LeaseState) dead() time.Duration { return s.Steady + LeaseSpan + MinuteSpan + shareMargin }
 
 // bound is the most that the node can have admitted in the minute before a moment, or may admit still.
-func (s *share) bound(now time.Duration) int {
+func (s *LeaseState) bound(now time.Duration) int {
 	sum := 0
 	if now < s.aged() {
-		sum += s.recent
+		sum += s.Recent
 	}
 	if now < s.dead() {
-		sum += s.tokens
+		sum += s.Count
 	}
 	return sum
 }
 
 // freed is how much of what counts now counts no more at a later moment.
-func (s *share) freed(now, later time.Duration) int { return s.bound(now) - s.bound(later) }
+func (s *LeaseState) freed(now, later time.Duration) int { return s.bound(now) - s.bound(later) }
 
 // SetNode says on which node of a cluster the account is counted, from Resume or TakeUp on; without it the node is alone.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
 // say keeps the newest word of a node. One that says nothing is none, so that the log's word alone decides what a state holds. In a
 // cluster nobody lives who spends what a node leased when it was alone: who spoke first had counted it.
-func (a *Account) say(word share) {
+func (a *Account) say(word LeaseState) {
 	a.leases = nil
-	i, known := slices.BinarySearchFunc(a.shares, word.node, func(s share, node engine.NodeID) int { return int(s.node) - int(node) })
-	switch empty := word.recent == 0 && word.tokens == 0; {
+	i, known := slices.BinarySearchFunc(a.shares, word.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
+	switch empty := word.Recent == 0 && word.Count == 0; {
 	case known && empty:
 		a.shares = slices.Delete(a.shares, i, i+1)
 	case known:
@@ -69,20 +61,20 @@ func (a *Account) say(word share) {
 }
 
 // said is the newest word of this node.
-func (a *Account) said() share {
+func (a *Account) said() LeaseState {
 	for i := range a.shares {
-		if a.shares[i].node == a.node {
+		if a.shares[i].Node == a.node {
 			return a.shares[i]
 		}
 	}
-	return share{node: a.node}
+	return LeaseState{Node: a.node}
 }
 
 // others is the most that the other nodes can have admitted in the minute before a moment, or may admit still.
 func (a *Account) others(now time.Duration) int {
 	sum := 0
 	for i := range a.shares {
-		if a.shares[i].node != a.node {
+		if a.shares[i].Node != a.node {
 			sum += a.shares[i].bound(now)
 		}
 	}
@@ -94,12 +86,12 @@ func (a *Account) others(now time.Duration) int {
 func (a *Account) resumeShares(now Moment) {
 	for i := range a.shares {
 		s := &a.shares[i]
-		s.at = max(s.at, now.Steady) // later only when Learn brought it to an account that sleeps since the start
-		if s.node != a.node {
+		s.Steady = max(s.Steady, now.Steady) // later only when Learn brought it to an account that sleeps since the start
+		if s.Node != a.node {
 			continue
 		}
-		for range s.recent + s.tokens {
-			a.minute.add(Moment{Steady: s.at})
+		for range s.Recent + s.Count {
+			a.minute.add(Moment{Steady: s.Steady})
 		}
 	}
 }
@@ -145,7 +137,7 @@ func (a *Account) left(now, later time.Duration) int {
 		sum++
 	}
 	for i := range a.shares {
-		if a.shares[i].node != a.node {
+		if a.shares[i].Node != a.node {
 			sum += a.shares[i].freed(now, later)
 		}
 	}
@@ -164,7 +156,7 @@ func (a *Account) Learn(event Event, now Moment) {
 			count.leased += e.Count
 			count.spent += e.Count
 		}
-		a.say(share{e.Node, now.Steady, e.Recent, e.Unspent + e.Count + e.Refunded})
+		a.say(LeaseState{Node: e.Node, Steady: now.Steady, Recent: e.Recent, Count: e.Unspent + e.Count + e.Refunded})
 		a.use(e.KeyID, e.At)
 	case *Returned:
 		if count := a.days.find(e.Day); count != nil {
@@ -172,7 +164,7 @@ func (a *Account) Learn(event Event, now Moment) {
 			count.leased -= back
 			count.spent = max(0, count.spent-back)
 		}
-		a.say(share{e.Node, now.Steady, e.Recent, 0})
+		a.say(LeaseState{Node: e.Node, Steady: now.Steady, Recent: e.Recent})
 		a.useAll(e.Uses)
 	default:
 		a.Apply(event)

@@ -34,9 +34,9 @@ func TestL3_L5_SharedMinuteIsThePlainOne(t *testing.T) {
 				a.minute.add(now)
 				continue
 			}
-			a.say(share{
-				node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), at: now.Steady,
-				recent: rapid.IntRange(0, 5).Draw(t, "recent"), tokens: rapid.IntRange(0, 5).Draw(t, "tokens"),
+			a.say(LeaseState{
+				Node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), Steady: now.Steady,
+				Recent: rapid.IntRange(0, 5).Draw(t, "recent"), Count: rapid.IntRange(0, 5).Draw(t, "tokens"),
 			})
 		}
 		plain := func(at Moment) int {

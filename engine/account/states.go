@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -20,9 +21,10 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState is what was leased since a moment in steady time, and what was unspent then. In a cluster it is instead the newest word of a
-// node: that it had admitted Recent in the minute before, and could spend Count from then on. Its Steady is then of the process that wrote
-// the state, or in a replay of the node that spoke: whoever reads it knows only that it is past, and counts it as having come now (Resume).
+// LeaseState bounds, for whoever reads the log, how many requests were admitted after a moment. Of a node that is alone: Unspent is what was
+// leased before it and not spent, Count what was leased from then on. Of a node of a cluster it is the newest word of that node: it had
+// admitted Recent in the minute before, and could spend Count from then on. Steady is then when the word arrived, in the steady time of the
+// process that heard it, or in a replay that of the node that spoke: after a restart it counts as having come now (Resume).
 type LeaseState struct {
 	Steady  time.Duration
 	Unspent int
@@ -33,15 +35,9 @@ type LeaseState struct {
 
 // State is the account for a snapshot: what its events have made of it, and nothing of this process.
 func (a *Account) State() State {
-	state := State{Record: a.durable(), Floor: a.days.floor}
+	state := State{Record: a.durable(), Floor: a.days.floor, Leases: slices.Concat(a.leases, a.shares)}
 	for _, c := range a.days.counts {
 		state.Days = append(state.Days, DayState{c.day, c.leased})
-	}
-	for _, mark := range a.leases {
-		state.Leases = append(state.Leases, LeaseState{Steady: mark.at, Unspent: mark.unspent, Count: mark.count})
-	}
-	for _, s := range a.shares {
-		state.Leases = append(state.Leases, LeaseState{Steady: s.at, Count: s.tokens, Node: s.node, Recent: s.recent})
 	}
 	return state
 }
@@ -58,9 +54,9 @@ func Restore(state State) *Account {
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			a.leases = append(a.leases, leaseMark{lease.Steady, lease.Unspent, lease.Count})
+			a.leases = append(a.leases, lease)
 		} else {
-			a.shares = append(a.shares, share{lease.Node, lease.Steady, lease.Recent, lease.Count})
+			a.shares = append(a.shares, lease)
 		}
 	}
 	return a

@@ -25,7 +25,7 @@ type stranger struct {
 	v4     bool
 	used   bool
 	last   time.Duration
-	day    tally
+	day    Tally
 	minute minute
 }
 
@@ -70,14 +70,14 @@ func (s *Strangers) Refund(from netip.Addr, at Moment) {
 		return
 	}
 	row.minute.refund(at)
-	if row.day.day == at.today() && row.day.count > 0 {
-		row.day.count--
+	if row.day.Day == at.today() && row.day.Count > 0 {
+		row.day.Count--
 	}
 }
 
 func (r *stranger) verdict(now Moment, allowance Allowance) Verdict {
 	r.minute.expire(now)
-	today := max(now.today(), r.day.day) // as tally counts: it never goes back
+	today := max(now.today(), r.day.Day) // as tally counts: it never goes back
 	day := Window{allowance.Day, max(0, allowance.Day-r.day.on(today)), (today + 1).Start()}
 	return verdictOf(day, r.minute.window(allowance.Minute, now), now.Wall)
 }

@@ -58,10 +58,10 @@ func (c *coder) address(a *account.AddressState) {
 	c.uint64(2, &a.Account)
 	c.steady(3, &a.Again)
 	c.steady(4, &a.Touched)
-	c.date(5, &a.MailsDay)
-	c.count(6, &a.MailsOfTheDay)
-	c.date(7, &a.WrongDay)
-	c.count(8, &a.WrongOfTheDay)
+	c.date(5, &a.Mails.Day)
+	c.count(6, &a.Mails.Count)
+	c.date(7, &a.Wrong.Day)
+	c.count(8, &a.Wrong.Count)
 }
 
 func (c *coder) session(s *account.SessionState) {
