@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -71,16 +72,6 @@ const (
 	streamBytesMaxDefault = 1 << 30
 )
 
-// ParseMember reads NAME=HOST:PORT.
-func ParseMember(text string) (Member, error) {
-	name, address, ok := strings.Cut(text, "=")
-	m := Member{Name: name, Address: address}
-	if !ok {
-		return m, fmt.Errorf("member %q: want NAME=HOST:PORT", text)
-	}
-	return m, m.check()
-}
-
 func (m Member) check() error {
 	if err := checkName("name of a member", m.Name); err != nil {
 		return err
@@ -138,12 +129,8 @@ func (c Config) complete() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
-	if c.StreamBytesMax == 0 {
-		c.StreamBytesMax = streamBytesMaxDefault
-	}
-	if c.confirm == 0 {
-		c.confirm = confirmIn
-	}
+	c.StreamBytesMax = cmp.Or(c.StreamBytesMax, streamBytesMaxDefault)
+	c.confirm = cmp.Or(c.confirm, confirmIn)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
@@ -204,10 +191,7 @@ func (c *Config) checkSecurity() error {
 	if !c.Insecure {
 		return errors.New("neither TLS nor insecure: name the files of the authority, the certificate and the key")
 	}
-	addresses := []string{c.Listen}
-	if c.Advertise != "" {
-		addresses = append(addresses, c.Advertise)
-	}
+	addresses := []string{c.Listen, cmp.Or(c.Advertise, c.Listen)}
 	for _, m := range c.Members {
 		addresses = append(addresses, m.Address)
 	}
@@ -218,6 +202,8 @@ func (c *Config) checkSecurity() error {
 }
 
 // member reports whether this node keeps a copy of the stream.
-func (c *Config) member() bool {
-	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == c.Name })
+func (c *Config) member() bool { return c.isMember(c.Name) }
+
+func (c *Config) isMember(name string) bool {
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }

@@ -61,17 +61,6 @@ func TestConfig_Refused(t *testing.T) {
 	}
 }
 
-func TestParseMember(t *testing.T) {
-	if m, err := ParseMember("n1=10.0.0.1:6222"); err != nil || m != (Member{"n1", "10.0.0.1:6222"}) {
-		t.Errorf("%+v, %v", m, err)
-	}
-	for _, text := range []string{"", "n1", "n1=", "=10.0.0.1:6222", "n 1=10.0.0.1:6222", "n1=10.0.0.1:99999"} {
-		if m, err := ParseMember(text); err == nil {
-			t.Errorf("%q is taken for %+v", text, m)
-		}
-	}
-}
-
 // TestFiles_Refused names files that are not what they should be.
 func TestFiles_Refused(t *testing.T) {
 	dir, good := t.TempDir(), newPair(t)

@@ -24,15 +24,6 @@ const (
 	spaceLook    = 500 * time.Millisecond
 )
 
-// GapError says that the stream does not have the record that this node needs next, but a later one.
-type GapError struct{ Next, Found uint64 }
-
-// Error names both ends of the gap and the way out.
-func (e *GapError) Error() string {
-	return fmt.Sprintf("the stream has record %d, not %d, which this node needs: start the node again, then it gets a copy of another one; "+
-		"if that does not help, stop it, remove its stream directory and start it again", e.Found, e.Next)
-}
-
 // Follow is actors.Shared.
 //
 // The leader sends each record to all nodes when it is committed (the tail). That may lose messages and never invents one: where there is
@@ -266,7 +257,8 @@ func (f *follower) fetched(m *nats.Msg) error {
 	}
 	gap, err := f.run.add(sequence, m.Data)
 	if gap {
-		return &GapError{Next: f.run.last + 1, Found: sequence}
+		return fmt.Errorf("the stream has record %d, not %d, which this node needs: start the node again, then it gets a copy of another one; "+
+			"if that does not help, stop it, remove its stream directory and start it again", sequence, f.run.last+1)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,22 +123,14 @@ func (r *reports) present(now time.Time) []heardReport {
 
 // leader is the node that leads the stream, as it says itself.
 func (r *reports) leader(now time.Time) (report, bool) {
-	present := r.present(now)
-	// After a change both may say so for a moment; the one that has a majority is right.
-	slices.SortStableFunc(present, func(a, b heardReport) int {
-		switch {
-		case a.Majority == b.Majority:
-			return 0
-		case a.Majority:
-			return -1
+	// After a change two may say so for a moment; the one that has a majority is right.
+	var leader report
+	for _, h := range r.present(now) {
+		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
+			leader = h.report
 		}
-		return 1
-	})
-	at := slices.IndexFunc(present, func(h heardReport) bool { return h.Leader })
-	if at < 0 {
-		return report{}, false
 	}
-	return present[at].report, true
+	return leader, leader.Leader
 }
 
 // clash is an error when another node has this one's number and this one has to give way: what is leased to a number must be spent by one
@@ -147,7 +140,7 @@ func (r *reports) clash(c *Config) error {
 		if h.Node != c.Node || h.Name == c.Name {
 			continue
 		}
-		other := slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == h.Name })
+		other := c.isMember(h.Name)
 		if own := c.member(); own == other && c.Name > h.Name || !own && other {
 			return fmt.Errorf("number %d is that of node %s at %s: give this node another one", c.Node, h.Name, h.Address)
 		}
@@ -194,16 +187,12 @@ func (r *reports) needed(c *Config, long bool) uint64 {
 	}
 	least, counted := ^uint64(0), 0
 	for _, h := range all {
-		if now.Sub(h.at) >= seenWithin {
-			if long {
-				continue
-			}
-			if slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == h.Name }) {
-				return 0 // a guest that is away is not waited for
-			}
-			continue
+		switch {
+		case now.Sub(h.at) < seenWithin:
+			least, counted = min(least, h.Kept), counted+1
+		case !long && c.isMember(h.Name): // a guest that is away is not waited for
+			return 0
 		}
-		least, counted = min(least, h.Kept), counted+1
 	}
 	if counted == 0 {
 		return 0
@@ -225,14 +214,6 @@ func (r *reports) givers(c *Config, stream string) ([]report, error) {
 	if len(givers) == 0 {
 		return nil, errNobody
 	}
-	slices.SortStableFunc(givers, func(a, b report) int {
-		switch {
-		case a.Last > b.Last:
-			return -1
-		case a.Last < b.Last:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(givers, func(a, b report) int { return cmp.Compare(b.Last, a.Last) })
 	return givers, nil
 }

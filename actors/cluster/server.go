@@ -259,7 +259,7 @@ func (t TLS) Load() (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("read the authority of the cluster: %w", errors.New(t.Authority+" has no certificate"))
+		return nil, fmt.Errorf("read the authority of the cluster: %s has no certificate", t.Authority)
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,

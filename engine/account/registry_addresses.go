@@ -1,9 +1,6 @@
 package account
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // addressBook is what the log says of addresses, in leaves that a cut shares: handing all of them over is a matter of microseconds, and the
 // first change of a leaf after a cut copies that leaf alone.
@@ -72,17 +69,8 @@ func (b *addressBook) forget(gone func(*AddressState) bool) {
 	}
 }
 
-// cut visits all rows as they are now, in no order that means anything; anybody may call it, at any time.
-func (b *addressBook) cut() iter.Seq[AddressState] {
+// cut is all rows as they are now, never changed again.
+func (b *addressBook) cut() []*addressLeaf {
 	b.epoch++
-	leaves := slices.Clone(b.leaves)
-	return func(yield func(AddressState) bool) {
-		for _, leaf := range leaves {
-			for i := range leaf {
-				if !leaf[i].Email.IsZero() && !yield(leaf[i]) {
-					return
-				}
-			}
-		}
-	}
+	return slices.Clone(b.leaves)
 }

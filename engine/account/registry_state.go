@@ -43,7 +43,7 @@ type SessionState struct {
 // addresses there are.
 type RegistryCut struct {
 	rest      RegistryState // without addresses
-	addresses iter.Seq[AddressState]
+	addresses []*addressLeaf
 }
 
 // Cut is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
@@ -60,7 +60,17 @@ func (r *Registry) Cut() RegistryCut {
 }
 
 // Addresses visits all addresses, unsorted.
-func (c *RegistryCut) Addresses() iter.Seq[AddressState] { return c.addresses }
+func (c *RegistryCut) Addresses() iter.Seq[AddressState] {
+	return func(yield func(AddressState) bool) {
+		for _, leaf := range c.addresses {
+			for i := range leaf {
+				if !leaf[i].Email.IsZero() && !yield(leaf[i]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Rest is everything but the addresses.
 func (c *RegistryCut) Rest() RegistryState { return c.rest }
