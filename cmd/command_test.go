@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,11 +26,7 @@ func TestVersion(t *testing.T) {
 			{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"},
 		},
 	})
-	for _, part := range []string{"tasard    v1.2.3\n", "commit    0123abcd, with changes\n", "contract  /v1, 1.0.0\n", "log       format 1\n"} {
-		if !strings.Contains(out.String(), part) {
-			t.Errorf("%q lacks %q", out.String(), part)
-		}
-	}
+	contains(t, out.String(), "tasard    v1.2.3\n", "commit    0123abcd, with changes\n", "contract  /v1, 1.0.0\n", "log       format 1\n")
 	out.Reset()
 	printVersion(&out, nil)
 	if !strings.Contains(out.String(), "tasard    (unknown)\n") {
@@ -95,14 +90,11 @@ func TestLogging_LastWord(t *testing.T) {
 	oneLine(t, text.stderr, "tasard: none.csv: there is no such file")
 	got := run(t, nil, nil, append(args, "json")...)
 	oneLine(t, got.stderr)
-	var line struct {
+	line := asJSON[struct {
 		Level    string `json:"level"`
 		Message  string `json:"msg"`
 		ExitCode int    `json:"exitCode"`
-	}
-	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil {
-		t.Fatal(err)
-	}
+	}](t, got.stderr)
 	if line.Level != "ERROR" || !strings.Contains(line.Message, "none.csv") || line.ExitCode != exit.NoInput || got.code != exit.NoInput {
 		t.Errorf("%+v, exit code %d", line, got.code)
 	}

@@ -120,9 +120,7 @@ func TestDemo_SecondSignal(t *testing.T) {
 	p, temp := startDemo(t)
 	p.await("Ctrl-C stops it.")
 	halfRequests(t, p, "/v1/institutions", 1)
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // another signal than the second: two alike may become one
-		t.Fatal(err)
-	}
+	p.send(syscall.SIGTERM)
 	if code := p.signal(syscall.SIGINT); code != -1 {
 		t.Errorf("exit code %d, want a death by signal", code)
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -31,10 +30,7 @@ type viewed struct {
 func diagnosis(t *testing.T, args ...string) (diagnosed, outcomeOf) {
 	t.Helper()
 	got := run(t, nil, nil, append([]string{"doctor", "--json"}, args...)...)
-	var report diagnosed
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
-		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
-	}
+	report := asJSON[diagnosed](t, got.stdout)
 	return report, got
 }
 

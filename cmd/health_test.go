@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,4 +98,105 @@ func askSocket(t *testing.T, data, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestMetrics_Listen serves them over TCP where that is asked for, from the first moment, and stops with the node.
+func TestMetrics_Listen(t *testing.T) {
+	p := start(t, realNow, append(serveArgs(t.TempDir()), "--metrics-listen", "127.0.0.1:0")...).listening()
+	_, at, found := strings.Cut(p.await("metrics are at "), "metrics are at ")
+	if !found {
+		t.Fatal(p.output())
+	}
+	p.await("recovered 0 rates")
+	base := strings.TrimSuffix(at, admin.MetricsPath)
+	p.mustGet("/livez")
+	exposed := &program{t: t, url: base}
+	text := exposed.mustGet(admin.MetricsPath)
+	for _, line := range []string{
+		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %q", line)
+		}
+	}
+	if status, _ := exposed.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz without rates: %d", status)
+	}
+	if status, _ := exposed.ask(http.MethodGet, "/debug/pprof/"); status != http.StatusNotFound {
+		t.Errorf("profiles: %d", status)
+	}
+	if strings.Contains(p.output(), "whoever reaches this address") {
+		t.Error("a warning about an address of this machine alone")
+	}
+	p.signal(syscall.SIGTERM)
+	if _, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
+		t.Error("the listener outlives the node")
+	}
+}
+
+// TestMetrics_ListenAddresses: an address that is open to all must be written so; what can't be listened on is said, and nothing is left.
+func TestMetrics_ListenAddresses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct {
+		address string
+		code    int
+		say     string
+	}{
+		{":9100", exit.Usage, "0.0.0.0:9100"}, {"127.0.0.1", exit.Usage, "HOST:PORT"}, {"127.0.0.1:x", exit.Usage, "port"},
+		{taken.Addr().String(), exit.Busy, "--metrics-listen"},
+	} {
+		got := run(t, nil, nil, append(serveArgs(t.TempDir()+"/data"), "--metrics-listen", c.address)...)
+		if got.code != c.code || !strings.Contains(got.stderr, c.say) {
+			t.Errorf("%s: %d: %s", c.address, got.code, got.stderr)
+		}
+	}
+}
+
+// TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of what was asked.
+func TestAccessLog(t *testing.T) {
+	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
+		t.Run(which, func(t *testing.T) {
+			p := start(t, realNow, append(serveArgs(t.TempDir()), "--access-log", which)...).listening()
+			p.await("recovered 0 rates")
+			ids := map[string]string{}
+			for _, path := range []string{"/livez?secret=1", "/secret/path", "/v1/currencies?secret=1"} {
+				status, headers := p.ask(http.MethodGet, path)
+				ids[headers.Get("X-Request-Id")] = http.StatusText(status)
+			}
+			p.signal(syscall.SIGTERM)
+			var got []string
+			for line := range strings.Lines(p.output()) {
+				if !strings.HasPrefix(line, "{") {
+					continue
+				}
+				var access struct {
+					Time, Level, Msg, RequestID, Method, Route, Network string
+					Status, Bytes                                       int
+					Micros                                              int64
+					Keyed                                               bool
+				}
+				decoder := json.NewDecoder(strings.NewReader(line))
+				decoder.DisallowUnknownFields()
+				if err := decoder.Decode(&access); err != nil || strings.Contains(line, "secret") || strings.Contains(line, "127.0.0.1") {
+					t.Errorf("%v: %s", err, line)
+				}
+				if ids[access.RequestID] != http.StatusText(access.Status) || access.Msg != "access" || access.Network != "127.0.0.0/24" || access.Bytes == 0 ||
+					access.Micros > 5e6 || access.Method != "GET" || access.Keyed {
+					t.Errorf("%s, the answers had the ids %v", line, ids)
+				}
+				got = append(got, access.Route+" "+http.StatusText(access.Status))
+			}
+			var want []string
+			for _, status := range wanted {
+				want = append(want, map[string]string{"200": "/livez OK", "404": "none Not Found", "400": "/v1/currencies Bad Request"}[status])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("told of %q, want %q:\n%s", got, want, p.output())
+			}
+		})
+	}
 }

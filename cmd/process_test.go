@@ -318,6 +318,14 @@ func (p *program) signal(s os.Signal) int {
 	return p.end()
 }
 
+// send sends a signal, and waits for nothing.
+func (p *program) send(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // stop is signal for a program that must end in order.
 func (p *program) stop(s os.Signal) {
 	p.t.Helper()
@@ -368,6 +376,12 @@ func oneLine(t *testing.T, text string, parts ...string) {
 	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
 		t.Errorf("want one line, got %q", text)
 	}
+	contains(t, text, parts...)
+}
+
+// contains fails unless the text contains each of the parts.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q does not contain %q", text, part)

@@ -77,9 +77,7 @@ func (p *program) securely() string {
 // hangUp sends SIGHUP and waits for a line of the log.
 func (p *program) hangUp(line string) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		p.t.Fatal(err)
-	}
+	p.send(syscall.SIGHUP)
 	p.await(line)
 }
 

@@ -54,11 +54,7 @@ func TestK7_Announced(t *testing.T) {
 	wantNotice(t, anyone, "", "", "")
 
 	got := operate(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
-	for _, part := range []string{"Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana (" + osUser(t) + ")", "Note: nobody can get a key"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("no %q in %q", part, got)
-		}
-	}
+	contains(t, got, "Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana ("+osUser(t)+")", "Note: nobody can get a key")
 	shown := asJSON[admin.Transition](t, operate(t, data, "keys-required", "--show", "--json"))
 	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(instantOf(t, realNow)) > time.Minute {
 		t.Errorf("shown as %+v", shown)

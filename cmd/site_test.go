@@ -1,0 +1,228 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestSite_QuickStarts takes each program out of the guide and runs it against the node, as it is and with a mistake in it: the Go one, and
+// with QUICKSTARTS=all, as make contract asks, those in other languages.
+func TestSite_QuickStarts(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "observations.csv", header+observation(5, "57.50", "60.85"))
+	node := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
+	node.await("imported")
+	programs := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?s)<code id="snippet-(\w+)">(.*?)</code>`).FindAllStringSubmatch(node.mustGet("/docs"), -1) {
+		programs[found[1]] = html.UnescapeString(found[2])
+	}
+	runs := map[string]struct {
+		file string
+		args []string
+	}{
+		"curl":       {"best.sh", []string{"sh"}},
+		"go":         {"rates.go", []string{"go", "run"}},
+		"javascript": {"rates.mjs", []string{"node"}},
+		"python":     {"rates.py", []string{"python3"}},
+		"php":        {"rates.php", []string{"php"}},
+	}
+	if len(programs) != len(runs) {
+		t.Errorf("the guide has %d programs, run are %d", len(programs), len(runs))
+	}
+	for name, run := range runs {
+		t.Run(name, func(t *testing.T) {
+			text := programs[name]
+			if os.Getenv("QUICKSTARTS") != "all" && name != "go" {
+				if !strings.Contains(text, "currency=USD") {
+					t.Errorf("the program asks something else:\n%s", text)
+				}
+				return
+			}
+			if _, err := exec.LookPath(run.args[0]); err != nil {
+				t.Skipf("%s is not installed", run.args[0])
+			}
+			if got, err := carryOut(t, run.file, run.args, text); err != nil || !strings.Contains(got, "60.85") || !strings.Contains(got, "Popular") {
+				t.Errorf("%v\n%s", err, got)
+			}
+			if os.Getenv("QUICKSTARTS") != "all" {
+				return // it would be compiled again
+			}
+			mistaken := strings.Replace(text, "currency=USD", "currency=usd", 1)
+			if name == "curl" {
+				mistaken, _, _ = strings.Cut(mistaken, "\n\n") // a script goes on
+			}
+			if got, err := carryOut(t, run.file, run.args, mistaken); err == nil || !strings.Contains(got, "invalid_parameters") {
+				t.Errorf("a mistake: %v\n%s", err, got)
+			}
+		})
+	}
+}
+
+// carryOut runs a program in a directory of its own; the output is that of both streams.
+func carryOut(t *testing.T, file string, args []string, text string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience) // it may be compiled, library and all
+	defer cancel()
+	command := exec.CommandContext(ctx, args[0], append(args[1:], file)...)
+	command.Dir, command.Env = dir, append(os.Environ(), "TASARD_KEY=")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// TestSite_Reference: the page, the program and the contract that it reads are there, and the page's policy lets nothing else in.
+func TestSite_Reference(t *testing.T) {
+	t.Parallel()
+	node := startNode(t, t.TempDir())
+	page := node.mustGet("/en/docs/reference")
+	paths := append(regexp.MustCompile(`/assets/[\w.-]+`).FindAllString(page, -1), "/openapi.json", "/docs", "/en/docs", "/docs/reference")
+	if len(paths) < 9 {
+		t.Errorf("the page loads %q:\n%s", paths, page)
+	}
+	for _, path := range paths {
+		node.mustGet(path)
+	}
+	_, headers := node.ask("GET", "/docs/reference")
+	if got := headers.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;") || strings.Contains(got, "unsafe") {
+		t.Errorf("Content-Security-Policy: %s", got)
+	}
+}
+
+// TestSite_Documents: a node answers the documents of the contract, pages and documents lead to them, each link once, and every address
+// that a document names is answered.
+func TestSite_Documents(t *testing.T) {
+	t.Parallel()
+	const public = "https://tasas.example"
+	file := observationsFile(t, observation(1, "59", "60"))
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--public-url", public)...).listening()
+	p.await("imported")
+	named := regexp.MustCompile(`https://tasas\.example(/[^\s"'<>)]*)`)
+	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/.well-known/api-catalog", "/postman.json", "/llms.txt", "/", "/docs"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			status, headers := p.ask(method, path)
+			links := strings.Join(headers.Values("Link"), "\n")
+			for _, relation := range []string{`</openapi.json>; rel="service-desc"`, `</docs>; rel="service-doc"`} {
+				if status != http.StatusOK || strings.Count(links, relation) != 1 {
+					t.Errorf("%s %s: %d, and %s is not once in %q", method, path, status, relation, links)
+				}
+			}
+		}
+		body := html.UnescapeString(p.mustGet(path))
+		if !strings.Contains(body, public) {
+			t.Errorf("%s does not name the public address", path)
+		}
+		for _, found := range named.FindAllStringSubmatch(body, -1) {
+			if found[1] == "/v1" { // the name of the API in the catalog, no operation
+				continue
+			}
+			if status, _ := p.ask(http.MethodGet, found[1]); status != http.StatusOK {
+				t.Errorf("%s names %s, which answers %d", path, found[1], status)
+			}
+		}
+	}
+	if status, headers := p.ask(http.MethodPost, "/openapi.json"); status != http.StatusMethodNotAllowed || headers.Get("Allow") != "GET, HEAD, OPTIONS" {
+		t.Errorf("POST /openapi.json: %d, Allow %q", status, headers.Get("Allow"))
+	}
+}
+
+// TestPages_S8 wants the converter of the pages to say, rate by rate and in the same order, what /v1/convert says.
+func TestPages_S8(t *testing.T) {
+	t.Parallel()
+	lines := header
+	for i, rate := range []string{"popular,USD,,,57.50,60.85,a", "bhd,USD,branch,,57.555,60.8500001,b", "bhd,USD,digital,,57.56,59.99,c", "quezada,USD,cash,,58.00005,,d", "quezada,EUR,cash,,66.1,70.3,d"} {
+		lines += fmt.Sprintf("2026-06-30T14:0%d:00Z,%s,,\n", i, rate)
+	}
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", writeFile(t, "o.csv", lines))...).listening()
+	p.await("imported")
+	totals := regexp.MustCompile(`class="total">RD\$&nbsp;<span data-total="[0-9]+">([0-9,]+\.[0-9]{2})<`)
+	for _, amount := range []string{"0", "0.01", "1", "2.05", "1234.5", "999999999999.99"} {
+		for _, question := range []string{"operation=buy", "operation=sell", "operation=sell&channel=digital", "operation=buy&currency=EUR"} {
+			query := question + "&amount=" + url.QueryEscape(amount)
+			asked := query
+			if !strings.Contains(query, "currency=") {
+				asked += "&currency=USD"
+			}
+			answer := asJSON[struct {
+				Data []struct{ AmountDop string }
+			}](t, p.mustGet("/v1/convert?"+asked))
+			var want, got []string
+			for _, item := range answer.Data {
+				want = append(want, item.AmountDop)
+			}
+			for _, found := range totals.FindAllStringSubmatch(p.mustGet("/?"+query), -1) {
+				got = append(got, strings.ReplaceAll(found[1], ",", ""))
+			}
+			if len(want) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: the page says %v, /v1/convert %v", query, got, want)
+			}
+		}
+	}
+}
+
+// TestPages_L6 wants pages to cost nobody's quota, and their own limit to leave the API alone.
+func TestPages_L6(t *testing.T) {
+	t.Parallel()
+	file := observationsFile(t, observation(1, "57", "60"))
+	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--limits", "on", "--public-url", "https://tasas.example.do")...).listening()
+	p.await("imported")
+	refused := 0
+	for range 300 {
+		status, headers := p.ask(http.MethodGet, "/terms")
+		if headers.Get("X-RateLimit-Remaining") != "" {
+			t.Fatal("a page tells of the API's quota")
+		}
+		if status == http.StatusTooManyRequests {
+			refused++
+			if wait, err := strconv.Atoi(headers.Get("Retry-After")); err != nil || wait < 1 {
+				t.Fatalf("Retry-After %q", headers.Get("Retry-After"))
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("300 pages in a row, and none is refused")
+	}
+	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusOK || headers.Get("X-RateLimit-Remaining") != "59" {
+		t.Errorf("the API after that: %d, remaining %q", status, headers.Get("X-RateLimit-Remaining"))
+	}
+}
+
+// wantPages wants every public page of a demo in both languages, with what protects it, and unknown paths as everywhere (Q7).
+func wantPages(t *testing.T, p *program) {
+	t.Helper()
+	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {
+		body := p.mustGet(path)
+		if !strings.Contains(body, "simulad") && !strings.Contains(body, "simulated") {
+			t.Errorf("%s: the page of a demo does not say so", path)
+		}
+		status, headers := p.ask(http.MethodHead, path)
+		policy := headers.Get("Content-Security-Policy")
+		if status != http.StatusOK || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") ||
+			headers.Get("X-Request-Id") == "" || !strings.Contains(strings.Join(headers.Values("Link"), ","), "service-desc") {
+			t.Errorf("HEAD %s: %d %v", path, status, headers)
+		}
+	}
+	if !strings.Contains(p.mustGet("/sitemap.xml"), "<loc>"+p.url+"/institutions/popular</loc>") {
+		t.Error("the sitemap has not where the demo listens")
+	}
+	for path, want := range map[string]int{"/institutions/none": http.StatusNotFound, "/en/": http.StatusNotFound, "/Terms": http.StatusNotFound, "/?currency=usd": http.StatusBadRequest} {
+		if status, _ := p.ask(http.MethodGet, path); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+	if status, headers := p.ask(http.MethodPost, "/terms"); status != http.StatusMethodNotAllowed || headers.Get("Allow") == "" {
+		t.Errorf("POST /terms: %d, Allow %q", status, headers.Get("Allow"))
+	}
+}
