@@ -58,7 +58,6 @@ type collection struct {
 	mu      sync.Mutex
 	ctx     context.Context // of start, nil before it
 	resting bool            // another node of the cluster collects
-	running bool
 }
 
 // collecting is a collector with the definitions that it goes by.
@@ -112,7 +111,7 @@ func (c *collection) start(ctx context.Context) {
 func (c *collection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ctx, c.running = nil, false
+	c.ctx = nil
 	c.present().stop()
 }
 
@@ -128,7 +127,7 @@ func (c *collection) replace(set *source.Set) {
 func (c *collection) turn(own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting = !own; c.resting && c.running {
+	if c.resting = !own; c.resting {
 		c.renew(c.present().set)
 	}
 	c.goOn()
@@ -138,13 +137,11 @@ func (c *collection) turn(own bool) {
 func (c *collection) renew(set *source.Set) {
 	c.present().stop()
 	c.now.Store(c.fresh(set))
-	c.running = false
 }
 
 // goOn starts the present collector if it is to collect now.
 func (c *collection) goOn() {
-	if c.ctx != nil && !c.resting && !c.running {
-		c.running = true
+	if c.ctx != nil && !c.resting {
 		c.present().start(c.ctx)
 	}
 }
@@ -165,7 +162,7 @@ func doneBy(system *actors.System, log *slog.Logger) func(string) time.Time {
 }
 
 func (c *collecting) start(ctx context.Context) {
-	if c.collector == nil {
+	if c.collector == nil || c.cancel != nil {
 		return
 	}
 	ctx, c.cancel = context.WithCancel(ctx)

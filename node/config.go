@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node/core"
 )
@@ -171,9 +172,11 @@ func (c *Config) core(reference Reference, letters actors.Mailer) core.Config {
 			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger,
 			Terms: c.Accounts.Terms, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
 		},
-		Seed: c.seed, Version: c.Version, Mail: c.Mail.way(), AllowUnknown: h.AllowUnknown, AllowAuthorization: h.AllowAuthorization,
-		FeeNotice: h.FeeNotice, PublicURL: h.PublicURL, AccountURL: h.AccountURL, Proxies: h.Proxies, Demo: h.Demo,
-		AccessLog: h.AccessLog, AccessFrom: h.AccessFrom,
+		HTTP: httpapi.Config{
+			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, Proxies: h.Proxies,
+			AccessFrom: h.AccessFrom,
+		},
+		Seed: c.seed, Version: c.Version, Mail: c.Mail.way(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }
 

@@ -144,7 +144,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	if c.HTTP.Demo {
 		told.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
-	told.Limits, told.Certificate = c.HTTP.limits(), n.certificate.certify()
+	told.HTTP.Limits, told.HTTP.Certificate = c.HTTP.limits(), n.certificate.certify()
 	told.Conditions = func() []engine.Condition { return []engine.Condition{n.post.condition(), n.collection.condition()} }
 	told.Readiness, told.Sources = n.complete, func() admin.Sources { return n.collection.describe() }
 	if n.cluster != nil {

@@ -162,8 +162,8 @@ func (n *Node) requireKeys() error {
 func (n *Node) live(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.chance }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random:  &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // beside that of keys and codes, which are the same in every version
-		Harness: &httpapi.Harness{Around: n.around},
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // beside that of keys and codes, which are the same in every version
+		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.around}},
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)

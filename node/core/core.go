@@ -2,11 +2,9 @@ package core
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
@@ -26,18 +24,11 @@ type Config struct {
 	Version string        // of the program
 	Mail    string        // how letters leave: admin.MailSMTP, admin.MailLog or admin.MailOff
 
-	AllowUnknown       bool   // take query parameters that the contract does not know
-	AllowAuthorization bool   // let browsers send the Authorization header
-	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
-	PublicURL          string // under which people reach the pages; "" = not known
-	AccountURL         string // page that the announcement of required keys links to; "" = AccountURL
-	Proxies            []netip.Prefix
-	Demo               bool // pages say that every rate is made up
-	Limits             httpapi.Limits
-	Certificate        func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: plain HTTP
-	AccessLog          io.Writer                                            // a line of JSON for each answer; nil = none
-	AccessFrom         int                                                  // status from which on answers are logged
-	Harness            *httpapi.Harness                                     // nil: no test
+	HTTP       httpapi.Config // how callers are answered, but for what the actors do: see Answering
+	PublicURL  string         // under which people reach the pages; "" = not known
+	AccountURL string         // page that the announcement of required keys links to; "" = AccountURL
+	Demo       bool           // pages say that every rate is made up
+	AccessLog  io.Writer      // a line of JSON for each answer; nil = none
 
 	// What is told of parts that lie outside. Nil parts are well, or not there.
 	Conditions func() []engine.Condition
@@ -89,13 +80,11 @@ func Open(c Config) (*Core, error) {
 
 // Answering says what a node answers, whoever listens.
 func (c *Config) Answering(system *actors.System) httpapi.Config {
-	config := httpapi.Config{
-		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, RequestID: httpapi.RequestIDs(c.Seed()),
-		Gate: system, Accounts: system, Proxies: c.Proxies, DeprecationLink: c.AccountURL, SunsetLink: c.AccountURL,
-		FeeNotice: c.FeeNotice, AllowUnknownParameters: c.AllowUnknown, AllowAuthorizationHeader: c.AllowAuthorization, Logger: c.Actors.Logger,
-		Limits: c.Limits, Certificate: c.Certificate, Harness: c.Harness,
-	}
-	config.Access, config.AccessFrom = accessLog(c.AccessLog), c.AccessFrom
+	config := c.HTTP
+	config.Service, config.Gate, config.Accounts = system, system, system
+	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
+	config.RequestID, config.Access = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
+	config.DeprecationLink, config.SunsetLink = c.AccountURL, c.AccountURL
 	return config
 }
 

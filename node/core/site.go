@@ -24,7 +24,7 @@ type site struct {
 // paths match exactly (Q8), and the mux would send callers on.
 func newSite(c *Config, system *actors.System) *site {
 	s := &site{sync.OnceValue(func() *http.ServeMux { return newMux(c, system) })}
-	if c.Harness == nil {
+	if c.HTTP.Harness == nil {
 		s.mux() // no caller waits for it
 	}
 	return s
@@ -37,7 +37,7 @@ func newMux(c *Config, system *actors.System) *http.ServeMux {
 	})
 	public.Register(mux)
 	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)
-	secure := c.Certificate != nil
+	secure := c.HTTP.Certificate != nil
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,

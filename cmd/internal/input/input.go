@@ -13,9 +13,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// chunkBytes is how much of a stream is read at once.
-const chunkBytes = 64 << 10
-
 // File is a file of observations.
 type File struct {
 	io.ReadCloser        // nil for a named pipe, which is opened by the first read
@@ -61,82 +58,37 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Until is the content of the input. Where reads may wait for ever they end with ctx: a goroutine of the reader's does
-// the waiting. It ends with the stream or with ctx; only one that waits for stdin, which can't be woken, may stay until
-// the process ends, which is near when ctx has ended. ctx must end when nobody reads any more.
+// Until is the content of the input. Where reads may wait for ever they end with ctx: a goroutine does the waiting. It ends with the
+// stream or with ctx; only one that waits for stdin, which can't be woken, may stay until the process ends, which is near when ctx has
+// ended. ctx must end when nothing is read any more.
 func (i *File) Until(ctx context.Context) io.Reader {
 	if !i.Waits {
 		return i
 	}
-	s := &stream{ctx: ctx, chunks: make(chan chunk)}
-	go s.fill(i)
-	return s
+	read, write := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = write.CloseWithError(ctx.Err()) }) // it never fails
+	go func() { _ = write.CloseWithError(i.copyTo(ctx, write)) }()         // the same; nil is the end of the stream
+	return read
 }
 
-// stream is what a goroutine reads, for as long as ctx lasts.
-type stream struct {
-	ctx    context.Context
-	chunks chan chunk
-	last   chunk // what is left of the chunk that came last, and its error
-}
-
-// chunk is what one read gave.
-type chunk struct {
-	bytes []byte
-	err   error
-}
-
-// Read waits for bytes, the end of the stream, or that of the context.
-func (s *stream) Read(into []byte) (int, error) {
-	for len(s.last.bytes) == 0 {
-		if s.last.err != nil {
-			return 0, s.last.err
-		}
-		select {
-		case s.last = <-s.chunks:
-		case <-s.ctx.Done():
-			s.last.err = s.ctx.Err()
-		}
-	}
-	n := copy(into, s.last.bytes)
-	s.last.bytes = s.last.bytes[n:]
-	return n, nil
-}
-
-// fill reads the input and hands over what it reads.
-func (s *stream) fill(i *File) {
+// copyTo reads the input to its end.
+func (i *File) copyTo(ctx context.Context, out io.Writer) error {
 	var in io.Reader = i.ReadCloser
 	if i.ReadCloser == nil {
-		pipe, err := openPipe(s.ctx, i.Name)
+		pipe, err := openPipe(ctx, i.Name)
 		if err != nil {
-			s.hand(chunk{err: exit.Fail(exit.NoInput, "read observations: %w", err)})
-			return
+			return exit.Fail(exit.NoInput, "read observations: %w", err)
 		}
 		defer func() { _ = pipe.Close() }() // nothing was written to it
-		stop := context.AfterFunc(s.ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
+		stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
 		defer stop()
 		in = pipe
 	}
-	for {
-		bytes := make([]byte, chunkBytes)
-		n, err := in.Read(bytes)
-		if !s.hand(chunk{bytes[:n], err}) || err != nil {
-			return
-		}
-	}
+	_, err := io.Copy(out, in)
+	return err
 }
 
-// hand gives a chunk to the reader; false when there is none any more.
-func (s *stream) hand(c chunk) bool {
-	select {
-	case s.chunks <- c:
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
-}
-
-// openPipe waits until somebody writes to the pipe. When ctx ends, opening the other end ends the wait.
+// openPipe waits for a writer of the pipe. When ctx ends, opening the other end ends the wait.
 func openPipe(ctx context.Context, name string) (*os.File, error) {
 	stop := context.AfterFunc(ctx, func() {
 		if other, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {

@@ -4,12 +4,11 @@
 // wins over the variable, the variable over the file; what no command knows is
 // an error of every command.
 //
-// values.go has the kinds of values, node.go and serve.go the settings of a
-// node, settings.go their precedence, explain.go the errors of a node in the
-// names of the flags.
+// values.go has the kinds of values, node.go the settings of a node, and its
+// errors in the names of the flags, settings.go their precedence.
 //
 // Where to add a setting: a line in node.go with its kind, name and help, and
-// the field of node.Config that it sets; in explain.go the name of the flag, where
+// the field of node.Config that it sets; in flagOf the name of the flag, where
 // the node has an error about that field.
 //
 // An address for Prometheus (--metrics-listen) names its host, so that nobody is

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
@@ -236,4 +239,80 @@ func contactValue(into *string) *value[string] {
 		return text, nil
 	}
 	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
+}
+
+// Serve are the settings of the serve command.
+type Serve struct {
+	Node
+	Log      terminal.LogOptions
+	Imported string // file to take in at start, "" = none
+}
+
+// DefaultServe is what serve does where nobody says otherwise.
+func DefaultServe() *Serve {
+	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
+}
+
+// AddServe declares the settings of serve, for itself and for the commands that look at them.
+func AddServe(flags *pflag.FlagSet, o *Serve) {
+	addNode(flags, &o.Node)
+	AddLog(flags, &o.Log)
+	flags.Var(Path(&o.Imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+}
+
+// CheckServe finds what would keep a node from starting, but for the data directory.
+func CheckServe(p *process.Process, o *Serve) error {
+	return errors.Join(Explain(SettledNode(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.Imported))
+}
+
+// checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
+func checkImport(p *process.Process, name string) error {
+	if name == "" {
+		return nil
+	}
+	file, err := input.Open(name, p.Stdin)
+	if err != nil || file.Waits {
+		return err
+	}
+	return file.Close()
+}
+
+// flagOf is the flag that sets a field of node.Config.
+func flagOf(field string) string {
+	return map[string]string{
+		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
+		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
+		"Mail.Way": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
+		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
+		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
+		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
+		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key",
+	}[field]
+}
+
+// Explain tells an error of a node in the names of the flags, with its exit code. An error of several is told one a line.
+func Explain(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
+		var told []error
+		for _, one := range all.Unwrap() {
+			told = append(told, Explain(one))
+		}
+		return errors.Join(told...)
+	}
+	var of *node.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	code := map[node.Kind]int{
+		node.Invalid: exit.Usage, node.BadFile: exit.BadData, node.Busy: exit.Busy, node.Unwritable: exit.CannotWrite,
+		node.Failed: exit.FailStop, node.Interrupted: exit.Interrupted,
+	}[of.Kind]
+	if known := (*exit.Failure)(nil); errors.As(err, &known) {
+		return exit.Wrap(exit.Code(known), Explain(known.Unwrap()))
+	}
+	told := of.Err
+	if flag := flagOf(of.Field); flag != "" {
+		told = fmt.Errorf("%s: %w", flag, of.Err)
+	}
+	return exit.Wrap(code, told)
 }
