@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 )
 
 // rankWithdrawn is the precedence of a row whose source was taken back: any other replaces it.
@@ -20,20 +21,7 @@ func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
 
 // find is where the row of a quote stands, or would stand.
 func (d *day) find(key QuoteKey) (at int, found bool) {
-	low, high := 0, len(d.rows)
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		row := &d.rows[middle]
-		switch order := row.key().Compare(key); {
-		case order == 0:
-			return middle, true
-		case order < 0:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return low, false
+	return sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
 }
 
 func historyRow(currency string, from origin, quoted *Quoted) HistoryEntry {

@@ -40,13 +40,12 @@ func (b *Book) Decide(command Command, now time.Time) (Decision, error) {
 func (b *Book) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := b.state.draft()
 	var decision Decision
-	var memory bench
 	for i := range refreshes {
 		if draft.heard(&refreshes[i]) { // X16
 			decision.count(Count{Repeated: len(refreshes[i].Observations)})
 			continue
 		}
-		judge := newJudge(b, draft, &refreshes[i], now, &memory)
+		judge := newJudge(b, draft, &refreshes[i], now)
 		event := judge.verdict()
 		decision.count(judge.report(&decision.Receipt, i))
 		if len(event.Quotes)+len(event.Held) > 0 || !event.Slot.IsZero() {
@@ -97,7 +96,7 @@ func (b *Book) release(c Release, now time.Time) (Decision, error) {
 		return Decision{}, err
 	}
 	refresh := Refresh{SourceID: held.SourceID, ObservedAt: held.ObservedAt, Observations: []Observation{held.Observation}}
-	judge := newJudge(b, b.state, &refresh, now, &bench{})
+	judge := newJudge(b, b.state, &refresh, now)
 	one := &judge.candidates[0]
 	if reason, detail := one.defect(); reason != "" {
 		return Decision{}, &Error{

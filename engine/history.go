@@ -14,7 +14,13 @@ func (b *Board) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage
 // every match and copies only those of the page.
 func historyPage(boards []*Board, q HistoryQuery) *Page[HistoryEntry] {
 	cut := cutter[HistoryEntry]{cut: q.Cut}
-	for _, group := range daysBetween(boards, q) {
+	for days := daysBetween(boards, q); len(days) > 0; {
+		same := 1
+		for same < len(days) && days[same].date == days[0].date {
+			same++
+		}
+		group := sameDay(days[:same])
+		days = days[same:]
 		matches := group.count(&q.Filter)
 		if cut.total+matches > q.Cursor && len(cut.items) < q.Limit {
 			group.choose(&cut, &q.Filter)
@@ -28,7 +34,8 @@ func historyPage(boards []*Board, q HistoryQuery) *Page[HistoryEntry] {
 // sameDay is one date in one or several currencies, by currency.
 type sameDay []*day
 
-func daysBetween(boards []*Board, q HistoryQuery) []sameDay {
+// daysBetween are the days that a query asks for, by date.
+func daysBetween(boards []*Board, q HistoryQuery) []*day {
 	var days []*day
 	for _, board := range boards {
 		if q.Currency != "" && q.Currency != board.currency {
@@ -41,22 +48,7 @@ func daysBetween(boards []*Board, q HistoryQuery) []sameDay {
 		}
 	}
 	slices.SortStableFunc(days, func(a, b *day) int { return cmp.Compare(a.date, b.date) })
-	return slices.Collect(chunkByDate(days))
-}
-
-func chunkByDate(days []*day) func(yield func(sameDay) bool) {
-	return func(yield func(sameDay) bool) {
-		for len(days) > 0 {
-			end := 1
-			for end < len(days) && days[end].date == days[0].date {
-				end++
-			}
-			if !yield(days[:end]) {
-				return
-			}
-			days = days[end:]
-		}
-	}
+	return days
 }
 
 func (s sameDay) count(f *Filter) int {

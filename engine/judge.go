@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -20,27 +19,10 @@ type judge struct {
 	source   Source
 	refresh  Refresh
 	now      time.Time
-	*bench
-	pace *pace
-}
+	pace     *pace
 
-// bench is the memory of a judge. The next judge uses it again.
-type bench struct {
 	candidates []candidate
 	first      map[QuoteKey]int // the first candidate of each quote
-	readable   []*candidate
-	census     census
-	own        []*Offer
-}
-
-// clear makes room for so many candidates.
-func (b *bench) clear(candidates int) {
-	clear(b.candidates) // lets go of texts, also of those behind the new end
-	b.candidates = slices.Grow(b.candidates[:0], candidates)[:candidates]
-	if b.first == nil {
-		b.first = make(map[QuoteKey]int, candidates)
-	}
-	clear(b.first)
 }
 
 // candidate is one observation on trial.
@@ -65,11 +47,11 @@ type candidate struct {
 	said     bool // the event has it
 }
 
-func newJudge(b *Book, s *state, refresh *Refresh, now time.Time, memory *bench) *judge {
-	memory.clear(len(refresh.Observations))
+func newJudge(b *Book, s *state, refresh *Refresh, now time.Time) *judge {
+	said := len(refresh.Observations)
 	j := &judge{
-		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now,
-		source: b.catalogue.Source(refresh.SourceID), bench: memory, pace: s.pace,
+		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now, source: b.catalogue.Source(refresh.SourceID),
+		pace: s.pace, candidates: make([]candidate, said), first: make(map[QuoteKey]int, said),
 	}
 	j.usual.JumpPermille = b.rules.JumpPermille
 	if band, known := b.catalogue.Currency(b.currency); known {
@@ -259,16 +241,15 @@ func (j *judge) ahead() time.Time {
 
 // disagreements refuses all of a source's answers on one quote when they are not the same.
 func (j *judge) disagreements() {
-	j.readable = slices.Grow(j.readable[:0], len(j.candidates))[:len(j.candidates)] // for each quote the first that can be read
-	clear(j.readable)
+	readable := make([]*candidate, len(j.candidates)) // for each quote the first that can be read
 	for i := range j.candidates {
 		c := &j.candidates[i]
 		if c.unreadable != nil {
 			continue
 		}
-		one := j.readable[c.first]
+		one := readable[c.first]
 		if one == nil {
-			j.readable[c.first] = c
+			readable[c.first] = c
 			continue
 		}
 		if !one.buy.Equal(c.buy) || !one.sell.Equal(c.sell) || one.observation.EffectiveDate != c.observation.EffectiveDate {

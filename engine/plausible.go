@@ -125,9 +125,8 @@ type witness struct {
 }
 
 func (j *judge) market() *consensus {
-	census := &j.census
-	census.clear()
-	own := j.own[:0] // of this source, published now
+	var census census
+	var own []*Offer // of this source, published now
 	j.state.eachQuote(func(q *quote) {
 		offer := q.freshAt(j.refresh.ObservedAt)
 		switch {
@@ -150,7 +149,6 @@ func (j *judge) market() *consensus {
 			}
 		}
 	}
-	j.own = own
 	for _, offer := range own {
 		if c := j.told(offer.Key); c == nil || !c.measured {
 			census.add(witness{offer.Key, offer.SourceID, offer.Buy, offer.Sell})
@@ -165,8 +163,6 @@ type census struct {
 	quotes      []witness
 	buys, sells []int64 // of commercial quotes
 }
-
-func (c *census) clear() { c.quotes, c.buys, c.sells = c.quotes[:0], c.buys[:0], c.sells[:0] }
 
 func (c *census) add(w witness) {
 	c.quotes = append(c.quotes, w)

@@ -29,12 +29,5 @@
 //
 // # Decisions
 //
-//   - X19: the day that counts for a quota never goes back: after a clock that was set back it is the latest that was leased from, until the
-//     clock has passed it (L1).
-//   - X20: in a cluster a node spends only what it has leased itself, for 60 seconds from when it asked, and counts all that the others may
-//     have admitted in the last minute (shares.go). What another node said counts from when it arrived here: no node compares another
-//     one's steady time with its own. After a restart all of it counts as said now, and a minute's room may be missing for two.
-//   - X21: in a cluster login codes are in the log, sealed with a key that all nodes have, and outlive a restart; five tries and one use are
-//     counted in the log. After a restart codes and open sessions end by the wall clock. The brakes of an hour and the minute between
-//     two codes go by each node's own time, so that a restart may shorten them; the limits of a day do not.
+// Comments name decisions by id (L1, K2, X19): docs/decisions.md says each in a sentence, with the test that holds it.
 package account
