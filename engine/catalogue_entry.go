@@ -60,23 +60,18 @@ func (e *entry) refuseOtherKeys() {
 	}
 }
 
-// value takes what stands under a key, false when the key is not there. A null, or a value of another type, is reported as what it should be;
-// it counts as there, and is zero.
-func value[T any](e *entry, key, want string) (taken T, given bool) {
+// string takes a text as it is; false when the key is not there. A value that is no text counts as there, and as "".
+func (e *entry) string(key string) (string, bool) {
 	raw, given := e.take(key)
 	if !given {
-		return taken, false
+		return "", false
 	}
-	if err := json.Unmarshal(raw, &taken); err != nil || string(raw) == "null" {
-		e.wrong("%s is %s", key, want)
-		return *new(T), true
+	var text *string
+	if err := json.Unmarshal(raw, &text); err != nil || text == nil {
+		e.wrong("%s is no text; write it in quotes", key)
+		return "", true
 	}
-	return taken, true
-}
-
-// string takes a text as it is.
-func (e *entry) string(key string) (string, bool) {
-	return value[string](e, key, "no text; write it in quotes")
+	return *text, true
 }
 
 // text takes a text that is shown to people; "" when the key is not there.
@@ -91,6 +86,13 @@ func (e *entry) text(key string, charactersMax int) string {
 	return text
 }
 
+func (e *entry) textOr(key, otherwise string, charactersMax int) string {
+	if text := e.text(key, charactersMax); text != "" {
+		return text
+	}
+	return otherwise
+}
+
 func (e *entry) required(key string, charactersMax int) string {
 	text := e.text(key, charactersMax)
 	e.need(key, text != "")
@@ -103,16 +105,15 @@ func (e *entry) need(key string, given bool) {
 	}
 }
 
-// formed takes a text that must be there, in a form.
-func (e *entry) formed(key string, fits func(string) bool, want string, args ...any) string {
-	text, given := e.string(key)
-	if e.need(key, given); given && !fits(text) {
-		e.wrong(want, args...)
-	}
-	return text
-}
-
 func (e *entry) flag(key string, otherwise bool) bool {
-	flag, given := value[bool](e, key, "neither true nor false; write one of them without quotes")
-	return flag || !given && otherwise
+	raw, given := e.take(key)
+	if !given {
+		return otherwise
+	}
+	var value *bool
+	if err := json.Unmarshal(raw, &value); err != nil || value == nil {
+		e.wrong("%s is neither true nor false; write one of them without quotes", key)
+		return otherwise
+	}
+	return *value
 }

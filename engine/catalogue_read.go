@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -93,7 +93,7 @@ func (e *entry) institution() *Institution {
 func (e *entry) currency() *Currency {
 	code := e.currencyCode("code")
 	currency := &Currency{
-		Code: code, Name: e.required("name", catalogueNameMax), Symbol: cmp.Or(e.text("symbol", catalogueSymbolMax), code),
+		Code: code, Name: e.required("name", catalogueNameMax), Symbol: e.textOr("symbol", code, catalogueSymbolMax),
 		Lowest: e.decimal("lowest"), Highest: e.decimal("highest"),
 	}
 	if !currency.Lowest.IsNull() && !currency.Highest.IsNull() && currency.Lowest.Compare(currency.Highest) > 0 {
@@ -105,7 +105,7 @@ func (e *entry) currency() *Currency {
 func (e *entry) source() Source {
 	id := e.id("id")
 	return Source{
-		ID: id, Name: cmp.Or(e.text("name", catalogueNameMax), id), URL: e.uri("url"),
+		ID: id, Name: e.textOr("name", id, catalogueNameMax), URL: e.uri("url"),
 		Priority:       e.priority("priority"),
 		UpstreamSource: e.text("upstreamSource", UpstreamSourceMax),
 		Lifetime:       e.lifetime("lifetime"),
@@ -114,30 +114,43 @@ func (e *entry) source() Source {
 }
 
 func (e *entry) id(key string) string {
-	return e.formed(key, isID, "%s is not of the form ^[a-z0-9-]{1,%d}$; use small letters, digits and hyphens", key, InstitutionIDMax)
+	id, given := e.string(key)
+	if given && !isID(id) {
+		e.wrong("%s is not of the form ^[a-z0-9-]{1,%d}$; use small letters, digits and hyphens", key, InstitutionIDMax)
+	}
+	e.need(key, given)
+	return id
 }
 
 func isID(text string) bool {
-	return text != "" && len(text) <= InstitutionIDMax && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= InstitutionIDMax
 }
 
 func (e *entry) currencyCode(key string) string {
-	code := e.formed(key, func(code string) bool {
-		return len(code) == 3 && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-	},
-		"%s is not of the form ^[A-Z]{3}$; use the ISO 4217 code, as USD", key)
-	if code == QuoteCurrency {
+	code, given := e.string(key)
+	switch {
+	case !given:
+	case len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
+		e.wrong("%s is not of the form ^[A-Z]{3}$; use the ISO 4217 code, as USD", key)
+	case code == QuoteCurrency:
 		e.wrong("%s is the currency that every rate is quoted in; take the entry out", code)
 	}
+	e.need(key, given)
 	return code
 }
 
 func (e *entry) institutionType(key string) InstitutionType {
 	text, given := e.string(key)
-	kind, known := wordOf(text, InstitutionTypes())
-	if e.need(key, given); given && !known {
+	kind := InstitutionType(text)
+	if given && !slices.Contains(InstitutionTypes(), kind) {
 		e.wrong("%s %.40q is none of %q; use one of them", key, text, InstitutionTypes())
 	}
+	e.need(key, given)
 	return kind
 }
 
@@ -173,15 +186,16 @@ func (e *entry) decimal(key string) Decimal {
 }
 
 func (e *entry) priority(key string) int64 {
-	want := fmt.Sprintf("no whole number from 0 to %d; the lower number wins, %d is usual", int64(cataloguePriorityMax), PriorityDefault)
-	priority, given := value[int64](e, key, want)
-	switch {
-	case !given:
+	raw, given := e.take(key)
+	if !given {
 		return PriorityDefault
-	case priority < 0 || priority > cataloguePriorityMax:
-		e.wrong("%s is %s", key, want)
 	}
-	return priority
+	var value *int64
+	if err := json.Unmarshal(raw, &value); err != nil || value == nil || *value < 0 || *value > cataloguePriorityMax {
+		e.wrong("%s is no whole number from 0 to %d; the lower number wins, %d is usual", key, int64(cataloguePriorityMax), PriorityDefault)
+		return PriorityDefault
+	}
+	return *value
 }
 
 func (e *entry) lifetime(key string) time.Duration {
