@@ -159,17 +159,8 @@ func (r *backupReader) mark() error {
 		return err
 	}
 	var valid int
-	for i := range markSlots {
-		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
-		if newer != 0 {
-			return &FormatError{File: r.path(markName), Version: newer, Known: FormatVersion}
-		}
-		if ok && m.generation >= r.scan.mark.generation {
-			r.scan.mark = m
-		}
-		if ok {
-			valid++
-		}
+	if r.scan.mark, valid, err = decodeMarkFile(r.path(markName), data); err != nil {
+		return err
 	}
 	if valid != markSlots {
 		return r.refuse(markName, 0, "a whole mark", fmt.Sprintf("%d of %d slots", valid, markSlots))

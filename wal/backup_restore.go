@@ -121,7 +121,7 @@ func (r *restoring) file(name string, fill func(io.Writer) error) error {
 		return err
 	}
 	r.made = append(r.made, path)
-	err = fill(&placedWriter{file: f, disk: r.disk})
+	err = fill(&fileWriter{file: f, disk: r.disk, reserve: -1})
 	if err == nil {
 		err = r.disk.sync(f)
 	}
@@ -129,22 +129,6 @@ func (r *restoring) file(name string, fill func(io.Writer) error) error {
 		return err
 	}
 	return r.disk.syncDir(r.dir)
-}
-
-// placedWriter writes a file from its start on.
-type placedWriter struct {
-	file *os.File
-	disk *disk
-	size int64
-}
-
-// Write is io.Writer.
-func (w *placedWriter) Write(p []byte) (int, error) {
-	if err := w.disk.write(w.file, p, w.size); err != nil {
-		return 0, err
-	}
-	w.size += int64(len(p))
-	return len(p), nil
 }
 
 // check reads the directory once more, as a start would.

@@ -104,7 +104,7 @@ func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (s
 	if err != nil {
 		return 0, nil, err
 	}
-	out := &fileWriter{file: f, log: l}
+	out := &fileWriter{file: f, disk: l.disk, dir: l.dir, reserve: l.o.ReserveBytes}
 	ours, theirs = encodeSnapshot(out, seq, write)
 	if errors.Is(ours, ErrNoSpace) {
 		ours, theirs = nil, ours
@@ -113,25 +113,6 @@ func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (s
 		ours = l.disk.sync(f)
 	}
 	return out.size, theirs, errors.Join(ours, f.Close())
-}
-
-// fileWriter writes a snapshot's file and looks at the free space before each buffer.
-type fileWriter struct {
-	file *os.File
-	log  *Log
-	size int64
-}
-
-// Write is io.Writer.
-func (w *fileWriter) Write(p []byte) (int, error) {
-	if err := w.log.disk.room(w.log.dir, w.log.o.ReserveBytes, int64(len(p))); err != nil {
-		return 0, err
-	}
-	if err := w.log.disk.write(w.file, p, w.size); err != nil {
-		return 0, err
-	}
-	w.size += int64(len(p))
-	return len(p), nil
 }
 
 // publish gives the finished file its name, then retires those that it replaces. The rename is durable

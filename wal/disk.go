@@ -109,6 +109,27 @@ func (d *disk) room(dir string, reserve, need int64) error {
 	return nil
 }
 
+// fileWriter writes a file from its start on, and looks at the free space of dir before each piece, unless the reserve is negative.
+type fileWriter struct {
+	file    *os.File
+	disk    *disk
+	dir     string
+	reserve int64
+	size    int64
+}
+
+// Write is io.Writer.
+func (w *fileWriter) Write(p []byte) (int, error) {
+	if err := w.disk.room(w.dir, w.reserve, int64(len(p))); err != nil {
+		return 0, err
+	}
+	if err := w.disk.write(w.file, p, w.size); err != nil {
+		return 0, err
+	}
+	w.size += int64(len(p))
+	return len(p), nil
+}
+
 // makeDir creates dir and its parents and makes their names durable.
 func (d *disk) makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil {

@@ -73,6 +73,23 @@ func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
 	return m, 0, b[4] != 0 && m.first > 0 && m.end.frame >= m.first && m.end.sequence > 0
 }
 
+// decodeMarkFile returns the valid slot with the highest generation, and how many are valid.
+func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error) {
+	for i := range markSlots {
+		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
+		if newer != 0 {
+			return mark{}, 0, &FormatError{File: path, Version: newer, Known: FormatVersion}
+		}
+		if !ok {
+			continue
+		}
+		if valid++; valid == 1 || m.generation > newest.generation {
+			newest = m
+		}
+	}
+	return newest, valid, nil
+}
+
 // readMark returns the newest valid slot of the file. With MarkLost the mark is zero.
 func readMark(dir string) (mark, MarkState, error) {
 	path := filepath.Join(dir, markName)
@@ -87,20 +104,9 @@ func readMark(dir string) (mark, MarkState, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return mark{}, "", fmt.Errorf("read mark: %w", err)
 	}
-	var newest mark
-	valid := 0
-	for i := range markSlots {
-		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
-		if newer != 0 {
-			return mark{}, "", &FormatError{File: path, Version: newer, Known: FormatVersion}
-		}
-		if !ok {
-			continue
-		}
-		valid++
-		if valid == 1 || m.generation > newest.generation {
-			newest = m
-		}
+	newest, valid, err := decodeMarkFile(path, data)
+	if err != nil {
+		return mark{}, "", err
 	}
 	switch {
 	case valid == 0:

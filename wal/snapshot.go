@@ -201,15 +201,10 @@ func readSnapshots(files []numbered) ([]snapshot, error) {
 	return found, nil
 }
 
-// snapshotReader is the payload of a snapshot; closing it closes the file.
-type snapshotReader struct {
-	io.Reader
-	file *os.File
-}
-
+// newSnapshotReader reads the payload of a snapshot; closing it closes the file.
 func newSnapshotReader(f *os.File, payload int64) io.ReadCloser {
-	return &snapshotReader{Reader: bufio.NewReaderSize(io.LimitReader(f, payload), snapshotBufferBytes), file: f}
+	return struct {
+		io.Reader
+		io.Closer
+	}{bufio.NewReaderSize(io.LimitReader(f, payload), snapshotBufferBytes), f}
 }
-
-// Close is io.Closer.
-func (r *snapshotReader) Close() error { return r.file.Close() }
