@@ -64,6 +64,12 @@ func checkValues(k *trial) {
 	k.ok("/v1/rates?limit=200&cursor=100000")
 }
 
+func checkKeyInURL(k *trial) {
+	for _, name := range []string{"api_key", "apikey", "access_key", "key", "token"} {
+		k.badParameter("/v1/rates?"+name+"=anything", name)
+	}
+}
+
 // operationPaths are one path of every data operation.
 func (k *trial) operationPaths() []string {
 	first := k.rates(client.Filter{})
