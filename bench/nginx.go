@@ -52,7 +52,7 @@ http {
 
 // startNginx runs nginx with the body of the node's answer to a question as a file: what a site would do that wrote its answers out
 // beforehand. It does not read the query, asks for no key, counts no client and sends few headers.
-func startNginx(ctx context.Context, node *server, key string, q *question, core int) (found *server, err error) {
+func startNginx(ctx context.Context, node *server, key string, q *question, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil { // Debian puts it where not every PATH looks
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
@@ -63,41 +63,26 @@ func startNginx(ctx context.Context, node *server, key string, q *question, core
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: "nginx"}
-	defer func() {
-		if err != nil {
-			s.kill()
-		}
-	}()
-	if s.scratch, err = os.MkdirTemp("", "tasard-bench-nginx-"); err != nil {
+	scratch, err := os.MkdirTemp("", "tasard-bench-nginx-")
+	if err != nil {
 		return nil, fmt.Errorf("make a directory for nginx: %w", err)
 	}
-	if s.address, err = freeAddress(); err != nil {
-		return nil, err
-	}
+	s := &server{name: "nginx", scratch: scratch}
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root root;\n" // root's files are for root, so its worker stays root
 	}
+	s.address, err = freeAddress()
 	location, _, _ := strings.Cut(q.path, "?")
-	config := fmt.Sprintf(nginxConfig, user, s.scratch, s.address, location, response.Header.ContentType(),
+	config := fmt.Sprintf(nginxConfig, user, scratch, s.address, location, response.Header.ContentType(),
 		response.Header.Peek(fasthttp.HeaderContentEncoding))
-	file := filepath.Join(s.scratch, "nginx.conf")
-	err = errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(s.scratch, "body.json"), response.Body(), 0o600))
+	file := filepath.Join(scratch, "nginx.conf")
+	err = errors.Join(err, os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(scratch, "body.json"), response.Body(), 0o600))
 	if err != nil {
+		s.kill()
 		return nil, fmt.Errorf("configure nginx: %w", err)
 	}
-	p, err := spawn(&command{name: "nginx", argv: []string{path, "-e", "stderr", "-p", s.scratch, "-c", file}}, core)
-	if err != nil {
-		return nil, err
-	}
-	s.processes = []*child{p}
-	ctx, cancel := context.WithTimeout(ctx, startMax)
-	defer cancel()
-	if err := s.awaitAnswer(ctx, ""); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.start(ctx, &command{name: "nginx", argv: []string{path, "-e", "stderr", "-p", scratch, "-c", file}}, core, "")
 }
 
 // freeAddress is a port on which nothing listens.

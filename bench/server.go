@@ -68,26 +68,34 @@ func startBare(ctx context.Context, self string, node *server, key, mix string, 
 
 // startOurs runs a server that tells where it listens, and waits for its first answer.
 func startOurs(ctx context.Context, c *command, core int, key string) (*server, error) {
-	s, began := &server{name: c.name}, time.Now()
-	p, err := spawn(c, core)
-	if err != nil {
-		return nil, err
-	}
-	s.processes = []*child{p}
+	s := &server{name: c.name}
+	return s, s.start(ctx, c, core, key)
+}
+
+// start begins the process in front and waits for its first answer. A server that has no address yet writes it. One that does not
+// answer is killed.
+func (s *server) start(ctx context.Context, c *command, core int, key string) error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	line, err := p.line(ctx, listeningText)
+	p, err := spawn(c, core)
 	if err == nil {
-		_, s.address, _ = strings.Cut(line, listeningText)
-		s.address, _, _ = strings.Cut(strings.ReplaceAll(s.address, `"`, " "), " ")
+		s.processes = []*child{p}
+		if s.address == "" {
+			var line string
+			line, err = p.line(ctx, listeningText)
+			_, s.address, _ = strings.Cut(line, listeningText)
+			s.address, _, _ = strings.Cut(strings.ReplaceAll(s.address, `"`, " "), " ")
+		}
+	}
+	if err == nil {
 		err = s.awaitAnswer(ctx, key)
 	}
 	if err != nil {
 		s.kill()
-		return nil, err
 	}
 	s.took = time.Since(began)
-	return s, nil
+	return err
 }
 
 // awaitAnswer asks until the answer is 200.
