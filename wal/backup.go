@@ -20,19 +20,25 @@ const (
 	backupPieceBytes = 256 << 10 // what is copied between two calls of Pace
 )
 
-// BackupInfo says what a backup has.
+// BackupInfo says what a backup has: the first three fields stand in it, the others are counted when it is written or read.
 type BackupInfo struct {
-	Format   int       `json:"format"`
-	Program  string    `json:"program,omitempty"` // version of the one that made it
-	TakenAt  time.Time `json:"takenAt"`
-	First    uint64    `json:"first"`   // sequence of the oldest record in it
-	Last     uint64    `json:"last"`    // of the newest one that it knows: nothing later is in it
-	Records  uint64    `json:"records"` // in its segments
-	Segments int       `json:"segments"`
-	LogBytes int64     `json:"logBytes"`
-	Snapshot uint64    `json:"snapshot"` // sequence of the snapshot in it, 0 without one
+	Format  int       `json:"format"`
+	Program string    `json:"program,omitempty"` // version of the one that made it
+	TakenAt time.Time `json:"takenAt"`
 
-	SnapshotBytes int64 `json:"snapshotBytes"`
+	First         uint64 `json:"-"` // sequence of the oldest record in it
+	Last          uint64 `json:"-"` // of the newest one that it knows: nothing later is in it
+	Records       uint64 `json:"-"` // in its segments
+	Segments      int    `json:"-"`
+	LogBytes      int64  `json:"-"`
+	Snapshot      uint64 `json:"-"` // sequence of the snapshot in it, 0 without one
+	SnapshotBytes int64  `json:"-"`
+}
+
+// count says what there was.
+func (i *BackupInfo) count(x *extent, snapshot uint64, snapshotBytes int64) {
+	i.First, i.Last, i.Records, i.Segments, i.LogBytes = x.first(), x.last(), x.records, len(x.segments), x.bytes
+	i.Snapshot, i.SnapshotBytes = snapshot, snapshotBytes
 }
 
 // BackupVisitor looks at what a backup has while it passes. What it gets of a snapshot is not yet verified to its end, a record
@@ -96,25 +102,6 @@ func (c *contents) base() uint64 {
 		return 0
 	}
 	return c.snapshot.sequence
-}
-
-// info is what the copy will have.
-func (c *contents) info(o *BackupOptions) BackupInfo {
-	info := BackupInfo{
-		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), First: c.end.sequence, Last: c.end.sequence - 1,
-		Segments: len(c.segments), Snapshot: c.base(),
-	}
-	if len(c.segments) > 0 {
-		info.First = c.segments[0].start.sequence
-	}
-	info.Records = c.end.sequence - info.First
-	for _, s := range c.segments {
-		info.LogBytes += s.bytes
-	}
-	if c.snapshot != nil {
-		info.SnapshotBytes = c.snapshot.bytes
-	}
-	return info
 }
 
 // mark is the one of the copy: it ends exactly there.
@@ -190,7 +177,7 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 
 // copyTo writes the archive: what it has, the mark, the snapshot, the segments.
 func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
-	info := c.info(o)
+	info := BackupInfo{Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC()}
 	manifest, err := json.Marshal(info)
 	if err != nil {
 		return BackupInfo{}, err
@@ -202,7 +189,7 @@ func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 		err = t.snapshot(c.snapshot, o.Visit.Snapshot)
 	}
 	if err == nil {
-		err = t.segments(c, o.Visit.Record)
+		err = t.segments(c, o.Visit.Record, &info)
 	}
 	if err == nil {
 		err = t.to.Close()
@@ -288,12 +275,13 @@ func (t *tarWriter) snapshot(s *snapshot, visit func(uint64, io.Reader) error) (
 }
 
 // segments copies each segment up to its last frame of the moment: the newest may have grown meanwhile.
-func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error) error {
+func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error, info *BackupInfo) error {
 	s := &scanner{mark: mark{end: c.end}, started: true, visit: eachRecord(visit)}
+	s.extent.next = c.end
+	if len(c.segments) > 0 {
+		s.extent.next = c.segments[0].start
+	}
 	for i, here := range c.segments {
-		if i == 0 {
-			s.extent.next = here.start
-		}
 		data, err := s.readFirst(here)
 		if err != nil {
 			return err
@@ -309,7 +297,12 @@ func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error) erro
 			return err
 		}
 	}
-	if len(c.segments) > 0 && s.extent.next != c.end {
+	var snapshotBytes int64
+	if c.snapshot != nil {
+		snapshotBytes = c.snapshot.bytes
+	}
+	info.count(&s.extent, c.base(), snapshotBytes)
+	if s.extent.next != c.end {
 		tail := s.extent.segments[len(s.extent.segments)-1]
 		return s.acknowledged(tail.path, tail.bytes, wrong(0, fmt.Sprintf("records up to %d", c.end.sequence-1), fmt.Sprintf("the end at record %d", s.extent.last())))
 	}

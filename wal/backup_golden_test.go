@@ -109,13 +109,6 @@ func spoiltStreams(last int) []spoiltStream {
 		{"too much JSON", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax+1) })},
 		{"as much as may be", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax) })},
 		{"a newer format", saying(func(i *BackupInfo) { i.Format++ })},
-		{"another first record", saying(func(i *BackupInfo) { i.First++ })},
-		{"another last record", saying(func(i *BackupInfo) { i.Last++ })},
-		{"more records", saying(func(i *BackupInfo) { i.Records++ })},
-		{"fewer segments", saying(func(i *BackupInfo) { i.Segments-- })},
-		{"more bytes", saying(func(i *BackupInfo) { i.LogBytes++ })},
-		{"another snapshot", saying(func(i *BackupInfo) { i.Snapshot-- })},
-		{"a longer snapshot", saying(func(i *BackupInfo) { i.SnapshotBytes++ })},
 		{"half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes] })},
 		{"less than half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes-1] })},
 		{"a mark and more", with(1, func(data []byte) []byte { return append(data, 0) })},
@@ -129,9 +122,6 @@ func spoiltStreams(last int) []spoiltStream {
 		{"a byte behind it", with(2, func(data []byte) []byte { return append(data, 0) })},
 		{"it has another name", func(all []entryOf) []entryOf { all[2].name = filepath.Base(snapshotPath("", 84)); return all }},
 		{"no snapshot", without(2)},
-		{"no snapshot, and nobody says so", func(all []entryOf) []entryOf {
-			return saying(func(i *BackupInfo) { i.Snapshot, i.SnapshotBytes = 0, 0 })(without(2)(all))
-		}},
 		{"two snapshots", func(all []entryOf) []entryOf { return slices.Insert(all, 3, all[2]) }},
 		{"a snapshot behind a segment", func(all []entryOf) []entryOf { all[2], all[3] = all[3], all[2]; return all }},
 		{"a flip in the first segment", with(3, flipped(40))},
