@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,9 +28,8 @@ type Lease struct {
 	release context.CancelFunc // ends the renewals
 	ended   chan struct{}      // closed when they have ended
 
-	mu       sync.Mutex
-	revision uint64
-	sent     time.Time // when the newest renewal that was taken had been sent
+	revision uint64    // of the newest renewal that was taken
+	sent     time.Time // when it had been sent
 }
 
 // Acquire waits until this node holds the lease with this name, or ctx ends.
@@ -40,17 +38,20 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 		return nil, err
 	}
 	for {
-		l, err := c.tryAcquire(ctx, name)
-		if err == nil {
-			return l, nil
-		}
-		if !errors.Is(err, jetstream.ErrKeyExists) {
+		l, err := c.take(ctx, name)
+		switch {
+		case err == nil:
+			var renewing context.Context
+			renewing, l.release = context.WithCancel(c.life)
+			if c.crew.start(func() { l.run(renewing) }) {
+				return l, nil
+			}
+			l.release()
+		case !errors.Is(err, jetstream.ErrKeyExists):
 			c.logger.Debug("lease not taken", "lease", name, "cause", err.Error())
 		}
-		select {
-		case <-c.life.Done():
+		if c.life.Err() != nil {
 			return nil, errEnded
-		default:
 		}
 		if stop := pause(ctx, leaseLook); stop != nil {
 			return nil, fmt.Errorf("take the lease %s: %w", name, stop)
@@ -58,7 +59,8 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	}
 }
 
-func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
+// take takes the lease if it is free, and does not renew it.
+func (c *Cluster) take(ctx context.Context, name string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
 	bucket, err := c.bucket(ctx, bucketLease, leaseTTL)
@@ -73,16 +75,8 @@ func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 		cluster: c, bucket: bucket, name: name, value: c.config.Name + " " + value,
 		lost: make(chan struct{}), ended: make(chan struct{}), sent: c.config.Clock(),
 	}
-	if l.revision, err = bucket.Create(ctx, name, []byte(l.value)); err != nil {
-		return nil, err
-	}
-	renewing, release := context.WithCancel(c.life)
-	l.release = release
-	if !c.crew.start(func() { l.run(renewing) }) {
-		release()
-		return nil, errEnded
-	}
-	return l, nil
+	l.revision, err = bucket.Create(ctx, name, []byte(l.value))
+	return l, err
 }
 
 // bucket opens a bucket with a copy on every member, and makes it when there is none.
@@ -94,16 +88,6 @@ func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (j
 		})
 	}
 	return b, err
-}
-
-// Held reports whether this node still holds the lease.
-func (l *Lease) Held() bool {
-	select {
-	case <-l.lost:
-		return false
-	default:
-		return l.left() > 0
-	}
 }
 
 // Lost is closed when the lease is no longer held, also after Release. What it allowed must end then.
@@ -118,8 +102,6 @@ func (l *Lease) Release() {
 // left is for how long the lease is held without another renewal, by either clock: the monotonic one stands still while the machine
 // sleeps.
 func (l *Lease) left() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	now := l.cluster.config.Clock()
 	return leaseTTL - leaseMargin - max(now.Sub(l.sent), now.Round(0).Sub(l.sent.Round(0)))
 }
@@ -147,14 +129,9 @@ func (l *Lease) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(askWait, max(l.left(), 0)))
 	defer cancel()
 	sent := l.cluster.config.Clock()
-	l.mu.Lock()
-	revision := l.revision
-	l.mu.Unlock()
-	next, err := l.bucket.Update(ctx, l.name, []byte(l.value), revision)
+	next, err := l.bucket.Update(ctx, l.name, []byte(l.value), l.revision)
 	if err == nil {
-		l.mu.Lock()
 		l.revision, l.sent = next, sent
-		l.mu.Unlock()
 		return true
 	}
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
@@ -173,8 +150,6 @@ func (l *Lease) adopt(ctx context.Context) bool {
 	if string(entry.Value()) != l.value {
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.revision = entry.Revision() // when it was sent is not known: the time runs from the one before
 	return true
 }

@@ -210,21 +210,18 @@ func TestLease(t *testing.T) {
 		})
 	}
 	first := <-held
-	if !first.Held() {
+	select {
+	case <-first.Lost():
 		t.Error("a lease that was just taken is not held")
+	default:
 	}
 	first.Release()
-	if first.Held() {
-		t.Error("a lease that was given back is held")
-	}
+	<-first.Lost()
 	second := <-held
 	w.alone(slices.IndexFunc(f.nodes, func(n *testNode) bool { return n.cluster == second.cluster }))
 	began := realClock()
 	<-second.Lost()
 	lost := realClock().Sub(began)
-	if second.Held() {
-		t.Error("a lease that is lost is held")
-	}
 	third := <-held
 	t.Logf("cut off: lost after %s, taken by another node after %s", lost, realClock().Sub(began))
 	if third.cluster == second.cluster {
@@ -237,13 +234,13 @@ func TestLease(t *testing.T) {
 func TestLease_Time(t *testing.T) {
 	began := realClock()
 	now := began
-	l := &Lease{cluster: &Cluster{config: Config{Clock: func() time.Time { return now }}}, sent: began, lost: make(chan struct{})}
+	l := &Lease{cluster: &Cluster{config: Config{Clock: func() time.Time { return now }}}, sent: began}
 	now = began.Add(leaseTTL - leaseMargin - 1)
-	if !l.Held() {
+	if l.left() <= 0 {
 		t.Error("lost before its time")
 	}
 	now = began.Add(leaseTTL - leaseMargin)
-	if l.Held() {
+	if l.left() > 0 {
 		t.Error("held after its time")
 	}
 }

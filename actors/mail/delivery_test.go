@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	"github.com/tasard/tasard/engine/account"
 )
 
