@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -104,9 +105,7 @@ const (
 
 // complete checks the settings and fills in what is zero. The errors name the field.
 func (c Config) complete() (Config, error) {
-	if c.TLS == "" {
-		c.TLS = StartTLS
-	}
+	c.TLS = cmp.Or(c.TLS, StartTLS)
 	if err := c.check(); err != nil {
 		return c, err
 	}
@@ -171,45 +170,29 @@ func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune
 
 // completeNumbers fills in zeros and refuses what is negative or beyond its limit.
 func (c *Config) completeNumbers() error {
-	for _, n := range []struct {
-		name         string
-		value        *int
-		usual, limit int
-	}{
-		{"QueueMax", &c.QueueMax, queueMaxDefault, queueMaxLimit},
-		{"Attempts", &c.Attempts, attemptsDefault, attemptsLimit},
-		{"Breaker.Failures", &c.Breaker.Failures, failuresDefault, failuresLimit},
-	} {
-		if *n.value < 0 || *n.value > n.limit {
-			return fmt.Errorf("check mail settings: %s is %d, want 0 to %d", n.name, *n.value, n.limit)
-		}
-		if *n.value == 0 {
-			*n.value = n.usual
-		}
+	err := cmp.Or(
+		completeNumber("QueueMax", &c.QueueMax, queueMaxDefault, queueMaxLimit),
+		completeNumber("Attempts", &c.Attempts, attemptsDefault, attemptsLimit),
+		completeNumber("Breaker.Failures", &c.Breaker.Failures, failuresDefault, failuresLimit),
+		completeNumber("Backoff.First", &c.Backoff.First, backoffDefault, durationLimit),
+		completeNumber("Backoff.Max", &c.Backoff.Max, max(backoffMaxUsual, c.Backoff.First), durationLimit),
+		completeNumber("Breaker.Pause", &c.Breaker.Pause, pauseDefault, durationLimit),
+		completeNumber("Timeouts.Connect", &c.Timeouts.Connect, connectDefault, durationLimit),
+		completeNumber("Timeouts.Letter", &c.Timeouts.Letter, letterDefault, durationLimit),
+		completeNumber("Timeouts.Drain", &c.Timeouts.Drain, drainDefault, durationLimit),
+		completeNumber("Probe", &c.Probe, 0, durationLimit),
+	)
+	if err == nil && c.Backoff.Max < c.Backoff.First {
+		err = fmt.Errorf("check mail settings: Backoff.Max is %s, less than Backoff.First, which is %s", c.Backoff.Max, c.Backoff.First)
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		usual time.Duration
-	}{
-		{"Backoff.First", &c.Backoff.First, backoffDefault},
-		{"Backoff.Max", &c.Backoff.Max, max(backoffMaxUsual, c.Backoff.First)},
-		{"Breaker.Pause", &c.Breaker.Pause, pauseDefault},
-		{"Timeouts.Connect", &c.Timeouts.Connect, connectDefault},
-		{"Timeouts.Letter", &c.Timeouts.Letter, letterDefault},
-		{"Timeouts.Drain", &c.Timeouts.Drain, drainDefault},
-		{"Probe", &c.Probe, 0},
-	} {
-		if *d.value < 0 || *d.value > durationLimit {
-			return fmt.Errorf("check mail settings: %s is %s, want 0s to %s", d.name, *d.value, durationLimit)
-		}
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
+	return err
+}
+
+func completeNumber[N int | time.Duration](name string, value *N, usual, limit N) error {
+	if *value < 0 || *value > limit {
+		return fmt.Errorf("check mail settings: %s is %v, want %v to %v", name, *value, N(0), limit)
 	}
-	if c.Backoff.Max < c.Backoff.First {
-		return fmt.Errorf("check mail settings: Backoff.Max is %s, less than Backoff.First, which is %s", c.Backoff.Max, c.Backoff.First)
-	}
+	*value = cmp.Or(*value, usual)
 	return nil
 }
 

@@ -34,8 +34,8 @@
 //
 // # Why the dialog is led here
 //
-// The library's own way to connect and send leaves the connection open when TLS or the login fails, takes a connection
-// that was dialled by the caller for unencrypted, counts a letter as failed when only the reset after it failed, and
-// after a failure in the middle of the text says QUIT, which ends the text properly so that the server keeps half a
-// letter. So connections are opened and closed in session.go, and the library renders letters and speaks SMTP.
+// The library's own way to connect and send leaves the connection open when TLS or the login fails, does not say which of them did, takes
+// a connection that was dialled by the caller for unencrypted, and after a failure in the middle of the text says QUIT, which ends the
+// text properly so that the server keeps half a letter. So session.go opens and closes connections in some thirty lines, and the library
+// renders letters and speaks SMTP.
 package mail

@@ -167,8 +167,7 @@ func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
 	case outcomeSent:
 		m.config.Logger.Debug("letter sent", "to", e.letter.To.ID().String(), "tries", e.tries)
 	case outcomeLater:
-		m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "letter tried in vain", append(describe(failed),
-			slog.String("to", e.letter.To.ID().String()), slog.Int("tries", e.tries), slog.Time("next", e.due))...)
+		m.log(slog.LevelInfo, "letter tried in vain", failed, "to", e.letter.To.ID().String(), "tries", e.tries, "next", e.due)
 	default:
 		m.logDropped([]*entry{e}, result, failed)
 	}
@@ -177,8 +176,7 @@ func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
 // logDropped says which letters will never be sent.
 func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
 	for _, e := range entries {
-		m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "letter dropped", append(describe(failed),
-			slog.String("to", e.letter.To.ID().String()), slog.Int("tries", e.tries), slog.String("why", string(why)))...)
+		m.log(slog.LevelWarn, "letter dropped", failed, "to", e.letter.To.ID().String(), "tries", e.tries, "why", string(why))
 	}
 }
 
@@ -187,24 +185,23 @@ func (m *Mailer) logBreaker(open bool, failed *failure) {
 		m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
 		return
 	}
-	m.config.Logger.LogAttrs(context.Background(), slog.LevelError, "mail server fails, letters wait", append(describe(failed),
-		slog.String("server", m.config.Addr), slog.Duration("pause", m.config.Breaker.Pause))...)
+	m.log(slog.LevelError, "mail server fails, letters wait", failed, "server", m.config.Addr, "pause", m.config.Breaker.Pause)
 }
 
-// describe is what a log may say of a failure.
-func describe(failed *failure) []slog.Attr {
-	if failed == nil {
-		return nil
+// log says what happened, after what a log may say of the failure behind it.
+func (m *Mailer) log(level slog.Level, message string, failed *failure, about ...any) {
+	var attrs []any
+	if failed != nil {
+		attrs = append(attrs, "stage", string(failed.stage))
+		if failed.code != 0 {
+			attrs = append(attrs, "smtp", failed.code)
+		}
+		if failed.timeout {
+			attrs = append(attrs, "timeout", true)
+		}
+		if failed.detail != "" {
+			attrs = append(attrs, "detail", failed.detail)
+		}
 	}
-	attrs := []slog.Attr{slog.String("stage", string(failed.stage))}
-	if failed.code != 0 {
-		attrs = append(attrs, slog.Int("smtp", failed.code))
-	}
-	if failed.timeout {
-		attrs = append(attrs, slog.Bool("timeout", true))
-	}
-	if failed.detail != "" {
-		attrs = append(attrs, slog.String("detail", failed.detail))
-	}
-	return attrs
+	m.config.Logger.Log(context.Background(), level, message, append(attrs, about...)...)
 }
