@@ -111,8 +111,9 @@ func (s *state) drop(heldID uint64) {
 
 func (s *state) withdraw(e *Withdrawn) {
 	s.own(e.Key).withdraw(e.SourceID)
-	if row, exists := s.row(DateOf(e.At), e.Key); exists && row.SourceID == e.SourceID {
-		row.Rank = rankWithdrawn
-		s.setRow(row)
+	if row, _, _ := s.look(DateOf(e.At), e.Key); row != nil && row.SourceID == e.SourceID {
+		withdrawn := *row
+		withdrawn.Rank = rankWithdrawn
+		s.setRow(withdrawn)
 	}
 }

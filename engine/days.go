@@ -46,14 +46,6 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
 }
 
-// row is the row of a day and quote.
-func (s *state) row(date Date, key QuoteKey) (HistoryEntry, bool) {
-	if row, _, _ := s.look(date, key); row != nil {
-		return *row, true
-	}
-	return HistoryEntry{}, false
-}
-
 // look is the row, nil when there is none, and where it stands among the state's own, or would stand.
 func (s *state) look(date Date, key QuoteKey) (row *HistoryEntry, at int, own bool) {
 	d := s.days[date]

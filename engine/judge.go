@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -184,24 +185,26 @@ func (j *judge) outOfBand(c *candidate) (Reason, string) {
 	return "", ""
 }
 
+// side is one that is present, named as the institution's field is.
 type side struct {
-	name      Operation // as the institution's field is named: buy, sell
-	value     Decimal
-	operation Operation // the caller's operation that applies it
+	name  Operation
+	value Decimal
+}
+
+// pair is both sides of a quote; either may be null.
+type pair struct{ buy, sell Decimal }
+
+func (p pair) of(name Operation) Decimal {
+	if name == Sell {
+		return p.sell
+	}
+	return p.buy
 }
 
 // sides are the ones that are present.
 func (c *candidate) sides() []side {
-	all := [...]side{{Buy, c.buy, Sell}, {Sell, c.sell, Buy}}
-	switch {
-	case c.buy.IsNull() && c.sell.IsNull():
-		return nil
-	case c.buy.IsNull():
-		return all[1:]
-	case c.sell.IsNull():
-		return all[:1]
-	}
-	return all[:]
+	all := [...]side{{Buy, c.buy}, {Sell, c.sell}}
+	return slices.DeleteFunc(all[:], func(s side) bool { return s.value.IsNull() })
 }
 
 func (j *judge) inFuture(c *candidate) (Reason, string) {

@@ -31,16 +31,13 @@ func (j *judge) implausible() {
 
 // jump measures against the last good value: the source's own, or for a backfill the day's or the days' before.
 func (j *judge) jump(c *candidate) (Reason, string) {
-	lastBuy, lastSell, when, known := j.lastGood(c)
+	good, when, known := j.lastGood(c)
 	if !known {
 		return "", ""
 	}
 	for _, side := range c.sides() {
-		last := lastBuy
-		if side.name == Sell {
-			last = lastSell
-		}
-		if limit := c.bound.JumpPermille; !last.IsNull() && !within(side.value, last, limit) {
+		last, limit := good.of(side.name), c.bound.JumpPermille
+		if !last.IsNull() && !within(side.value, last, limit) {
 			return Jump, fmt.Sprintf("%s %s is more than %s %% from %s, the last good value (%s)",
 				side.name, side.value, percent(limit), last, when.UTC().Format(time.RFC3339))
 		}
@@ -52,24 +49,24 @@ func (j *judge) jump(c *candidate) (Reason, string) {
 // well be that side, shown in the wrong place, and there are no crossed sides to know it by (X18). Where the source had no such
 // side before, the market's median stands in.
 func (j *judge) misplaced(c *candidate, market *consensus) (Reason, string) {
-	lastBuy, lastSell, when, known := j.lastGood(c)
+	good, when, known := j.lastGood(c)
 	alone := c.sides()
 	if !known || len(alone) != 1 {
 		return "", ""
 	}
-	value, own, other, median := alone[0].value, lastBuy, lastSell, market.medianBuy
-	if alone[0].name == Sell {
-		own, other, median = lastSell, lastBuy, market.medianSell
+	name, value := alone[0].name, alone[0].value
+	own, other, crossed := good.buy, good.sell, value.Compare(good.sell) >= 0
+	if name == Sell {
+		own, other, crossed = good.sell, good.buy, value.Compare(good.buy) <= 0
 	}
 	if own.IsNull() {
-		own = median
+		own = market.median.of(name)
 	}
-	crossed := alone[0].name == Buy && value.Compare(other) >= 0 || alone[0].name == Sell && value.Compare(other) <= 0
 	if other.IsNull() || !crossed && (own.IsNull() || distance(value, own) <= distance(value, other)) {
 		return "", ""
 	}
 	return Jump, fmt.Sprintf("%s %s comes alone and may be the other side, which was %s in the last good value (%s)",
-		alone[0].name, value, other, when.UTC().Format(time.RFC3339))
+		name, value, other, when.UTC().Format(time.RFC3339))
 }
 
 func distance(a, b Decimal) int64 {
@@ -79,21 +76,21 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-func (j *judge) lastGood(c *candidate) (buy, sell Decimal, when time.Time, known bool) {
+func (j *judge) lastGood(c *candidate) (good pair, when time.Time, known bool) {
 	oldest := j.refresh.ObservedAt.Add(-j.rules.MemorySpan)
 	if !c.backfill {
 		if c.last == nil {
-			return Decimal{}, Decimal{}, time.Time{}, false
+			return pair{}, time.Time{}, false
 		}
-		return c.last.Buy, c.last.Sell, c.last.LastCheckedAt, !c.last.LastCheckedAt.Before(oldest)
+		return pair{c.last.Buy, c.last.Sell}, c.last.LastCheckedAt, !c.last.LastCheckedAt.Before(oldest)
 	}
 	newest := historyRow(j.currency, origin{observedAt: j.refresh.ObservedAt}, &Quoted{EffectiveDate: c.observation.EffectiveDate}).Date
 	for date := newest; date > newest.AddDays(-int(j.rules.MemorySpan/(24*time.Hour))); date-- {
-		if row, exists := j.state.row(date, c.key); exists && !row.ObservedAt.After(j.refresh.ObservedAt) && j.state.keeps(date, row.Kind) {
-			return row.Buy, row.Sell, row.ObservedAt, true
+		if row, _, _ := j.state.look(date, c.key); row != nil && !row.ObservedAt.After(j.refresh.ObservedAt) && j.state.keeps(date, row.Kind) {
+			return pair{row.Buy, row.Sell}, row.ObservedAt, true
 		}
 	}
-	return Decimal{}, Decimal{}, time.Time{}, false
+	return pair{}, time.Time{}, false
 }
 
 // percent writes thousandths as per cent.
@@ -114,8 +111,8 @@ func within(value, base Decimal, permille int64) bool {
 // consensus is what the market says at the moment of a refresh: every fresh commercial quote, those of the refresh in place of
 // the ones that they replace, and what other sources are suspected for.
 type consensus struct {
-	quotes                []witness
-	medianBuy, medianSell Decimal // null when too few quotes have the side
+	quotes []witness
+	median pair // a side is null when too few quotes have it
 }
 
 type witness struct {
@@ -155,7 +152,7 @@ func (j *judge) market() *consensus {
 		}
 	}
 	j.pace.step(len(census.quotes))
-	return &consensus{census.quotes, j.median(census.buys), j.median(census.sells)}
+	return &consensus{census.quotes, pair{j.median(census.buys), j.median(census.sells)}}
 }
 
 // census gathers a consensus.
@@ -202,10 +199,7 @@ func (m *consensus) off(c *candidate, rules Rules) (Reason, string) {
 		return "", ""
 	}
 	for _, side := range c.sides() {
-		median := m.medianBuy
-		if side.name == Sell {
-			median = m.medianSell
-		}
+		median := m.median.of(side.name)
 		if !median.IsNull() && !within(side.value, median, rules.MedianPermille) {
 			return OffMarket, fmt.Sprintf("%s %s is more than %s %% from %s, the median of %d fresh quotes",
 				side.name, side.value, percent(rules.MedianPermille), median, len(m.quotes))
@@ -327,8 +321,8 @@ func (j *judge) changes(event *Refreshed, last *Offer, quoted *Quoted) bool {
 		return last == nil || !last.sameValue(quoted)
 	}
 	row := historyRow(j.currency, origin{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
-	old, exists := j.state.row(row.Date, quoted.Key)
-	return j.state.keeps(row.Date, row.Kind) && (!exists || row.replaces(&old))
+	old, _, _ := j.state.look(row.Date, quoted.Key)
+	return j.state.keeps(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }
 
 // confirms reports that the source was heard again: a later check of the same value.
