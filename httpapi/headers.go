@@ -66,3 +66,6 @@ func fillPrivateTemplate(header, template *fasthttp.ResponseHeader) {
 
 // bytesOf is the bytes of a text without a copy. Danger: they must only be read.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
+// textOf is the opposite. Danger: it changes with the bytes.
+func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"strings"
 
+	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -57,18 +59,32 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// lookup finds what answers a path, byte for byte (Q8).
-func (s *Server) lookup(path []byte) (endpoint, bool) {
-	if found, ok := s.paths[string(path)]; ok {
-		return found, true
+// newRouter registers every path once, under GET. Only Lookup is used: Handler would take the path from the library's URI, which turns
+// "//host/path" of a request without Host into "/path", and would answer other methods in its own words.
+func (s *Server) newRouter() *router.Router {
+	r := router.New()
+	for pattern := range s.paths {
+		// The rest of a path is not copied, one segment would be: see oneSegment.
+		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
+			a, found := ctx.UserValue(askedValue).(*asked), s.paths[pattern]
+			a.row = found.row
+			found.answer(ctx, a)
+		})
 	}
-	var room [64]byte
-	slash := bytes.LastIndexByte(path, '/')
-	if slash < 0 || slash == len(path)-1 {
-		return endpoint{}, false
+	return r
+}
+
+// askedValue is the user value under which a route finds its request's state: the router passes only the context.
+const askedValue = "asked"
+
+// oneSegment reports whether the id of a path that ends with one is there, and one segment.
+func oneSegment(path []byte) bool {
+	for _, prefix := range []string{params.InstitutionPath, keysPath + "/"} {
+		if id, found := bytes.CutPrefix(path, bytesOf(prefix)); found {
+			return len(id) > 0 && bytes.IndexByte(id, '/') < 0
+		}
 	}
-	found, ok := s.paths[string(append(append(room[:0], path[:slash+1]...), "{id}"...))]
-	return found, ok
+	return true
 }
 
 // dispatch finds the route of a request.
@@ -89,9 +105,10 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
 		s.answerOptions(ctx)
 		return
 	}
-	if found, ok := s.lookup(path); ok {
-		a.row = found.row
-		found.answer(ctx, a)
+	// Without a context the router keeps no path parameter, which would be a copy on the heap.
+	if handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil); handler != nil && oneSegment(path) {
+		ctx.SetUserValue(askedValue, a)
+		handler(ctx)
 		return
 	}
 	if s.hasPage(path) {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -131,6 +132,7 @@ type Server struct {
 	harness   *harness       // nil: not in a test
 	http      *fasthttp.Server
 	paths     map[string]endpoint // by pattern
+	router    *router.Router
 	params    params.Table
 	plans     *plans
 	template  fasthttp.ResponseHeader // the headers of an error; read only
@@ -168,6 +170,7 @@ func New(c Config) *Server {
 	s.asking.New = func() any { return new(asked) }
 	s.packers.New = func() any { return newPacker(packLevelOnce) }
 	s.paths = s.endpoints()
+	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness == nil {
 		s.overload = conn.NewOverload(c.Clock, c.Limits.WriteTimeout)
