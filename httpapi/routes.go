@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fasthttp/router"
@@ -63,7 +65,7 @@ func (s *Server) endpoints() map[string]endpoint {
 // "//host/path" of a request without Host into "/path", and would answer other methods in its own words.
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
-	for pattern := range s.paths {
+	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library wants a path before what stands below it
 		// The rest of a path is not copied, one segment would be: see oneSegment.
 		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
 			a, found := ctx.UserValue(askedValue).(*asked), s.paths[pattern]
