@@ -6,15 +6,15 @@ import "time"
 // tells its conditions: actors of log, disk and clock, collectors of sources, httpapi of its own load.
 type Condition struct {
 	// Name is what is looked at, one lower-case word: "log", "disk", "clock", "mail", "sources".
-	Name string
+	Name string `json:"name"`
 	// State is ConditionOK, or one word for what is wrong: "recovering", "read_only", "slow".
-	State string
+	State string `json:"state"`
 	// Down says that the node can't answer data requests because of it; otherwise it answers, and something else suffers.
-	Down bool
+	Down bool `json:"down"`
 	// Since is when the state began, zero when that isn't known.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Detail is one sentence for an operator: what suffers, and what to do. It is public: no paths, addresses or secrets.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 }
 
 // ConditionOK is the state of what is as it should be.

@@ -167,8 +167,7 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	if err != nil {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
-	guarded := credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
-	if mode := info.Mode().Perm(); mode&0o066 != 0 && !guarded {
+	if mode := info.Mode().Perm(); mode&0o066 != 0 && !guarded(path, credentials) {
 		return account.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
 	}
 	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
@@ -180,6 +179,11 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 		return account.Secret{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return account.SecretOf(text), nil
+}
+
+// guarded tells a file in the directory of credentials, which the service manager guards by access lists that look like an open mode.
+func guarded(path, credentials string) bool {
+	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }
 
 // checkSecret never repeats the text.

@@ -358,28 +358,37 @@ func (n *Node) linger() {
 	}
 }
 
-// OpenSystem opens the data directory of a node without callers, and waits until its log is read. It needs of the configuration what says
-// where data are and what is known; close the system afterwards.
-func OpenSystem(ctx context.Context, c Config) (*actors.System, Reference, error) {
+// Data is the data directory of a node without callers.
+type Data struct {
+	System *actors.System
+	Reference
+}
+
+// OpenData opens the data directory of a node without callers, and waits until its log is read. It needs of the configuration what says
+// where data are and what is known.
+func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.filled()
 	if c.Dir == "" {
-		return nil, Reference{}, errNoDir
+		return nil, errNoDir
 	}
 	reference, err := c.reference()
 	if err != nil {
-		return nil, reference, err
+		return nil, err
 	}
 	system, err := actors.Open(c.core(reference, nil).Actors)
 	if err != nil {
-		return nil, reference, directoryError(err)
+		return nil, directoryError(err)
 	}
 	select {
 	case <-system.Ready():
-		return system, reference, nil
+		return &Data{system, reference}, nil
 	case <-system.Done():
 		err = Stopped(system)
 	case <-ctx.Done():
 		err = fail(Interrupted, "", "interrupted while the log was replayed")
 	}
-	return nil, reference, errors.Join(err, closeSystem(system))
+	return nil, errors.Join(err, closeSystem(system))
 }
+
+// Close stops the system in order: what was accepted is on disk when it returns.
+func (d *Data) Close() error { return closeSystem(d.System) }

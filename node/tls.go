@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -66,8 +65,7 @@ func checkKeyFile(path, credentials, field string) error {
 	case err != nil:
 		return fail(BadFile, field, "read private key: %w", err)
 	}
-	guarded := credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
-	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !guarded {
+	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !guarded(path, credentials) {
 		return fail(BadFile, field, "%s: others may read or change this private key (mode %04o); do: chmod 640 %s", path, mode, path)
 	}
 	return nil

@@ -80,11 +80,12 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	stage.Dir, stage.Clock = directory, func() time.Time { return *now.Load() }
 	stage.Reference = &node.Reference{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
 	stage.Steady = func() time.Duration { return now.Load().Sub(announced) } // no step: time has passed
-	system, _, err := node.OpenSystem(ctx, stage)
+	data, err := node.OpenData(ctx, stage)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, system.Close()) }()
+	defer func() { err = errors.Join(err, data.Close()) }()
+	system := data.System
 	if _, err := system.Announce(required, "doctor"); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
@@ -60,7 +59,7 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		}
 		answers = append(answers, answer)
 	}
-	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
+	return onNode(ctx, p, o, func(to *node.Data, report *report) error {
 		d := &documents{definition, page, o.saved}
 		return importEach(p, to, report, len(answers), func(into *intake, i int) (string, error) {
 			return names[i], d.take(ctx, into, names[i], &answers[i])

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return onNode(ctx, p, o, func(to *datadir.Directory, report *report) error {
+	return onNode(ctx, p, o, func(to *node.Data, report *report) error {
 		return importEach(p, to, report, len(files), func(into *intake, i int) (string, error) {
 			return files[i].Name, into.take(ctx, files[i], collectors.Format(o.format))
 		})
@@ -121,7 +122,7 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 }
 
 // onNode opens the report and the data directory for a work, and closes them.
-func onNode(ctx context.Context, p *process.Process, o importOptions, work func(*datadir.Directory, *report) error) (err error) {
+func onNode(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *report) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func onNode(ctx context.Context, p *process.Process, o importOptions, work func(
 }
 
 // importEach takes files in one after the other and tells what became of each.
-func importEach(p *process.Process, to *datadir.Directory, report *report, count int, take func(*intake, int) (name string, err error)) error {
+func importEach(p *process.Process, to *node.Data, report *report, count int, take func(*intake, int) (name string, err error)) error {
 	var total tally
 	for i := range count {
 		into := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
@@ -144,7 +145,7 @@ func importEach(p *process.Process, to *datadir.Directory, report *report, count
 		total.add(&into.tally)
 		report.summary(p.Stdout, name, &into.tally)
 		if err != nil {
-			return to.Failure(err)
+			return cmp.Or(node.Stopped(to.System), err) // why it stopped says more
 		}
 	}
 	return total.lost()

@@ -88,7 +88,7 @@ func serverOf(node Node) *Server {
 		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: account.DefaultAllowance(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
 		Readiness: func() Readiness {
 			conditions := []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
-			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: Conditions(conditions), Log: Log{Failure: "secret cause"}}
+			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: conditions, Log: Log{Failure: "secret cause"}}
 		},
 		Sources: func() Sources { return Sources{Sources: []Source{}} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tasard_up 1\n") }),

@@ -18,20 +18,12 @@ const (
 type (
 	// Readiness is how the node is, for its operator alone: it names causes.
 	Readiness struct {
-		Status     engine.Readiness `json:"status"`
-		Conditions []Condition      `json:"conditions"`
-		Version    string           `json:"version"`
-		Log        Log              `json:"log"`
-		Mail       *Letters         `json:"mail,omitempty"` // nil: there is no mail server
-		Failing    []FailingSource  `json:"failingSources,omitempty"`
-	}
-	// Condition is one part of it.
-	Condition struct {
-		Name   string    `json:"name"`
-		State  string    `json:"state"`
-		Down   bool      `json:"down"`
-		Since  time.Time `json:"since,omitzero"`
-		Detail string    `json:"detail,omitempty"`
+		Status     engine.Readiness   `json:"status"`
+		Conditions []engine.Condition `json:"conditions"`
+		Version    string             `json:"version"`
+		Log        Log                `json:"log"`
+		Mail       *Letters           `json:"mail,omitempty"` // nil: there is no mail server
+		Failing    []FailingSource    `json:"failingSources,omitempty"`
 	}
 	// Log is what the start found.
 	Log struct {
@@ -63,15 +55,6 @@ type (
 	}
 )
 
-// Conditions are the engine's, as they are shown.
-func Conditions(all []engine.Condition) []Condition {
-	shown := make([]Condition, 0, len(all))
-	for _, c := range all {
-		shown = append(shown, Condition(c))
-	}
-	return shown
-}
-
 func (s *Server) readiness(w http.ResponseWriter, _ *http.Request) {
 	shown := s.config.Readiness()
 	writeJSON(w, readinessStatus(shown.Status), shown)
@@ -97,8 +80,8 @@ func (s *Server) public() http.Handler {
 	mux.HandleFunc("GET "+ReadyzPath, func(w http.ResponseWriter, _ *http.Request) {
 		whole := s.config.Readiness()
 		writeJSON(w, readinessStatus(whole.Status), struct { // without what only its operator may know
-			Status     engine.Readiness `json:"status"`
-			Conditions []Condition      `json:"conditions"`
+			Status     engine.Readiness   `json:"status"`
+			Conditions []engine.Condition `json:"conditions"`
 		}{whole.Status, whole.Conditions})
 	})
 	return mux

@@ -102,7 +102,7 @@ func (n *Core) readiness() admin.Readiness {
 	all := n.Server.Conditions()
 	found := n.System.Recovery()
 	shown := admin.Readiness{
-		Status: engine.ReadinessOf(all), Conditions: admin.Conditions(all), Version: n.config.Version,
+		Status: engine.ReadinessOf(all), Conditions: all, Version: n.config.Version,
 		Log: admin.Log{LastRecord: found.Last, Snapshot: found.SnapshotSequence, TornBytes: found.TornBytes, AmbiguousTail: found.AmbiguousTail},
 	}
 	if err := n.System.Err(); err != nil {

@@ -61,38 +61,13 @@ func Need(data string) error {
 	return nil
 }
 
-// Directory is a data directory that a command has opened.
-type Directory struct {
-	System    *actors.System
-	Catalogue *engine.Catalogue
-}
-
 // Open opens the data directory and waits until its log is replayed.
-func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*Directory, error) {
-	system, reference, err := node.OpenSystem(ctx, p.Within(c, log))
+func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
+	opened, err := node.OpenData(ctx, p.Within(c, log))
 	if errors.Is(err, wal.ErrLocked) {
 		return nil, exit.Fail(exit.Busy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Directory{system, reference.Catalogue}, nil
-}
-
-// Failure is why the system stopped by itself, or err when it did not.
-func (d *Directory) Failure(err error) error {
-	if stopped := node.Stopped(d.System); stopped != nil {
-		return stopped
-	}
-	return err
-}
-
-// Close stops the system in order: what was accepted is on disk when it returns.
-func (d *Directory) Close() error {
-	if err := d.System.Close(); err != nil {
-		return fmt.Errorf("close the data directory: %w", err)
-	}
-	return nil
+	return opened, err
 }
 
 // States are the books of all currencies at one moment.

@@ -97,14 +97,14 @@ func Socket(socket, data string) string {
 func (o *Options) Node(command string) (*Node, error) {
 	switch {
 	case o.Socket != "":
-		return New(o.Socket, "tasard serve --admin-socket "+o.Socket), nil
+		return New(o.Socket, "tasard serve"+o.Place()), nil
 	case o.Data == "":
 		return nil, exit.Fail(exit.Usage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
 	}
 	if err := datadir.Need(o.Data); err != nil {
 		return nil, err
 	}
-	return New(Socket("", o.Data), "tasard serve --data "+o.Data), nil
+	return New(Socket("", o.Data), "tasard serve"+o.Place()), nil
 }
 
 // Running is the node that the options name, nil when they name none, or a data directory on which none runs.
