@@ -12,11 +12,12 @@
 //	config.go     what a node is made of, and what its zero values mean
 //	node.go       the order of beginning and end, readiness, failure
 //	front.go      the listener and the HTTP server; the access log
-//	site.go       pages and documents beside the operations
+//	core/         actors, pages and documents, operator: what answers
 //	tls.go        the certificate of the HTTP side
 //	mail.go       how login codes leave; secrets in files
 //	collect.go    what asks the institutions, and who in a cluster does
-//	cluster.go    joining and leaving the other nodes
+//	cluster.go    joining and leaving the other nodes; cluster_with.go is left out
+//	              by the build tag nocluster, cluster_without.go stands for it
 //	health.go     what the operator is told: readiness, sources, cluster
 //	reload.go     what may change while a node runs
 //	reference.go  institutions, currencies and definitions of sources

@@ -70,7 +70,7 @@ func New(c Config) *Server { return &Server{config: c} }
 
 // Start answers the operator on the socket, at once: errors until the node is ready. Stop waits for its goroutine.
 func (s *Server) Start(socket net.Listener) {
-	server := &http.Server{Handler: s.Handler(), ConnContext: withPeer, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
+	server := &http.Server{Handler: s.Handler(), ConnContext: withPeer, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.copies.leaving = make(chan struct{})
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(s.copies.leaving) }))
 	s.serve(server, socket, "the management listener", "tasard admin is not answered any more")
@@ -79,8 +79,7 @@ func (s *Server) Start(socket net.Listener) {
 // serve answers what the listener accepts until Stop; lost says what there is no more when it ends by itself.
 func (s *Server) serve(server *http.Server, listener net.Listener, name, lost string) {
 	f := front{server, name, make(chan struct{})}
-	f.MaxHeaderBytes, f.ReadTimeout = headerMax, readTimeout
-	f.ErrorLog = slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
+	f.MaxHeaderBytes, f.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
 	s.fronts = append(s.fronts, f)
 	go func() {
 		defer close(f.ended)

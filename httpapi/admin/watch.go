@@ -95,6 +95,6 @@ func (s *Server) Watch(listener net.Listener) {
 	if parsed, err := netip.ParseAddrPort(at); err == nil && !parsed.Addr().IsLoopback() {
 		log.Warn("metrics can be read by whoever reaches this address: traffic, number of accounts, health; no secret is among them", "address", at)
 	}
-	server := &http.Server{Handler: s.public(), WriteTimeout: watchWriteTimeout, IdleTimeout: watchIdleTimeout}
+	server := &http.Server{Handler: s.public(), ReadTimeout: readTimeout, WriteTimeout: watchWriteTimeout, IdleTimeout: watchIdleTimeout}
 	s.serve(server, listener, "the listener of metrics", "metrics are not answered any more")
 }

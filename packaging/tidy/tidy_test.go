@@ -41,7 +41,7 @@ func goroutineFiles() map[string]string {
 		"cmd/demo_end.go":              "demoEnd.release, at the end of the demo",
 		"httpapi/apitest/hall.go":      "hall.close: waits for the accept loop and for every connection",
 		"cmd/internal/input/input.go":  "the context of the command: only one that reads stdin may outlive it",
-		"cmd/command.go":               "none runs on: it gives the second signal its usual effect, then ends",
+		"cmd/run.go":                   "none runs on: it gives the second signal its usual effect, then ends",
 		"node/collect.go":              "collection.stop: waits for the collector",
 		"node/front.go":                "front.stop: the server's accept loop",
 		"node/node.go":                 "Node.Close: waits for what goes on beside the callers",
