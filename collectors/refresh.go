@@ -34,7 +34,7 @@ func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time
 	for _, said := range []struct {
 		observations []engine.Observation
 		complete     bool
-	}{{source.JoinSides(whole), true}, {source.JoinSides(part), false}} {
+	}{{joinSides(whole), true}, {joinSides(part), false}} {
 		if len(said.observations) > 0 {
 			expire(d, said.observations, at)
 			refreshes = append(refreshes, engine.Refresh{

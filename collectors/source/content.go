@@ -65,14 +65,7 @@ func looksLike(body []byte) string {
 
 // isBlankText finds documents that only look like some: blanks, zero bytes, marks of byte order.
 func isBlankText(body []byte) bool {
-	for len(body) > 0 {
-		r, size := utf8.DecodeRune(body)
-		if !unicode.IsSpace(r) && r != 0 && r != '\ufeff' {
-			return false
-		}
-		body = body[size:]
-	}
-	return true
+	return bytes.IndexFunc(body, func(r rune) bool { return !unicode.IsSpace(r) && r != 0 && r != '\ufeff' }) < 0
 }
 
 func typeInWords(doc *Document) string {

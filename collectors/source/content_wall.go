@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/PuerkitoBio/goquery"
@@ -42,13 +43,8 @@ func (d *Document) Challenge() string {
 // wallInstead turns a failure to find anything into the failure that explains it: the document is the challenge of a bot
 // wall. Where something was found that should be there, the page is the institution's own, whatever scripts it carries.
 func wallInstead(doc *Document, failure *Failure) *Failure {
-	switch failure.Kind {
-	case Layout, WrongContent, Empty:
-	default:
-		return nil
-	}
 	mark := doc.Challenge()
-	if mark == "" {
+	if mark == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
 		return nil
 	}
 	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + mark + ")", Cause: failure}

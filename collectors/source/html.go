@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/PuerkitoBio/goquery"
@@ -69,7 +70,7 @@ func checkSize(document *goquery.Document) {
 	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of what is around an element, and the sum of that
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
-			if children := childrenOf(node.Parent); children > childrenMax {
+			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
 				fail(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
 			}
 		}
@@ -99,14 +100,6 @@ func weight(node *html.Node) int {
 		}
 	}
 	return all
-}
-
-func childrenOf(parent *html.Node) int {
-	children := 0
-	for range parent.ChildNodes() {
-		children++
-	}
-	return children
 }
 
 // htmlScope is a document, or one row of it.
@@ -197,11 +190,8 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 
 // isInvisibleElement finds what has text, but none for people.
 func isInvisibleElement(node *html.Node) bool {
-	switch node.DataAtom {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes:
-		return node.Type == html.ElementNode
-	}
-	return false
+	unseen := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
+	return node.Type == html.ElementNode && slices.Contains(unseen, node.DataAtom)
 }
 
 // isStruckOut finds what stands there as no longer true: the rate of yesterday beside that of today.
@@ -228,9 +218,5 @@ func isHidden(node *html.Node) bool {
 
 // isTypeface finds the elements that change how letters look and nothing else.
 func isTypeface(node *html.Node) bool {
-	switch node.DataAtom {
-	case atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr:
-		return true
-	}
-	return false
+	return slices.Contains([]atom.Atom{atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr}, node.DataAtom)
 }

@@ -35,7 +35,7 @@ func (r *reading) htmlRows(document *goquery.Document) [][]scope {
 			if around != nil && tables[around] == nil {
 				tables[around] = readTable(around, headings)
 			}
-			if row.columns, heading = tables[around].cells(node, headings); row.columns == nil {
+			if row.columns, heading = tables[around].cells(node); row.columns == nil {
 				continue
 			}
 		}
@@ -73,9 +73,12 @@ func (e *Rows) headings() []string {
 
 // table is the cells of an HTML table by row and column, spans taken into account.
 type table struct {
-	rows  map[*html.Node]int
-	grid  [][]*html.Node
-	above []*headingRow // of each row: the nearest row of headings above it; nil = none that counts
+	rows     map[*html.Node]int
+	grid     [][]*html.Node
+	above    []*headingRow // of each row: the nearest row of headings above it; nil = none that counts
+	nearest  *headingRow   // above the next row
+	headings []string
+	texts    map[*html.Node]string // of cells, which may stand in thousands of places
 }
 
 // headingRow is where each heading stands.
@@ -92,23 +95,8 @@ func tableAround(node *html.Node) *html.Node {
 }
 
 func readTable(node *html.Node, headings []string) *table {
-	t := &table{rows: map[*html.Node]int{}}
+	t := &table{rows: map[*html.Node]int{}, headings: headings, texts: map[*html.Node]string{}}
 	t.addRows(node, map[int]*spanned{})
-	t.above = make([]*headingRow, len(t.grid))
-	texts := map[*html.Node]string{} // a cell may stand in thousands of places
-	for row, index := range t.rows {
-		if columns, some := columnsOf(t.grid[index], headings, texts); some {
-			t.above[index] = &headingRow{row, columns} // without columns: then nobody knows what stands below
-		}
-	}
-	var above *headingRow
-	for i, own := range t.above {
-		if own != nil {
-			above, t.above[i] = own, nil
-			continue
-		}
-		t.above[i] = above
-	}
 	return t
 }
 
@@ -126,11 +114,21 @@ func (t *table) addRows(node *html.Node, reaching map[int]*spanned) {
 			t.addRows(child, map[int]*spanned{})
 		case atom.Tr:
 			if len(t.grid) < tableRowsMost {
-				t.rows[child] = len(t.grid)
-				t.grid = append(t.grid, gridRow(child, reaching))
+				t.addRow(child, gridRow(child, reaching))
 			}
 		}
 	}
+}
+
+// addRow adds a row, which may be one of headings: then it is what stands above the next ones.
+func (t *table) addRow(tr *html.Node, row []*html.Node) {
+	t.rows[tr] = len(t.grid)
+	t.grid = append(t.grid, row)
+	if columns, some := t.columnsOf(row); some {
+		t.above, t.nearest = append(t.above, nil), &headingRow{tr, columns} // without columns: then nobody knows what stands below
+		return
+	}
+	t.above = append(t.above, t.nearest)
 }
 
 // gridRow lays the cells of a row beside those that reach into it from above.
@@ -174,22 +172,22 @@ func span(cell *html.Node, name string) int {
 
 // columnsOf finds every heading exactly once in a row; nil when one is missing or stands twice, because then nobody can say
 // which column is meant. It reports whether any heading stands there.
-func columnsOf(row []*html.Node, headings []string, texts map[*html.Node]string) (map[string]int, bool) {
+func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	columns, twice := map[string]int{}, false
 	for i, cell := range row {
-		text, read := texts[cell]
+		text, read := t.texts[cell]
 		if !read {
 			text = headingText(cell)
-			texts[cell] = text
+			t.texts[cell] = text
 		}
-		if !slices.Contains(headings, text) {
+		if !slices.Contains(t.headings, text) {
 			continue
 		}
 		_, known := columns[text]
 		twice = twice || known
 		columns[text] = i
 	}
-	if twice || len(columns) < len(headings) {
+	if twice || len(columns) < len(t.headings) {
 		return nil, len(columns) > 0
 	}
 	return columns, true
@@ -207,7 +205,7 @@ func headingText(cell *html.Node) string {
 
 // cells are the cells of a row by heading, and the row of headings; nil when the row is not below headings, or no row of a table.
 // A cell below two headings is left out: one price for both sides is neither.
-func (t *table) cells(tr *html.Node, headings []string) (map[string]*html.Node, *html.Node) {
+func (t *table) cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
 	if t == nil {
 		return nil, nil
 	}
@@ -216,13 +214,13 @@ func (t *table) cells(tr *html.Node, headings []string) (map[string]*html.Node, 
 		return nil, nil
 	}
 	row, columns, below := t.grid[index], t.above[index].columns, map[*html.Node]int{}
-	for _, heading := range headings {
+	for _, heading := range t.headings {
 		if column := columns[heading]; column < len(row) {
 			below[row[column]]++
 		}
 	}
 	cells := map[string]*html.Node{}
-	for _, heading := range headings {
+	for _, heading := range t.headings {
 		if column := columns[heading]; column < len(row) && below[row[column]] == 1 {
 			cells[heading] = row[column]
 		}

@@ -21,12 +21,13 @@ const (
 // markup follows the formatting elements that are open, as far as their number matters. It may count too many, which refuses a page
 // that no institution writes; it counts too few only for pages that are put together with care to deceive it.
 type markup struct {
-	open   []string // the start tags as written, the innermost last
-	names  []string // of open
+	open   []startTag // the innermost last
 	scopes []markupScope
 	nested map[string]int // of each name, the elements that only an end tag closes
 	depth  int            // the sum of nested
 }
+
+type startTag struct{ name, raw string } // raw is the tag as written
 
 // markupScope is an element whose inside can't close what was opened outside.
 type markupScope struct {
@@ -91,12 +92,12 @@ func (m *markup) start(name, raw string) {
 func (m *markup) push(name, raw string) {
 	same := 0
 	for _, other := range m.open[m.begin():] {
-		if other == raw {
+		if other.raw == raw {
 			same++
 		}
 	}
 	if same < 3 {
-		m.open, m.names = append(m.open, raw), append(m.names, name)
+		m.open = append(m.open, startTag{name, raw})
 	}
 }
 
@@ -108,8 +109,8 @@ func (m *markup) end(name string) {
 	switch {
 	case isFormatting(name):
 		for i := len(m.open) - 1; i >= m.begin(); i-- {
-			if m.names[i] == name {
-				m.open, m.names = slices.Delete(m.open, i, i+1), slices.Delete(m.names, i, i+1)
+			if m.open[i].name == name {
+				m.open = slices.Delete(m.open, i, i+1)
 				return
 			}
 		}
@@ -127,11 +128,11 @@ func (m *markup) leave(name string) {
 	if at < 0 || m.scopes[at].name != name {
 		return
 	}
-	inside, names := slices.Clone(m.open[m.scopes[at].begin:]), slices.Clone(m.names[m.scopes[at].begin:])
-	m.open, m.names = m.open[:m.scopes[at].begin], m.names[:m.scopes[at].begin]
+	inside := slices.Clone(m.open[m.scopes[at].begin:])
+	m.open = m.open[:m.scopes[at].begin]
 	m.scopes = m.scopes[:at]
-	for i := range inside {
-		m.push(names[i], inside[i])
+	for _, tag := range inside {
+		m.push(tag.name, tag.raw)
 	}
 }
 
@@ -147,29 +148,21 @@ func isCell(name string) bool { return name == "td" || name == "th" }
 
 // isFormatting lists what is opened again after it was cut off. <a> is not in it: there is never more than one.
 func isFormatting(name string) bool {
-	switch name {
-	case "b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"}, name)
 }
 
 func isScope(name string) bool {
-	switch name {
-	case "table", "td", "th", "caption", "applet", "marquee", "object", "template", "select",
-		"foreignobject", "desc", "mi", "mo", "mn", "ms", "mtext", "annotation-xml":
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		"table", "td", "th", "caption", "applet", "marquee", "object", "template", "select",
+		"foreignobject", "desc", "mi", "mo", "mn", "ms", "mtext", "annotation-xml",
+	}, name)
 }
 
 // closesItself lists the elements that have no inside, and those that end where the next of their kind begins: pages leave their end
 // tags out.
 func closesItself(name string) bool {
-	switch name {
-	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",
-		"p", "li", "dt", "dd", "td", "th", "tr", "tbody", "thead", "tfoot", "option", "optgroup", "colgroup":
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",
+		"p", "li", "dt", "dd", "td", "th", "tr", "tbody", "thead", "tfoot", "option", "optgroup", "colgroup",
+	}, name)
 }

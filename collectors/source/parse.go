@@ -198,19 +198,14 @@ func (p *Place) place() string {
 	return text
 }
 
-// observation completes what a quote says by what the page and the source say.
-func (r *reading) observation(q *quote) engine.Observation {
-	return engine.Observation{
-		InstitutionID: q.institution, Currency: q.currency, Channel: q.channel, Kind: r.source.Kind,
-		Buy: q.buy.text, Sell: q.sell.text, EffectiveDate: q.date, PublishedAt: q.moment, Document: r.digest,
-	}
-}
-
-// take hands over the quotes of one day.
+// take hands over the quotes of one day, completed by what the page and the source say.
 func (r *reading) take() []engine.Observation {
 	var observations []engine.Observation
 	for _, q := range r.quotes {
-		observations = append(observations, r.observation(q))
+		observations = append(observations, engine.Observation{
+			InstitutionID: q.institution, Currency: q.currency, Channel: q.channel, Kind: r.source.Kind,
+			Buy: q.buy.text, Sell: q.sell.text, EffectiveDate: q.date, PublishedAt: q.moment, Document: r.digest,
+		})
 	}
 	r.quotes = nil
 	return slices.Clip(observations)

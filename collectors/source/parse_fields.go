@@ -2,15 +2,16 @@ package source
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote is the fields of one quote, each side with its alternatives in their order.
+// fieldQuote is the fields of one quote: of each side its places, which are tried in their order.
 type fieldQuote struct {
-	target          Target
-	from            engine.Date // of the first of them; days before it are left out
-	buy, sell, both []*Place
+	target Target
+	from   engine.Date // of the first of them; days before it are left out
+	places map[Side][]*Place
 }
 
 // fieldQuotes puts the fields of the same quote together, in the order in which the definition names them.
@@ -22,18 +23,11 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 		target := Target{Currency: field.Currency, Channel: field.Channel}
 		quote := known[target]
 		if quote == nil {
-			quote = &fieldQuote{target: target, from: field.From}
+			quote = &fieldQuote{target: target, from: field.From, places: map[Side][]*Place{}}
 			known[target] = quote
 			quotes = append(quotes, quote)
 		}
-		switch field.Side {
-		case BuySide:
-			quote.buy = append(quote.buy, &field.Place)
-		case SellSide:
-			quote.sell = append(quote.sell, &field.Place)
-		case BothSides:
-			quote.both = append(quote.both, &field.Place)
-		}
+		quote.places[field.Side] = append(quote.places[field.Side], &field.Place)
 	}
 	return quotes
 }
@@ -42,38 +36,31 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 func (r *reading) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
-		key := r.key(fields.target)
-		r.noteAbsent(key, buy, cmp.Or(firstPlace(fields.buy), firstPlace(fields.both)), "buy")
-		r.noteAbsent(key, sell, cmp.Or(firstPlace(fields.sell), firstPlace(fields.both)), "sell")
+		key, both := r.key(fields.target), fields.places[BothSides]
+		r.noteAbsent(key, buy, slices.Concat(fields.places[BuySide], both), "buy")
+		r.noteAbsent(key, sell, slices.Concat(fields.places[SellSide], both), "sell")
 		r.add(key, buy, sell)
 	}
 }
 
-func firstPlace(places []*Place) *Place {
-	if len(places) == 0 {
-		return nil
-	}
-	return places[0]
-}
-
 // noteAbsent tells of a value that the definition looks for and the page has not.
-func (r *reading) noteAbsent(key quoteKey, value side, place *Place, name string) {
-	if value.finding == absent && place != nil {
-		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, place.place())
+func (r *reading) noteAbsent(key quoteKey, value side, places []*Place, name string) {
+	if value.finding == absent && len(places) > 0 && places[0] != nil {
+		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, places[0].place())
 	}
 }
 
 func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
-	if len(fields.both) > 0 {
-		both := r.firstValue(s, fields.both, fields.target.Currency, "value")
+	currency := cmp.Or(fields.target.Currency, r.page.Currency)
+	if places := fields.places[BothSides]; len(places) > 0 {
+		both := r.firstValue(s, places, currency, "value")
 		return both, both
 	}
-	return r.firstValue(s, fields.buy, fields.target.Currency, "buy"), r.firstValue(s, fields.sell, fields.target.Currency, "sell")
+	return r.firstValue(s, fields.places[BuySide], currency, "buy"), r.firstValue(s, fields.places[SellSide], currency, "sell")
 }
 
 // firstValue is the price of the first alternative that has one; without any, the best of what else they say.
 func (r *reading) firstValue(s scope, places []*Place, currency, name string) side {
-	currency = cmp.Or(currency, r.page.Currency)
 	var best side
 	for _, place := range places {
 		value := r.valueAt(s, place, currency)

@@ -87,8 +87,8 @@ func (r *reading) readRow(row scope, target Target) bool {
 		return value.finding != absent
 	}
 	buy, sell := r.valueAt(row, rows.Buy, key.currency), r.valueAt(row, rows.Sell, key.currency)
-	r.noteAbsent(key, buy, rows.Buy, "buy")
-	r.noteAbsent(key, sell, rows.Sell, "sell")
+	r.noteAbsent(key, buy, []*Place{rows.Buy}, "buy")
+	r.noteAbsent(key, sell, []*Place{rows.Sell}, "sell")
 	r.add(key, buy, sell)
 	return buy.finding != absent || sell.finding != absent
 }

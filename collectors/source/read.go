@@ -1,12 +1,10 @@
 package source
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
 )
 
 // Limits of a definition file. They are far above what any source needs, and far below what would hurt.
@@ -34,24 +32,20 @@ type entry struct {
 }
 
 func readEntry(name string, data []byte) (*entry, error) {
-	if err := engine.CheckJSON(data, fileBytesMax, "shorten its notes and lists"); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	report := &problems{name: name}
-	top := report.object("the file", data)
 	read := &entry{name: name}
-	if top.has("pages") || len(top.fields) == 0 {
-		read.definition = top.definition()
-		read.id = read.definition.ID
-	} else {
-		read.changes = top.changes()
-		read.id = top.needed("id", "", top.id)
-	}
-	top.refuseOtherKeys()
-	if read.definition == nil && len(read.changes) == 0 && len(report.found) == 0 {
-		top.wrong("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
-	}
-	if err := errors.Join(report.found...); err != nil {
+	err := jsonfile.Read(name, data, fileBytesMax, "shorten its notes and lists", func(whole *jsonfile.Object) {
+		top := &object{whole}
+		if top.Has("pages") || top.Empty() {
+			read.definition = top.definition()
+			read.id = read.definition.ID
+			return
+		}
+		read.changes, read.id = top.changes(), top.Needed("id", "", top.id)
+		if len(read.changes) == 0 && top.Empty() && !top.Failed() {
+			top.Wrong("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	return read, nil
@@ -59,20 +53,20 @@ func readEntry(name string, data []byte) (*entry, error) {
 
 // changes are what a file without pages may say of a known definition.
 func (o *object) changes() (changes []func(*Definition)) {
-	if o.has("disabled") {
-		text := o.text("disabled", textMax)
+	if o.Has("disabled") {
+		text := o.Text("disabled", textMax)
 		changes = append(changes, func(d *Definition) { d.Disabled = text })
 	}
-	if o.has("ignoreRobots") {
-		flag := o.flag("ignoreRobots")
+	if o.Has("ignoreRobots") {
+		flag := o.Flag("ignoreRobots", false)
 		changes = append(changes, func(d *Definition) { d.IgnoreRobots = flag })
 	}
-	if o.has("caFile") {
+	if o.Has("caFile") {
 		file := o.file("caFile")
 		changes = append(changes, func(d *Definition) { d.CAFile = file })
 	}
-	if o.has("priority") {
-		priority := o.number("priority", engine.PriorityDefault, 0, priorityMax)
+	if o.Has("priority") {
+		priority := o.Number("priority", engine.PriorityDefault, 0, priorityMax)
 		changes = append(changes, func(d *Definition) { d.Priority = priority })
 	}
 	return changes
@@ -93,30 +87,34 @@ func (e *entry) apply(known *Definition) *Definition {
 // definition reads a whole definition. The order of the keys here is the order in which problems are told.
 func (o *object) definition() *Definition {
 	d := &Definition{
-		ID: o.needed("id", "", o.id), Name: o.needed("name", "", o.name), URL: o.uri("url"),
+		ID: o.Needed("id", "", o.id), Name: o.Needed("name", "", o.name), URL: o.URI("url", textMax),
 		Institution:    o.id("institution"),
-		Priority:       o.number("priority", engine.PriorityDefault, 0, priorityMax),
-		UpstreamSource: o.text("upstreamSource", engine.UpstreamSourceMax),
-		Kind:           word(o, "kind", engine.Commercial, engine.Kinds()),
-		Channel:        word(o, "channel", engine.Unspecified, engine.Channels()),
-		Language:       word(o, "language", "es", []string{"es", "en"}),
-		Decimal:        word(o, "decimal", AnyMark, []DecimalMark{Point, Comma}),
-		DecimalsMax:    int(o.number("decimalsMax", decimalsLimit, 0, decimalsLimit)),
-		IgnoreRobots:   o.flag("ignoreRobots"),
-		PlainHTTP:      o.flag("plainHttp"),
+		Priority:       o.Number("priority", engine.PriorityDefault, 0, priorityMax),
+		UpstreamSource: o.Text("upstreamSource", engine.UpstreamSourceMax),
+		Kind:           jsonfile.Word(o.Object, "kind", engine.Commercial, engine.Kinds()),
+		Channel:        jsonfile.Word(o.Object, "channel", engine.Unspecified, engine.Channels()),
+		Language:       jsonfile.Word(o.Object, "language", "es", []string{"es", "en"}),
+		Decimal:        jsonfile.Word(o.Object, "decimal", AnyMark, []DecimalMark{Point, Comma}),
+		DecimalsMax:    int(o.Number("decimalsMax", decimalsLimit, 0, decimalsLimit)),
+		IgnoreRobots:   o.Flag("ignoreRobots", false),
+		PlainHTTP:      o.Flag("plainHttp", false),
 		CAFile:         o.file("caFile"),
-		Disabled:       o.text("disabled", textMax),
-		Note:           o.text("note", textMax),
+		Disabled:       o.Text("disabled", textMax),
+		Note:           o.Text("note", textMax),
 		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},
 	}
 	o.part("expiry", func(part *object) {
-		d.Expiry = Expiry{AfterCheck: part.span("afterCheck", engine.LifetimeDefault), AfterDate: part.span("afterDate", 0)}
+		d.Expiry = Expiry{AfterCheck: part.Span("afterCheck", engine.LifetimeDefault), AfterDate: part.Span("afterDate", 0)}
 	})
-	eachObject(o, "bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
-	labels := o.sharedLabels()
-	eachObject(o, "pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
-	if labels != nil && !slices.ContainsFunc(d.Pages, Page.labelled) {
-		o.wrong("labels is given, but no page tells its values apart by labels; take it out")
+	o.each("bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
+	shared := o.Has("labels")
+	labels := o.labels("labels")
+	if shared && len(labels) == 0 {
+		o.Wrong("labels is empty; say what each label means, or take it out")
+	}
+	o.each("pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
+	if len(labels) > 0 && !slices.ContainsFunc(d.Pages, Page.labelled) {
+		o.Wrong("labels is given, but no page tells its values apart by labels; take it out")
 	}
 	o.checkWhole(d)
 	return d
@@ -124,15 +122,15 @@ func (o *object) definition() *Definition {
 
 func (o *object) bound() engine.Bound {
 	bound := engine.Bound{
-		Currency: o.needed("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: o.decimal("lowest"), Highest: o.decimal("highest"),
-		JumpPermille: o.number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.flag("sidesDiffer"),
+		Currency: o.Needed("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: jsonfile.Parsed(o.Object, "lowest", "40", engine.ParseDecimal), Highest: jsonfile.Parsed(o.Object, "highest", "40", engine.ParseDecimal),
+		JumpPermille: o.Number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.Flag("sidesDiffer", false),
 	}
 	low, high := bound.Lowest, bound.Highest
 	if !low.IsNull() && !high.IsNull() && low.Compare(high) > 0 {
-		o.wrong("lowest %s is above highest %s; exchange them", low, high)
+		o.Wrong("lowest %s is above highest %s; exchange them", low, high)
 	}
 	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 && !bound.SidesDiffer {
-		o.wrong("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or take the entry out")
+		o.Wrong("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or take the entry out")
 	}
 	return bound
 }
@@ -140,7 +138,7 @@ func (o *object) bound() engine.Bound {
 // checkWhole checks what one part of a definition demands of another.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
-		o.wrong("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
+		o.Wrong("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
 	}
 	type place struct {
 		currency string
@@ -150,12 +148,12 @@ func (o *object) checkWhole(d *Definition) {
 	for i, bound := range d.Bounds {
 		at := place{bound.Currency, bound.Until}
 		if bounded[at] {
-			o.wrong("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
+			o.Wrong("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
 		}
 		bounded[at] = true
 	}
 	if len(d.Pages) == 0 {
-		o.wrong("pages is missing or empty; a source has at least one page")
+		o.Wrong("pages is missing or empty; a source has at least one page")
 	}
 	names := map[string]bool{}
 	dated := false
@@ -164,14 +162,14 @@ func (o *object) checkWhole(d *Definition) {
 		dated = dated || page.Dated()
 		switch {
 		case page.Name == "" && len(d.Pages) > 1:
-			o.wrong("pages[%d] has no name; with more than one page each needs one", i)
+			o.Wrong("pages[%d] has no name; with more than one page each needs one", i)
 		case names[page.Name]:
-			o.wrong("two pages are named %q; give each its own name", page.Name)
+			o.Wrong("two pages are named %q; give each its own name", page.Name)
 		}
 		names[page.Name] = true
 	}
 	if d.Expiry.AfterDate > 0 && !dated && len(d.Pages) > 0 {
-		o.wrong("expiry.afterDate is given, but no page has a date; add a date or take it out")
+		o.Wrong("expiry.afterDate is given, but no page has a date; add a date or take it out")
 	}
 }
 
@@ -183,9 +181,4 @@ func (p *Page) Dated() bool {
 // labelled reports that the page tells its values apart by labels.
 func (p Page) labelled() bool {
 	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
-}
-
-// isID is the form of the ids of sources and institutions (interface §2.1).
-func isID(text string) bool {
-	return text != "" && len(text) <= engine.InstitutionIDMax && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -6,30 +6,10 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// methods is the closed list of extractors.
-func methods() []Method {
-	return []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows}
-}
-
 func sides() []Side { return []Side{BuySide, SellSide, BothSides} }
-
-func dateForms() []DateForm {
-	return []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment}
-}
-
-// extractKeys are the keys of an extract besides method, and the methods that they belong to.
-func extractKeys() map[string][]Method {
-	return map[string][]Method{
-		"fields": {HTMLFields, JSONFields, XLSXRows},
-		"rows":   {HTMLRows, JSONRows},
-		"text":   {TextRegex},
-		"sheet":  {XLSXRows},
-		"date":   {HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex},
-		"expect": {HTMLFields, HTMLRows, JSONFields, JSONRows},
-	}
-}
 
 // speaker says what a value need not name itself, because the definition or its page does.
 type speaker struct {
@@ -38,11 +18,12 @@ type speaker struct {
 }
 
 func (o *object) extract(s *speaker) Extract {
-	e := Extract{Method: neededWord(o, "method", methods())}
-	o.refuseForeignKeys(e.Method)
+	e := Extract{Method: jsonfile.NeededWord(o.Object, "method", []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows})}
 	switch e.Method {
+	case "":
+		o.Forget() // what else stands here depends on the method
 	case HTMLFields, JSONFields, XLSXRows:
-		eachObject(o, "fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
+		o.each("fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
 		o.checkFields(e.Fields)
 	case HTMLRows, JSONRows:
 		o.needPart("rows", func(part *object) { e.Rows = part.rows(e.Method, s) })
@@ -52,23 +33,27 @@ func (o *object) extract(s *speaker) Extract {
 	if e.Method == XLSXRows {
 		o.needPart("sheet", func(part *object) {
 			e.Sheet = &Sheet{
-				Name: Normalise(part.name("name")), Year: part.needed("year", "", part.heading),
-				Month: part.needed("month", "", part.heading), Day: part.needed("day", "", part.heading),
+				Name: Normalise(part.name("name")), Year: part.Needed("year", "", part.heading),
+				Month: part.Needed("month", "", part.heading), Day: part.Needed("day", "", part.heading),
 			}
 		})
 	}
-	e.Date = o.date("date", documentPlaces(e.Method))
-	eachObject(o, "expect", entriesMax, func(part *object) { e.Expect = append(e.Expect, part.expect(e.Method)) })
+	if e.Method != XLSXRows {
+		e.Date = o.date("date", placesOf(e.Method).document)
+	}
+	if e.Method != XLSXRows && e.Method != TextRegex {
+		o.each("expect", entriesMax, func(part *object) { e.Expect = append(e.Expect, part.expect(e.Method)) })
+	}
 	return e
 }
 
 func (o *object) expect(method Method) Expect {
 	if method == JSONFields || method == JSONRows {
-		return Expect{Path: o.needed("path", hintPath, o.path), Value: o.needed("value", "", o.name)}
+		return Expect{Path: o.Needed("path", hintPath, o.path), Value: o.Needed("value", "", o.name)}
 	}
 	return Expect{
-		At:      o.needed("at", hintSelector, o.selector),
-		Pattern: o.needed("pattern", "; write one that fits the text of a good page, as (?i)euro", o.patternText),
+		At:      o.Needed("at", hintSelector, o.selector),
+		Pattern: o.Needed("pattern", "; write one that fits the text of a good page, as (?i)euro", o.patternText),
 	}
 }
 
@@ -78,33 +63,19 @@ const (
 	hintSelector = "; say which elements are meant, as a CSS selector"
 )
 
-// refuseForeignKeys reports the keys that belong to other methods and takes them away, so that they are reported once.
-func (o *object) refuseForeignKeys(method Method) {
-	if method == "" {
-		clear(o.fields)
-		return
-	}
-	for _, key := range []string{"fields", "rows", "text", "sheet", "date", "expect"} {
-		if !slices.Contains(extractKeys()[key], method) && o.has(key) {
-			delete(o.fields, key)
-			o.wrong("%s does not belong to the method %s; take it out, or use one of %q", key, method, extractKeys()[key])
-		}
-	}
-}
-
 func (o *object) field(method Method, s *speaker) Field {
 	f := Field{
-		Currency: o.currency("currency"), Side: neededWord(o, "side", sides()),
-		Channel: word(o, "channel", "", engine.Channels()), Place: o.place(fieldPlaces(method)),
+		Currency: o.currency("currency"), Side: jsonfile.NeededWord(o.Object, "side", sides()),
+		Channel: jsonfile.Word(o.Object, "channel", "", engine.Channels()), Place: o.place(placesOf(method).field),
 	}
 	if method == XLSXRows {
 		f.From = o.day("from")
 	}
 	if !s.institution {
-		o.wrong("belongs to no institution; name one for the source or the page, fields cannot tell it")
+		o.Wrong("belongs to no institution; name one for the source or the page, fields cannot tell it")
 	}
 	if f.Currency == "" && !s.currency {
-		o.wrong("has no currency; name it here or for the page")
+		o.Wrong("has no currency; name it here or for the page")
 	}
 	return f
 }
@@ -113,31 +84,27 @@ func (o *object) field(method Method, s *speaker) Field {
 // one for a single side is a contradiction.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
-		o.wrong("fields is missing or empty; say where the values stand")
+		o.Wrong("fields is missing or empty; say where the values stand")
 	}
 	type quote struct {
 		currency string
 		channel  engine.Channel
 	}
-	both, single := map[quote]bool{}, map[quote]bool{}
+	isBoth := map[quote]bool{}
 	for i := range fields {
-		key := quote{fields[i].Currency, fields[i].Channel}
-		if fields[i].Side == BothSides {
-			both[key] = true
-		} else {
-			single[key] = true
+		key, both := quote{fields[i].Currency, fields[i].Channel}, fields[i].Side == BothSides
+		if before, known := isBoth[key]; known && before != both {
+			o.Wrong("fields[%d]: %s has a field for both sides and one for a single side; keep one of the two ways", i, key.currency)
 		}
-		if both[key] && single[key] {
-			o.wrong("fields[%d]: %s has a field for both sides and one for a single side; keep one of the two ways", i, key.currency)
-		}
+		isBoth[key] = both
 	}
 }
 
 func (o *object) rows(method Method, s *speaker) *Rows {
-	places := rowPlaces(method)
-	r := &Rows{Min: int(o.number("min", 1, 1, minimumRowsMax))}
+	places := placesOf(method).row
+	r := &Rows{Min: int(o.Number("min", 1, 1, minimumRowsMax))}
 	if method == HTMLRows {
-		r.At = o.needed("at", hintSelector, o.selector)
+		r.At = o.Needed("at", hintSelector, o.selector)
 	} else {
 		r.At = o.path("at")
 	}
@@ -147,11 +114,11 @@ func (o *object) rows(method Method, s *speaker) *Rows {
 	o.part("value", func(part *object) { r.Value = new(part.place(places)) })
 	switch {
 	case r.Buy == nil && r.Sell == nil && r.Value == nil:
-		o.wrong("has neither buy nor sell nor value; say where the values stand")
+		o.Wrong("has neither buy nor sell nor value; say where the values stand")
 	case r.Value != nil && (r.Buy != nil || r.Sell != nil):
-		o.wrong("has value beside buy or sell; a row has either one value or its sides")
+		o.Wrong("has value beside buy or sell; a row has either one value or its sides")
 	}
-	own := o.labels("labels", s, r.Value != nil)
+	own := o.labels("labels")
 	r.Ignore = o.ignored("ignore", own)
 	r.Labels = o.withShared(own, s, r.Value != nil, r.Ignore)
 	if method == HTMLRows {
@@ -161,67 +128,45 @@ func (o *object) rows(method Method, s *speaker) *Rows {
 	return r
 }
 
-// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Without
-// a speaker it is not checked yet that they say enough.
-func (o *object) labels(key string, s *speaker, withSide bool) map[string]Target {
+// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Whether a
+// target says enough depends on the page.
+func (o *object) labels(key string) map[string]Target {
 	labels, written := map[string]Target{}, map[string]string{}
-	eachKey(o, key, func(part *object, name string) {
-		part.part(name, func(entry *object) {
+	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
+		(&object{part}).part(name, func(entry *object) {
 			label := Normalise(name)
 			if first, twice := written[label]; twice {
-				entry.wrong("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
+				entry.Wrong("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
 			}
 			if label == "" || len(label) > nameMax {
-				entry.wrong("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
+				entry.Wrong("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
 			}
 			written[label] = name
-			labels[label] = entry.target(s, withSide)
+			labels[label] = Target{
+				Institution: entry.id("institution"), Currency: entry.currency("currency"),
+				Channel: jsonfile.Word(entry.Object, "channel", "", engine.Channels()), Side: jsonfile.Word(entry.Object, "side", "", sides()),
+			}
 		})
 	})
 	return labels
 }
 
-// sharedLabels reads the labels of a whole file, which all its pages know. Whether a target says enough depends on the page.
-func (o *object) sharedLabels() map[string]Target {
-	if !o.has("labels") {
-		return nil
-	}
-	labels := o.labels("labels", nil, false)
-	if len(labels) == 0 {
-		o.wrong("labels is empty; say what each label means, or take it out")
-	}
-	return labels
-}
-
 // withShared adds the labels of the file to those of the page, which win; so does what the page ignores.
 func (o *object) withShared(own map[string]Target, s *speaker, withSide bool, ignored []string) map[string]Target {
-	for _, label := range slices.Sorted(maps.Keys(s.labels)) {
-		if _, known := own[label]; known || slices.Contains(ignored, label) {
-			continue
+	for label, target := range s.labels {
+		if _, known := own[label]; !known && !slices.Contains(ignored, label) {
+			own[label] = target
 		}
-		own[label] = s.labels[label]
+	}
+	for _, label := range slices.Sorted(maps.Keys(own)) {
 		if problem := s.lacks(own[label], withSide); problem != "" {
-			o.wrong("the label %.40q of the file %s", label, problem)
+			o.Wrong("the label %.40q, here or of the file, %s", label, problem)
 		}
 	}
 	if len(own) == 0 {
-		o.wrong("labels is missing or empty, here and for the whole file; say what each label means")
+		o.Wrong("labels is missing or empty, here and for the whole file; say what each label means")
 	}
 	return own
-}
-
-func (o *object) target(s *speaker, withSide bool) Target {
-	t := Target{
-		Institution: o.id("institution"), Currency: o.currency("currency"),
-		Channel: word(o, "channel", "", engine.Channels()), Side: word(o, "side", "", sides()),
-	}
-	if s == nil {
-		return t
-	}
-	if problem := s.lacks(t, withSide); problem != "" {
-		o.wrong("%s", problem)
-	}
-	return t
 }
 
 // lacks is what a label's target does not say, or says too much, for the page that it stands on.
@@ -242,14 +187,14 @@ func (s *speaker) lacks(t Target, withSide bool) string {
 // ignored reads the labels that are known and mean no quote.
 func (o *object) ignored(key string, known map[string]Target) []string {
 	var ignored []string
-	for _, name := range list[string](o, key, entriesMax) {
+	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {
 		label := Normalise(name)
 		_, quoted := known[label]
 		switch {
 		case label == "":
-			o.wrong("%s has a label without letters and digits; take it out", key)
+			o.Wrong("%s has a label without letters and digits; take it out", key)
 		case quoted || slices.Contains(ignored, label):
-			o.wrong("%s has %.80q, which stands among the labels or here already; keep one", key, name)
+			o.Wrong("%s has %.80q, which stands among the labels or here already; keep one", key, name)
 		}
 		ignored = append(ignored, label)
 	}
@@ -257,8 +202,8 @@ func (o *object) ignored(key string, known map[string]Target) []string {
 }
 
 func (o *object) regex(s *speaker) *Text {
-	t := &Text{At: o.selector("at"), Min: int(o.number("min", 1, 1, minimumRowsMax))}
-	t.Pattern = o.needed("pattern", "; write one with the groups (?P<buy>...) and (?P<sell>...)", o.patternText)
+	t := &Text{At: o.selector("at"), Min: int(o.Number("min", 1, 1, minimumRowsMax))}
+	t.Pattern = o.Needed("pattern", "; write one with the groups (?P<buy>...) and (?P<sell>...)", o.patternText)
 	if t.Pattern == "" {
 		return t
 	}
@@ -266,25 +211,26 @@ func (o *object) regex(s *speaker) *Text {
 	names := regexp.MustCompile(t.Pattern).SubexpNames()
 	for _, name := range names {
 		if !slices.Contains([]string{"", "buy", "sell", "label"}, name) {
-			o.wrong("pattern has the group %.40q; known are buy, sell and label", name)
+			o.Wrong("pattern has the group %.40q; known are buy, sell and label", name)
 		}
 	}
 	if !slices.Contains(names, "buy") && !slices.Contains(names, "sell") {
-		o.wrong("pattern has neither the group buy nor the group sell; write (?P<buy>...)")
+		o.Wrong("pattern has neither the group buy nor the group sell; write (?P<buy>...)")
 	}
 	if slices.Contains(names, "label") {
-		t.Labels = o.withShared(o.labels("labels", s, false), s, false, nil)
+		t.Labels = o.withShared(o.labels("labels"), s, false, nil)
 		return t
 	}
 	if !s.institution || !s.currency {
-		o.wrong("pattern has no group label, so the source or the page must name the institution, and the page the currency")
+		o.Wrong("pattern has no group label, so the source or the page must name the institution, and the page the currency")
 	}
 	return t
 }
 
 func (o *object) date(key string, places placeForm) (date *Date) {
+	forms := []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment}
 	o.part(key, func(part *object) {
-		date = &Date{Form: neededWord(part, "form", dateForms()), Place: part.place(places)}
+		date = &Date{Form: jsonfile.NeededWord(part.Object, "form", forms), Place: part.place(places)}
 	})
 	return date
 }

@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/tasard/tasard/engine/jsonfile"
 )
 
 // ownHeaders are those that the fetcher sets itself: a definition that could say them would fake who asks, or break the
@@ -21,15 +23,15 @@ func ownHeaders() []string {
 func (o *object) page(d *Definition, labels map[string]Target) Page {
 	p := Page{
 		Name: o.name("name"), Institution: o.id("institution"), Currency: o.currency("currency"),
-		Fragment: o.flag("fragment"),
+		Fragment: o.Flag("fragment", false),
 	}
-	eachObject(o, "requests", requestsMax, func(request *object) {
+	o.each("requests", requestsMax, func(request *object) {
 		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
 	})
 	o.checkRequests(&p)
 	s := &speaker{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels}
 	if !o.part("extract", func(part *object) { p.Extract = part.extract(s) }) {
-		o.wrong("extract is missing; say how the page is read")
+		o.Wrong("extract is missing; say how the page is read")
 	}
 	return p
 }
@@ -38,11 +40,11 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 // of another one away.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
-		o.wrong("requests is missing or empty; a page is asked for by at least one")
+		o.Wrong("requests is missing or empty; a page is asked for by at least one")
 	}
 	site := ""
 	for i := range p.Requests {
-		address, ok := webAddress(p.Requests[i].URL)
+		address, ok := jsonfile.WebAddress(p.Requests[i].URL)
 		if !ok {
 			continue
 		}
@@ -50,76 +52,76 @@ func (o *object) checkRequests(p *Page) {
 		case site == "":
 			site = own
 		case own != site:
-			o.wrong("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, own, site)
+			o.Wrong("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, own, site)
 		}
 	}
 }
 
 func (o *object) request(d *Definition, first bool) Request {
-	r := Request{Method: word(o, "method", "GET", []string{"GET", "POST"}), URL: o.address("url", d)}
+	r := Request{Method: jsonfile.Word(o.Object, "method", "GET", []string{"GET", "POST"}), URL: o.address("url", d)}
 	o.part("addressFrom", func(part *object) {
 		r.AddressFrom = &AddressFrom{
-			Selector:  part.needed("selector", "; say which element names the address", part.selector),
-			Attribute: part.needed("attribute", "", part.attribute),
+			Selector:  part.Needed("selector", "; say which element names the address", part.selector),
+			Attribute: part.Needed("attribute", "", part.attribute),
 		}
 	})
 	switch {
 	case (r.URL == "") == (r.AddressFrom == nil):
-		o.wrong("needs either url or addressFrom, and not both")
+		o.Wrong("needs either url or addressFrom, and not both")
 	case first && r.AddressFrom != nil:
-		o.wrong("addressFrom reads the answer before, and there is none before the first request; give it a url")
+		o.Wrong("addressFrom reads the answer before, and there is none before the first request; give it a url")
 	}
 	r.Headers = o.headers("headers")
 	form := map[string]string{}
-	if eachKey(o, "form", func(part *object, name string) {
-		form[name] = part.text(name, bodyBytesMax)
-		part.checkText("the name of a field", name, nameMax)
+	if o.EachKey("form", entriesMax, func(part *jsonfile.Object, name string) {
+		form[name] = part.Text(name, bodyBytesMax)
+		part.CheckText("the name of a field", name, nameMax)
 	}) {
 		r.Form = form
 	}
 	r.JSON = o.body("json")
 	switch {
 	case r.Form != nil && r.JSON != "":
-		o.wrong("has form and json; a request has one body")
+		o.Wrong("has form and json; a request has one body")
 	case r.Method == "GET" && (r.Form != nil || r.JSON != ""):
-		o.wrong("has a body, but GET has none; use the method POST")
+		o.Wrong("has a body, but GET has none; use the method POST")
 	case r.Method == "POST" && r.Form == nil && r.JSON == "":
-		o.wrong("has no body; write form or json, and {} for an empty form")
+		o.Wrong("has no body; write form or json, and {} for an empty form")
 	}
 	return r
 }
 
 // address takes where a request goes; "" when the key is not there.
 func (o *object) address(key string, d *Definition) string {
-	text := o.uri(key)
-	address, ok := webAddress(text)
+	text := o.URI(key, textMax)
+	address, ok := jsonfile.WebAddress(text)
 	if !ok {
 		return text
 	}
 	switch {
 	case address.Scheme == "http" && !d.PlainHTTP:
-		o.wrong("%s begins with http://, which anybody on the way can change; use https:// or set plainHttp for the source", key)
+		o.Wrong("%s begins with http://, which anybody on the way can change; use https:// or set plainHttp for the source", key)
 	case address.Fragment != "" || strings.HasSuffix(text, "#"):
-		o.wrong("%s has a # part, which is never sent; take it out", key)
+		o.Wrong("%s has a # part, which is never sent; take it out", key)
 	}
 	return text
 }
 
 func (o *object) headers(key string) map[string]string {
 	headers := map[string]string{}
-	eachKey(o, key, func(part *object, name string) {
-		text := part.text(name, textMax)
+	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
+		text := part.Text(name, textMax)
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		_, twice := headers[canonical]
 		switch {
 		case !isToken(name):
-			part.wrong("%.40q is no name of a header; use letters, digits and hyphens", name)
+			part.Wrong("%.40q is no name of a header; use letters, digits and hyphens", name)
 		case twice:
-			part.wrong("the header %s stands twice; keep one", canonical)
+			part.Wrong("the header %s stands twice; keep one", canonical)
 		case slices.Contains(ownHeaders(), canonical):
-			part.wrong("the header %s is not for a definition to set; take it out", canonical)
+			part.Wrong("the header %s is not for a definition to set; take it out", canonical)
 		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(text) != text || text == "":
-			part.wrong("the header %s needs a value of ASCII characters without blanks around it", canonical)
+			part.Wrong("the header %s needs a value of ASCII characters without blanks around it", canonical)
 		}
 		headers[canonical] = text
 	})
@@ -135,13 +137,13 @@ func isToken(text string) bool {
 
 // body takes any JSON value as the body of a request, without the blanks that the file has for its reader.
 func (o *object) body(key string) string {
-	raw, given := o.take(key)
+	raw, given := o.Take(key)
 	if !given {
 		return ""
 	}
 	var body bytes.Buffer
 	if err := json.Compact(&body, raw); err != nil || body.Len() > bodyBytesMax || body.String() == "null" {
-		o.wrong("%s is no JSON value of at most %d bytes", key, bodyBytesMax)
+		o.Wrong("%s is no JSON value of at most %d bytes", key, bodyBytesMax)
 		return ""
 	}
 	return body.String()

@@ -9,42 +9,21 @@ type placeForm struct {
 	attribute bool
 }
 
-var (
-	pathPlace    = placeForm{at: (*object).path, hint: hintPath}
-	headingPlace = placeForm{at: (*object).heading}
-	elementPlace = placeForm{at: (*object).selector, hint: hintSelector, attribute: true}
-	textPlace    = placeForm{at: (*object).selector, optional: true, attribute: true}
-	cellPlace    = placeForm{at: (*object).selector, optional: true, column: true, attribute: true}
-)
+// places are those of fields and of a date, which stand in the document itself, and those below a row.
+type places struct{ field, row, document placeForm }
 
-// fieldPlaces are the places of fields, which stand in the document itself.
-func fieldPlaces(method Method) placeForm {
-	switch method {
-	case JSONFields:
-		return pathPlace
-	case XLSXRows:
-		return headingPlace
-	}
-	return elementPlace
-}
-
-// rowPlaces are the places below a row.
-func rowPlaces(method Method) placeForm {
-	if method == JSONRows {
-		return pathPlace
-	}
-	return cellPlace
-}
-
-// documentPlaces are the places of a date of the whole document.
-func documentPlaces(method Method) placeForm {
+func placesOf(method Method) places {
+	path := placeForm{at: (*object).path, hint: hintPath}
+	element := placeForm{at: (*object).selector, hint: hintSelector, attribute: true}
 	switch method {
 	case JSONFields, JSONRows:
-		return pathPlace
+		return places{path, path, path}
+	case XLSXRows:
+		return places{field: placeForm{at: (*object).heading}}
 	case TextRegex:
-		return textPlace
+		return places{document: placeForm{at: (*object).selector, optional: true, attribute: true}}
 	}
-	return elementPlace
+	return places{element, placeForm{at: (*object).selector, optional: true, column: true, attribute: true}, element}
 }
 
 // place reads where a text stands; the object may have other keys besides.
@@ -54,7 +33,7 @@ func (o *object) place(form placeForm) Place {
 	if form.optional {
 		p.At = at("at")
 	} else {
-		p.At = o.needed("at", form.hint, at)
+		p.At = o.Needed("at", form.hint, at)
 	}
 	if form.attribute {
 		p.Attribute = o.attribute("attribute")
@@ -65,13 +44,13 @@ func (o *object) place(form placeForm) Place {
 	if pattern := o.pattern("pattern"); pattern != nil {
 		p.Pattern = pattern.String()
 		if pattern.NumSubexp() > 1 {
-			o.wrong("pattern has %d groups, but only the first one counts; write the others as (?:...)", pattern.NumSubexp())
+			o.Wrong("pattern has %d groups, but only the first one counts; write the others as (?:...)", pattern.NumSubexp())
 		}
 	}
 	if form.optional && p == (Place{}) {
-		o.wrong("says nothing; give at, a pattern, or what else tells where the text stands")
+		o.Wrong("says nothing; give at, a pattern, or what else tells where the text stands")
 	}
 	return p
 }
 
-func (o *object) attribute(key string) string { return o.text(key, attributeNameMax) }
+func (o *object) attribute(key string) string { return o.Text(key, attributeNameMax) }

@@ -8,32 +8,35 @@ import (
 // matchesMost is more matches than any page can mean.
 const matchesMost = 1000
 
-// extractText reads a text with a pattern of named groups.
+// extractText reads a text with a pattern of named groups. The date stands in that text, or at a selector of its own in the page.
 func (r *reading) extractText(text string) {
-	want := r.page.Extract.Text
-	whole := scope(&textScope{text: text})
+	want, date := r.page.Extract.Text, r.page.Extract.Date
+	where, whole := scope(nil), &htmlScope{}
+	if want.At != "" || date != nil && date.At != "" {
+		whole.selection = parseHTML(text).Selection
+		where = whole
+	}
 	if want.At != "" {
-		nodes := &htmlScope{selection: parseHTML(text).Selection}
 		var lines []string
-		for _, one := range nodes.texts(&Place{At: want.At}) {
+		for _, one := range whole.texts(&Place{At: want.At}) {
 			lines = append(lines, one.text)
 		}
 		if len(lines) == 0 {
 			fail(Layout, "no text stands at %s", quoted(want.At))
 		}
-		text, whole = strings.Join(lines, "\n"), nodes
+		text = strings.Join(lines, "\n")
 	}
-	r.readDate(dateScope(whole, text, r.page.Extract.Date))
+	if date != nil && date.At == "" {
+		where = textScope(text)
+	}
+	r.readDate(where)
 	r.readMatches(plainBlanks(text))
 }
 
-// dateScope is where the date is looked for: at a selector of its own in the page, or in the text itself.
-func dateScope(whole scope, text string, date *Date) scope {
-	if date != nil && date.At == "" {
-		return &textScope{text: text}
-	}
-	return whole
-}
+// textScope is a text that has no elements.
+type textScope string
+
+func (s textScope) texts(*Place) []found { return []found{{text: string(s)}} }
 
 // plainBlanks makes every blank one that a pattern's \s knows; lines stay lines.
 func plainBlanks(text string) string {
@@ -43,16 +46,6 @@ func plainBlanks(text string) string {
 		}
 		return c
 	}, text)
-}
-
-// textScope is a text that has no elements.
-type textScope struct{ text string }
-
-func (s *textScope) texts(place *Place) []found {
-	if place.At == "" {
-		return []found{{text: s.text}}
-	}
-	return (&htmlScope{selection: parseHTML(s.text).Selection}).texts(place)
 }
 
 // readMatches makes a quote of every match whose label is known.

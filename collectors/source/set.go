@@ -159,12 +159,13 @@ func (s *Set) Check(c *engine.Catalogue) error {
 		if c.Source(d.ID).Manual {
 			problems = append(problems, fmt.Errorf("source %s: the id belongs to rates that are typed by hand; choose another", d.ID))
 		}
-		for _, id := range d.institutions() {
+		institutions, currencies := d.named()
+		for _, id := range institutions {
 			if _, known := c.Institution(id); !known {
 				problems = append(problems, fmt.Errorf("source %s: there is no institution %q; check it, or add it to the catalogue", d.ID, id))
 			}
 		}
-		for _, code := range d.currencies() {
+		for _, code := range currencies {
 			if _, known := c.Currency(code); !known {
 				problems = append(problems, fmt.Errorf("source %s: there is no currency %q; check it, or add it to the catalogue", d.ID, code))
 			}
@@ -227,31 +228,23 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
-// institutions are those that the definition names, by id.
-func (d *Definition) institutions() []string {
-	named := map[string]bool{d.Institution: true}
+// named are the institutions and currencies that the definition names.
+func (d *Definition) named() (institutions, currencies []string) {
+	institutions = append(institutions, d.Institution)
+	for _, bound := range d.Bounds {
+		currencies = append(currencies, bound.Currency)
+	}
 	for i := range d.Pages {
-		named[d.Pages[i].Institution] = true
+		institutions, currencies = append(institutions, d.Pages[i].Institution), append(currencies, d.Pages[i].Currency)
 		for _, target := range d.Targets(&d.Pages[i]) {
-			named[target.Institution] = true
+			institutions, currencies = append(institutions, target.Institution), append(currencies, target.Currency)
 		}
 	}
-	delete(named, "")
-	return slices.Sorted(maps.Keys(named))
+	return distinct(institutions), distinct(currencies)
 }
 
-// currencies are those that the definition names, by code.
-func (d *Definition) currencies() []string {
-	named := map[string]bool{}
-	for _, bound := range d.Bounds {
-		named[bound.Currency] = true
-	}
-	for i := range d.Pages {
-		named[d.Pages[i].Currency] = true
-		for _, target := range d.Targets(&d.Pages[i]) {
-			named[target.Currency] = true
-		}
-	}
-	delete(named, "")
-	return slices.Sorted(maps.Keys(named))
+// distinct are the names that say something, each once.
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }

@@ -43,29 +43,22 @@ func failSheet(err error) {
 
 // sheetHeadings is where the columns are.
 type sheetHeadings struct {
-	row              int
-	year, month, day int
-	columns          map[string]int // by normalised heading
+	row     int
+	columns map[string]int // by normalised heading; -1 = it stands there twice
 }
 
 // headingsOf finds the row of headings by the three that make the date; above it stand titles. Each must stand there once.
 func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMost)] {
-		columns := map[string]int{}
+		h := &sheetHeadings{row: i, columns: map[string]int{}}
 		for j, text := range row {
 			heading := Normalise(text)
-			if _, twice := columns[heading]; twice {
-				columns[heading] = -1
-				continue
+			if _, twice := h.columns[heading]; twice {
+				j = -1
 			}
-			columns[heading] = j
+			h.columns[heading] = j
 		}
-		h := &sheetHeadings{row: i, columns: columns}
-		var year, month, day bool
-		h.year, year = h.column(want.Year)
-		h.month, month = h.column(want.Month)
-		h.day, day = h.column(want.Day)
-		if year && month && day {
+		if h.has(want.Year) && h.has(want.Month) && h.has(want.Day) {
 			return h
 		}
 	}
@@ -74,10 +67,19 @@ func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 	return nil
 }
 
-// column is where a heading stands; false when it is missing or stands twice.
-func (h *sheetHeadings) column(heading string) (int, bool) {
-	column, known := h.columns[Normalise(heading)]
-	return column, known && column >= 0
+// has reports that a heading stands there, once.
+func (h *sheetHeadings) has(heading string) bool {
+	column, known := h.columns[heading]
+	return known && column >= 0
+}
+
+// text is what a row has below a heading, "" when there is nothing.
+func (h *sheetHeadings) text(cells []string, heading string) string {
+	column, known := h.columns[heading]
+	if !known || column < 0 || column >= len(cells) {
+		return ""
+	}
+	return collapse(cells[column])
 }
 
 // sheetScope is one row of a sheet.
@@ -87,16 +89,8 @@ type sheetScope struct {
 }
 
 func (s *sheetScope) texts(place *Place) []found {
-	column, known := s.headings.column(place.At)
-	if !known || cellAt(s.cells, column) == "" {
-		return nil
+	if text := s.headings.text(s.cells, place.At); text != "" {
+		return []found{{text: text, form: cell}}
 	}
-	return []found{{text: cellAt(s.cells, column), form: cell}}
-}
-
-func cellAt(cells []string, column int) string {
-	if column >= len(cells) {
-		return ""
-	}
-	return collapse(cells[column])
+	return nil
 }

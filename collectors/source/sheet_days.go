@@ -39,7 +39,7 @@ func (s *sheetReader) checkHeadings() {
 	there := 0
 	fields := s.page.Extract.Fields
 	for i := range fields {
-		if _, known := s.headings.column(fields[i].At); known {
+		if s.headings.has(fields[i].At) {
 			there++
 			continue
 		}
@@ -52,7 +52,8 @@ func (s *sheetReader) checkHeadings() {
 
 // readRow takes one row. number is the row's, as people count.
 func (s *sheetReader) readRow(cells []string, number int) {
-	year, month, day := cellAt(cells, s.headings.year), cellAt(cells, s.headings.month), cellAt(cells, s.headings.day)
+	want := s.page.Extract.Sheet
+	year, month, day := s.headings.text(cells, want.Year), s.headings.text(cells, want.Month), s.headings.text(cells, want.Day)
 	date := sheetDate(year, month, day)
 	if date.IsZero() && (month == "" || day == "") {
 		return // a footnote, or a row of blanks

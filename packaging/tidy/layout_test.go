@@ -49,10 +49,11 @@ var layout = map[string]row{
 	"cmd/internal/exit":     {may: "actors wal engine node"},
 	"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
 		"collectors collectors/source collectors/fetch"},
-	"node/core":     {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
-	"node/metrics":  {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
-	"httpapi/admin": {may: "engine engine/account", exact: true},
-	"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
+	"node/core":       {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+	"httpapi/admin":   {may: "engine engine/account", exact: true},
+	"engine":          {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
+	"engine/jsonfile": {never: "os net net/http"}, // files that operators write
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
@@ -83,7 +84,7 @@ var layout = map[string]row{
 	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
-	"collectors/source":           {may: "engine collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
+	"collectors/source":           {may: "engine engine/jsonfile collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
 	"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
 	"collectors/simulated":        {may: "engine collectors/source"},

@@ -1,10 +1,10 @@
-package source
+package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// JoinSides puts the two sides of one quote together where a source says them apart, as on two pages. Nothing else is
+// joinSides puts the two sides of one quote together where a source says them apart, as on two pages. Nothing else is
 // changed: who says one side twice is left to the engine, which refuses to choose. The given slice stays as it is.
-func JoinSides(observations []engine.Observation) []engine.Observation {
+func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
 		if partner := otherSide(joined, &o); partner != nil {
