@@ -43,7 +43,9 @@ func memoOf(kept *atomic.Value) *memo {
 	return kept.Load().(*memo)
 }
 
-func bestForm(operation engine.Operation) form { return formBestBuy + form(operationIndex(operation)) }
+func bestForm(operation engine.Operation) form {
+	return [...]form{formBestBuy, formBestSell}[operationIndex(operation)]
+}
 
 // draft is a body as it was just encoded. stamp is where its generatedAt stands, noStamp when it has none.
 type draft struct {
