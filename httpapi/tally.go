@@ -50,13 +50,14 @@ func countedMethods() [methodKinds]string {
 
 // methodAt is the place of a method in countedMethods. It runs on every request.
 func methodAt(method []byte) int {
-	methods := countedMethods()
-	for at, name := range methods {
-		if string(method) == name {
-			return at
-		}
+	if string(method) == fasthttp.MethodGet {
+		return 0
 	}
-	return len(methods) - 1
+	methods := countedMethods()
+	if at := slices.Index(methods[:], string(method)); at >= 0 {
+		return at
+	}
+	return methodKinds - 1
 }
 
 // countedStatuses are those that are told apart: all that operations answer, and what pages may. Any other is counted as 0.
