@@ -45,8 +45,10 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	if operation == Sell {
 		bySide = -bySide
 	}
+	if bySide != 0 {
+		return bySide
+	}
 	return cmp.Or(
-		bySide,
 		cmp.Compare(a.Priority, b.Priority),
 		b.CollectedAt.Compare(a.CollectedAt),
 		cmp.Compare(a.InstitutionID, b.InstitutionID),
