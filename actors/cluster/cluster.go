@@ -25,7 +25,6 @@ type Cluster struct {
 	held    *os.File
 	node    *embedded
 	reports *reports
-	copies  *copies
 
 	last atomic.Uint64 // newest record of the copy, before there is a journal
 
@@ -99,8 +98,7 @@ func (c *Cluster) enter(ctx context.Context, log *wal.Log) (_ *wal.Log, err erro
 		return log, err
 	}
 	c.reports = newReports(c)
-	c.copies = newCopies(c)
-	if err := errors.Join(c.reports.listen(), c.copies.listen()); err != nil {
+	if err := errors.Join(c.reports.listen(), c.giveCopies()); err != nil {
 		return log, err
 	}
 	c.crew.start(c.watch)

@@ -21,41 +21,28 @@ const (
 	pieceWait   = 10 * time.Second // for one piece, or for word that it came
 )
 
-// copies gives backups of this node's log to other nodes. A piece is sent when the one before was taken, so a slow receiver holds up
-// nobody else.
-type copies struct {
-	cluster *Cluster
-	seats   chan struct{}
-}
-
-func newCopies(c *Cluster) *copies {
-	return &copies{cluster: c, seats: make(chan struct{}, copiesMost)}
-}
-
-func (s *copies) listen() error {
-	_, err := s.cluster.node.conn.Subscribe(subjectCopy+s.cluster.config.Name, s.take) // ends with the connection
+// giveCopies gives backups of this node's log to other nodes, copiesMost at once, until the connection ends. A piece is sent when the one
+// before was taken, so a slow receiver holds up no other one.
+func (c *Cluster) giveCopies() error {
+	slots := make(chan struct{}, copiesMost)
+	_, err := c.node.conn.Subscribe(subjectCopy+c.config.Name, func(m *nats.Msg) {
+		select {
+		case slots <- struct{}{}:
+			if !c.crew.start(func() { c.giveCopy(m.Reply); <-slots }) {
+				<-slots
+			}
+		default:
+			c.endCopy(m.Reply, errors.New("this node gives copies to others already"))
+		}
+	})
 	return err
 }
 
-func (s *copies) take(m *nats.Msg) {
-	to := m.Reply
-	select {
-	case s.seats <- struct{}{}:
-		if s.cluster.crew.start(func() { s.give(to); <-s.seats }) {
-			return
-		}
-		<-s.seats
-	default:
-		s.finish(to, errors.New("this node gives copies to others already"))
-	}
-}
-
-// give sends a backup, then how it ended.
-func (s *copies) give(to string) {
-	c := s.cluster
+// giveCopy sends a backup, then how it ended.
+func (c *Cluster) giveCopy(to string) {
 	j := c.opened()
 	if j == nil {
-		s.finish(to, errors.New("this node has no copy yet"))
+		c.endCopy(to, errors.New("this node has no copy yet"))
 		return
 	}
 	file, err := wal.NewBackupFile(&pieceWriter{ctx: c.life, conn: c.node.conn, to: to})
@@ -66,18 +53,18 @@ func (s *copies) give(to string) {
 	if err != nil {
 		c.logger.Warn("a copy of the log was not given", "cause", err.Error())
 	}
-	s.finish(to, err)
+	c.endCopy(to, err)
 }
 
-// finish says how it ended. Who does not hear it finds the copy cut short.
-func (s *copies) finish(to string, why error) {
+// endCopy says how it ended. A node that does not hear it finds the copy cut short.
+func (c *Cluster) endCopy(to string, why error) {
 	end := nats.NewMsg(to)
 	end.Header.Set(headerEnd, endWhole)
 	if why != nil {
 		end.Header.Set(headerEnd, why.Error())
 	}
-	if err := s.cluster.node.conn.PublishMsg(end); err != nil {
-		s.cluster.logger.Debug("the end of a copy was not sent", "cause", err.Error())
+	if err := c.node.conn.PublishMsg(end); err != nil {
+		c.logger.Debug("the end of a copy was not sent", "cause", err.Error())
 	}
 }
 
