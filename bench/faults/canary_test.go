@@ -196,8 +196,8 @@ func TestFaultsS5_Canaries(t *testing.T) {
 		}
 	}
 	// Under names that the log does not hide by itself.
-	const asks = "token, expires, err := s.accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))\n"
-	talks := mutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.log.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
+	const asks = "token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))\n"
+	talks := mutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
 	leaks := sing(t, talks).found()
 	if len(leaks) < 2 {
 		t.Errorf("control: a node that logs codes and addresses is not caught: %q", leaks)

@@ -305,7 +305,7 @@ func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan s
 func TestFaultsCluster_Control(t *testing.T) {
 	t.Parallel()
 	g := newCampaign(t, mutant(t, "deaf-to-leases", "actors/follower.go", "*shard = append(*shard, e)",
-		"if _, is := e.(*engine.Leased); !is { *shard = append(*shard, e) }"), nil)
+		"if _, is := e.(*account.Leased); !is { *shard = append(*shard, e) }"), nil)
 	g.quiet()
 	for round := range g.ledger.accounts {
 		g.crackKeys(round)
