@@ -15,8 +15,7 @@
 //	Sink                 the engine's judgement, then the log, then /v1
 //
 // On any step a source may fail (source.Failure). Then nothing is handed over, and what was published stays until it expires
-// (I4). collectors/simulated is the other end for demos and tests: a site that publishes an invented market in the shape of every
-// definition, over HTTP on this machine.
+// (I4). collectors/simulated is the other end for demos and tests: a site that publishes an invented market over HTTP.
 //
 // Begin with Collector (collector.go), then read on in the order of a run:
 //
@@ -24,59 +23,38 @@
 //	collector_run.go     a source's life: slots, tries, pauses
 //	collector_read.go    one try: fetch, read, and Check, which stores nothing
 //	refresh.go           from answers to refreshes
-//	breaker.go           who has failed for long rests
+//	breaker.go           a source that has failed for long rests
 //	health*.go           what operators see of it, and what the log says
 //
 // # When
 //
-// Each source has a goroutine, which Run waits for. At a slot, 08:00, 12:00 and 17:00 in Santo Domingo (T2), it waits for its
-// offset, so that not all ask at once; then for one of the places, which bound how many are fetched and read together. A try has
-// a budget; a source that does not heed it loses its place, so that nobody waits for it longer.
+// Each source has a goroutine, which Run waits for. At a slot (08:00, 12:00 and 17:00 in Santo Domingo) it waits for its offset, so
+// that not all ask at once; then for one of the places, which bound how many are fetched and read together. A try has a budget; a
+// source that exceeds it loses its place.
 //
-// A slot is handed over once (D5). Refresh.Slot names it and the engine hears a source once for a slot; Config.Done tells a node
-// that starts what its log has. So a slot that a crash cut short is made up for, and nothing is published twice. Of several slots
-// that were missed only the newest counts: nobody can collect yesterday's page today. Slots follow the clock, also when it is set;
-// one that is done is never begun again.
+// A slot is handed over once. Refresh.Slot names it, and the engine hears a source once for a slot; Config.Done tells a starting node
+// what its log has. So a slot that a crash cut short is made up for, and nothing is published twice. Of several missed slots only
+// the newest counts. Slots follow the clock, also when it is set; one that is done is never begun again.
 //
-// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site does
-// not want us (blocked). After five slots in which nothing could be read a source rests: it is tried in the first slot of each
-// day, until it can be read again.
+// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site blocks
+// us. After five slots in which nothing could be read a source rests: it is tried in the first slot of each day, until it can be
+// read again.
 //
 // # What is handed over
 //
-// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered:
-// only there the engine takes what is missing for a loss (I3). While a page is silent, half a quote whose other side may stand
-// there is left out. The past that a workbook brings along goes first, each day as of its own end. Every check confirms:
-// lastCheckedAt moves also when the document has not changed (T4). How long a value is believed its definition says, from the
-// check and from its date (T3).
+// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered: only
+// there the engine takes what is missing for a loss. While a page is silent, half a quote whose other side may stand there is left
+// out. The history of a workbook goes first, each day as of its own end. Every check confirms: lastCheckedAt moves also when the
+// document has not changed. How long a value is believed its definition says, from the check and from its date.
 //
 // # Observation files
 //
-// A file of observations is CSV with a header, or NDJSON, one object a line, with the columns as keys:
-//
-//	observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt
-//	2025-05-17T13:29:03Z,popular,USD,unspecified,commercial,58,60.5,infodolar,,
-//	{"observedAt":"2025-05-17T13:29:03Z","institutionId":"popular","currency":"USD","buy":"58","sell":"60.5","sourceId":"infodolar"}
-//
-// Text is UTF-8; a byte order mark and CRLF are tolerated, blank lines are skipped. Instants are RFC 3339, dates
-// YYYY-MM-DD, both of the years 1900 to 2999. Empty means null; an empty channel is unspecified, an empty kind
-// commercial; observedAt, institutionId, currency and sourceId may not be empty. Neither format may hold control
-// characters or U+FFFD, the mark of text that was damaged before it was written.
-//
-//   - CSV: the header names exactly these columns, in any order. Fields may be quoted as in RFC 4180, but none goes on
-//     in the next line.
-//   - NDJSON: an absent key is null. Every value is a string or null: sides are text too, because a JSON number has
-//     been through binary arithmetic in most programs. Unknown and repeated keys are errors.
-//
-// Lines that follow each other with the same source and instant are one refresh. A malformed line is reported with its
-// number and stops nothing; the file as a whole is refused only for its header. What Writer writes, Reader reads to the
-// same values. The format has no column for ExpiresAt: after an import the span of the source counts (T3). Nor does a file
-// say whether a refresh is the source's whole answer, so none that is read is Complete.
-//
-// Limits: see the constants of observations.go.
+// A file of observations is CSV with a header, or NDJSON (docs/sources.md shows both). Lines that follow each other with the same
+// source and instant are one refresh, never Complete. A malformed line is reported with its number and stops nothing; the file as a
+// whole is refused only for its header. What Writer writes, Reader reads to the same values; ExpiresAt has no column.
 //
 // # Rules for this package
 //
-// Parsing is pure, from bytes to values; clock, chance, network and disk come in through Config. No float type: a rate is text. A
-// Collector is safe for concurrent use, Reader and Writer are not.
+// Parsing is pure, from bytes to values; clock, chance, network and disk come in through Config. There is no float type: a rate is
+// text. A Collector is safe for concurrent use, Reader and Writer are not.
 package collectors

@@ -60,17 +60,6 @@ func (w *Writer) Write(o Observation) error {
 	return nil
 }
 
-// WriteRefresh appends the observations of a refresh.
-func (w *Writer) WriteRefresh(refresh engine.Refresh) error {
-	for _, o := range refresh.Observations {
-		row := Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt}
-		if err := w.Write(row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Flush writes out what is buffered, and the header of a file without observations.
 func (w *Writer) Flush() error {
 	if err := w.start(); err != nil {

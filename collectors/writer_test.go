@@ -163,7 +163,9 @@ func TestRealFileRoundTrip(t *testing.T) {
 		var out bytes.Buffer
 		w, err := NewWriter(&out, format)
 		for _, batch := range all.batches {
-			err = errors.Join(err, w.WriteRefresh(batch.Refresh))
+			for _, o := range batch.Refresh.Observations {
+				err = errors.Join(err, w.Write(Observation{Observation: o, SourceID: batch.Refresh.SourceID, ObservedAt: batch.Refresh.ObservedAt}))
+			}
 		}
 		must(t, errors.Join(err, w.Flush()))
 		same := func(a, b Batch) bool {

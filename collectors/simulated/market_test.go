@@ -56,7 +56,9 @@ func asCSV(t *testing.T, refreshes []engine.Refresh) []byte {
 	var out bytes.Buffer
 	w, err := collectors.NewWriter(&out, collectors.CSV)
 	for _, refresh := range refreshes {
-		err = errors.Join(err, w.WriteRefresh(refresh))
+		for _, o := range refresh.Observations {
+			err = errors.Join(err, w.Write(collectors.Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt}))
+		}
 	}
 	if err = errors.Join(err, w.Flush()); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ var layout = map[string]row{
 	"httpapi/pages":               {may: "engine httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
-	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true, doc: 82},
+	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true},
 	"collectors/source":           {may: "engine engine/jsonfile collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
 	"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
