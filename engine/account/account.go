@@ -224,13 +224,9 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
+// addKey keeps the list short: the oldest revoked keys leave it; their digests are unknown from then on, which refuses them too.
 func (a *Account) addKey(key KeyRecord) {
 	a.keys = append(a.keys, accountKey{record: key})
-	a.forgetKeys()
-}
-
-// forgetKeys keeps the list short: the oldest revoked keys leave it; their digests are unknown from then on, which refuses them too.
-func (a *Account) forgetKeys() {
 	for len(a.keys) > keysKept {
 		at := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
 		if at < 0 {
@@ -265,20 +261,6 @@ func (a *Account) use(id string, at time.Time) {
 	if key := a.key(id); key != nil && at.After(key.record.LastUsed) {
 		key.record.LastUsed = at
 	}
-}
-
-func (a *Account) useAll(uses []KeyUse) {
-	for _, use := range uses {
-		a.use(use.KeyID, use.At)
-	}
-}
-
-// keyID is the id of the key with a digest, "" when there is none.
-func (a *Account) keyID(digest Digest) string {
-	if key := a.byDigest(digest); key != nil {
-		return key.record.ID
-	}
-	return ""
 }
 
 // Key is the record of a digest; false when the account has no such key, revoked ones included.

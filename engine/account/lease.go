@@ -71,7 +71,9 @@ func (a *Account) giveBack(e *Returned) {
 			a.leases = []LeaseState{{Steady: e.Steady, Count: e.Recent}, {Steady: e.Steady}}
 		}
 	}
-	a.useAll(e.Uses)
+	for _, use := range e.Uses {
+		a.use(use.KeyID, use.At)
+	}
 }
 
 // Resume begins to count in a new process, after the last event of the log; now.Steady is the newest steady time in the log, from
@@ -112,8 +114,9 @@ func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int)
 	if want == 0 && (again == 0 || waiting == 0) {
 		return nil
 	}
+	key, _ := a.Key(digest)
 	lease := &Leased{
-		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: a.keyID(digest),
+		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: key.ID,
 		At: universal(now.Wall),
 	}
 	a.asking, a.fence = true, now.Steady

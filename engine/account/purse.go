@@ -75,8 +75,9 @@ func (a *Account) nextShare(digest Digest, now Moment, terms Terms, waiting int)
 	stated := a.days.peek(a.days.newest())
 	a.purse.stated = a.spendable(stated, now)
 	a.purse.tokens = a.purse.stated
+	key, _ := a.Key(digest)
 	lease := &Leased{
-		Account: a.record.ID, Day: day, Count: fresh, Refunded: again, Unspent: a.purse.stated + taken, Steady: now.Steady, KeyID: a.keyID(digest),
+		Account: a.record.ID, Day: day, Count: fresh, Refunded: again, Unspent: a.purse.stated + taken, Steady: now.Steady, KeyID: key.ID,
 		At: universal(now.Wall), Node: a.node, Recent: len(a.minute.inside()),
 	}
 	a.purse.before, a.purse.pace = a.purse.pace, tempo{since: now.Steady, size: size}

@@ -165,7 +165,9 @@ func (a *Account) Learn(event Event, now Moment) {
 			count.spent = max(0, count.spent-back)
 		}
 		a.say(LeaseState{Node: e.Node, Steady: now.Steady, Recent: e.Recent})
-		a.useAll(e.Uses)
+		for _, use := range e.Uses {
+			a.use(use.KeyID, use.At)
+		}
 	default:
 		a.Apply(event)
 	}
