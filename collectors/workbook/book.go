@@ -15,6 +15,8 @@ var (
 	ErrNoSheet    = errors.New("no such sheet")      // Rows was asked for a sheet that Sheets does not name
 )
 
+const shownBytes = 16 // of a document that is no workbook, in the error
+
 // Book is an open workbook. It is immutable, so several may read it at once.
 type Book struct {
 	sheets []string
@@ -42,7 +44,7 @@ func Open(body []byte) (*Book, error) {
 	case bytes.HasPrefix(body, []byte(oleSignature)):
 		book, err = openXLS(body)
 	default:
-		return nil, noWorkbook("it looks like %s", looksLike(body))
+		return nil, noWorkbook("it begins with %q", body[:min(len(body), shownBytes)])
 	}
 	if err == nil {
 		err = book.check()

@@ -33,7 +33,7 @@
 // was not updated; a rate in another column is a wrong rate.
 //
 //	book.go                            Open, Book
-//	limits.go, looks.go                how much is read; what comes instead of a workbook
+//	limits.go                          how much is read
 //	grid.go, number.go                 cells, and the text of numbers: the only place with binary fractions
 //	xlsx.go, part.go, cells.go         XLSX: package, XML, cells
 //	container.go, records.go, texts.go, xls.go   XLS: OLE container, BIFF8 records, texts, cells

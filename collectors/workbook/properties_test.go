@@ -2,6 +2,7 @@ package workbook
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -87,30 +88,14 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestOpen_LooksLike(t *testing.T) {
-	for body, says := range map[string]string{
-		"":                             "empty",
-		" \r\n":                        "empty",
-		"\xEF\xBB\xBF<!DOCTYPE HTML>":  "HTML",
-		"\n <html lang=es>":            "HTML",
-		"<?xml version='1.0'?><html>":  "HTML",
-		"<?xml version='1.0'?><x/>":    "XML",
-		"<table><tr>":                  "HTML",
-		"%PDF-1.7":                     "PDF",
-		"{\"a\":1}":                    "JSON",
-		"[]":                           "JSON",
-		"{\\rtf1":                      "RTF",
-		"\x1f\x8b\x08":                 "gzip",
-		"\x89PNG\r\n":                  "picture",
-		"\xff\xd8\xff\xe0":             "picture",
-		"\x09\x08\x10\x00":             "bare stream",
-		"\x09\x00\x04\x00":             "Excel 2",
-		"Año;Mes;Día":                  "text",
-		strings.Repeat(" a", 400) + "": "text",
-		"\x00\x01\x02":                 "nothing that is known",
+func TestOpen_NoWorkbook(t *testing.T) {
+	for _, body := range []string{
+		"", " \r\n", "\xEF\xBB\xBF<!DOCTYPE HTML>", "<?xml version='1.0'?><html>", "<table><tr>", "%PDF-1.7", "{\"a\":1}", "{\\rtf1",
+		"\x1f\x8b\x08", "\x89PNG\r\n", "\x09\x08\x10\x00", "\x09\x00\x04\x00", "Año;Mes;Día", strings.Repeat(" a", 400), "\x00\x01\x02",
 	} {
-		if _, err := Open([]byte(body)); !errors.Is(err, ErrNoWorkbook) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%.20q: got %v, want %q in it", body, err, says)
+		want := fmt.Sprintf("it begins with %q", body[:min(len(body), shownBytes)])
+		if _, err := Open([]byte(body)); !errors.Is(err, ErrNoWorkbook) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: got %v, want %s in it", body, err, want)
 		}
 	}
 	if _, err := contents(make([]byte, bodyBytesMax+1)); !errors.Is(err, ErrTooLarge) {
