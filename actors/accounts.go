@@ -28,39 +28,39 @@ var errNoMail = &engine.Error{
 
 // RequestCode is account.Service. The letter is in the mailer's queue when it returns; an error of the
 // queue is returned, and the code stays valid although nobody knows it.
-func (s *System) RequestCode(email account.Email, from netip.Addr) error {
-	if s.config.Mailer == nil {
+func (t *tenants) RequestCode(email account.Email, from netip.Addr) error {
+	if t.config.Mail == nil {
 		return errNoMail
 	}
-	if err := s.enter(); err != nil {
+	if err := t.host.Enter(); err != nil {
 		return err
 	}
-	defer s.calls.leave()
-	code, err := account.NewCode(s.tenants.random)
+	defer t.host.Leave()
+	code, err := account.NewCode(t.random)
 	if err != nil {
 		return internal(err)
 	}
-	letter, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeQuery, account.Letter](codeQuery{email, code, from}))
+	letter, err := put[account.Letter](t.registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.quorum)
 	if err != nil || letter.To.IsZero() {
 		return err
 	}
-	if err := s.config.Mailer.Send(letter); err != nil {
+	if err := t.config.Mail(letter); err != nil {
 		return asEngineError(fmt.Errorf("queue a letter: %w", err))
 	}
 	return nil
 }
 
 // OpenSession is account.Service.
-func (s *System) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
-	if err := s.enter(); err != nil {
+func (t *tenants) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+	if err := t.host.Enter(); err != nil {
 		return account.Secret{}, time.Time{}, err
 	}
-	defer s.calls.leave()
-	token, err := account.NewSession(s.tenants.random)
+	defer t.host.Leave()
+	token, err := account.NewSession(t.random)
 	if err != nil {
 		return account.Secret{}, time.Time{}, internal(err)
 	}
-	expires, err := put(s, s.tenants.registrar, mailbox.NewQuestion[codeTryQuery, time.Time](codeTryQuery{email, code, token.Digest(), from}))
+	expires, err := put[time.Time](t.registrar, codeTryQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.quorum)
 	if err != nil {
 		return account.Secret{}, time.Time{}, err
 	}
@@ -68,80 +68,80 @@ func (s *System) OpenSession(email account.Email, code string, from netip.Addr) 
 }
 
 // CloseSession is account.Service.
-func (s *System) CloseSession(token account.Digest) error {
-	if err := s.enter(); err != nil {
+func (t *tenants) CloseSession(token account.Digest) error {
+	if err := t.host.Enter(); err != nil {
 		return err
 	}
-	defer s.calls.leave()
-	_, err := put(s, s.tenants.registrar, mailbox.NewQuestion[signOutQuery, struct{}](signOutQuery{token}))
+	defer t.host.Leave()
+	_, err := put[struct{}](t.registrar, signOutQuery{token}, t.config.WriteTimeout, t.quorum)
 	return err
 }
 
 // Keys is account.Service.
-func (s *System) Keys(token account.Digest) ([]account.KeyRecord, error) {
-	account, err := s.session(token)
+func (t *tenants) Keys(token account.Digest) ([]account.KeyRecord, error) {
+	account, err := t.session(token)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.account(account)
+	answer, err := t.account(account)
 	return answer.record.Keys, err
 }
 
 // account is what is known of an account.
-func (s *System) account(id uint64) (accountAnswer, error) {
+func (t *tenants) account(id uint64) (accountAnswer, error) {
 	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
-	s.tenants.shards.of(id).Send(m)
-	return m.Wait(s.config.AskTimeout)
+	t.shards.of(id).Send(m)
+	return m.Wait(t.config.AskTimeout)
 }
 
 // Usage is account.Service.
-func (s *System) Usage(token account.Digest) (account.Verdict, error) {
-	id, err := s.session(token)
+func (t *tenants) Usage(token account.Digest) (account.Verdict, error) {
+	id, err := t.session(token)
 	if err != nil {
 		return account.Verdict{}, err
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id}, s.config.AskTimeout)
+	return t.asks.usages.Ask(t.shards.of(id), usageQuery{account: id}, t.config.AskTimeout)
 }
 
 // CreateKey is account.Service. The name has at most 80 characters, none of them a control character.
-func (s *System) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
+func (t *tenants) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	if err := checkText("the name", name, account.KeyNameMax); err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	if err := s.enter(); err != nil {
+	if err := t.host.Enter(); err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	defer s.calls.leave()
-	id, err := s.session(token)
+	defer t.host.Leave()
+	id, err := t.session(token)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	return s.createKey(id, name)
+	return t.createKey(id, name)
 }
 
-func (s *System) createKey(id uint64, name string) (account.KeyRecord, account.Secret, error) {
-	key, secret, err := s.drawKey(id)
+func (t *tenants) createKey(id uint64, name string) (account.KeyRecord, account.Secret, error) {
+	key, secret, err := t.drawKey(id)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
 	key.Name = name
 	made := key
-	err = s.change(id, func(a *account.Account, now account.Moment) (account.Event, error) {
+	err = t.change(id, func(a *account.Account, now account.Moment) (account.Event, error) {
 		made.CreatedAt = wallOf(now)
 		return a.CreateKey(made)
 	})
 	if err != nil {
-		s.forget(key.Digest, id, err)
+		t.forget(key.Digest, id, err)
 		return account.KeyRecord{}, account.Secret{}, err
 	}
 	return made, secret, nil
 }
 
 // forget takes a key out of the index that was certainly not made.
-func (s *System) forget(digest account.Digest, account uint64, why error) {
+func (t *tenants) forget(digest account.Digest, account uint64, why error) {
 	switch asEngineError(why).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
-		s.tenants.keys.Release(digest, account)
+		t.keys.Release(digest, account)
 	}
 }
 
@@ -154,17 +154,17 @@ const (
 )
 
 // drawKey makes a key that the index leads to the account. It is not valid before its event is durable.
-func (s *System) drawKey(number uint64) (account.KeyRecord, account.Secret, error) {
+func (t *tenants) drawKey(number uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
-	if _, err := io.ReadFull(s.tenants.random, id[:]); err != nil {
+	if _, err := io.ReadFull(t.random, id[:]); err != nil {
 		return account.KeyRecord{}, account.Secret{}, internal(err)
 	}
 	for range keyDrawsMax {
-		secret, err := account.NewKey(s.tenants.random, s.config.KeyPrefix)
+		secret, err := account.NewKey(t.random, t.config.KeyPrefix)
 		if err != nil {
 			return account.KeyRecord{}, account.Secret{}, internal(err)
 		}
-		if digest := secret.Digest(); s.tenants.keys.Claim(digest, number) {
+		if digest := secret.Digest(); t.keys.Claim(digest, number) {
 			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
 		}
 	}
@@ -172,27 +172,27 @@ func (s *System) drawKey(number uint64) (account.KeyRecord, account.Secret, erro
 }
 
 // RevokeKey is account.Service.
-func (s *System) RevokeKey(token account.Digest, id string) error {
-	if err := s.enter(); err != nil {
+func (t *tenants) RevokeKey(token account.Digest, id string) error {
+	if err := t.host.Enter(); err != nil {
 		return err
 	}
-	defer s.calls.leave()
-	account, err := s.session(token)
+	defer t.host.Leave()
+	account, err := t.session(token)
 	if err != nil {
 		return err
 	}
-	return s.revokeKey(account, id)
+	return t.revokeKey(account, id)
 }
 
-func (s *System) revokeKey(number uint64, id string) error {
-	return s.change(number, func(a *account.Account, now account.Moment) (account.Event, error) {
+func (t *tenants) revokeKey(number uint64, id string) error {
+	return t.change(number, func(a *account.Account, now account.Moment) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallOf(now))
 	})
 }
 
 // change has an account decide an event; when it returns without an error the event is durable and true.
-func (s *System) change(account uint64, decide func(*account.Account, account.Moment) (account.Event, error)) error {
-	_, err := put(s, s.tenants.shards.of(account), mailbox.NewQuestion[changeQuery, struct{}](changeQuery{account, decide}))
+func (t *tenants) change(account uint64, decide func(*account.Account, account.Moment) (account.Event, error)) error {
+	_, err := put[struct{}](t.shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.quorum)
 	return err
 }
 

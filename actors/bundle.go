@@ -15,5 +15,7 @@ const (
 const (
 	_ = uint(wal.RecordBytesMax - bundleBytesMax)
 	_ = uint(recordOverheadBytes - bundleRecordBytes)
-	_ = uint(bundleBytesMax - bundleHeadBytes - shardBytesMax - shardRecordsMax*bundleRecordBytes)
 )
+
+// bundleRoom is what a bundle has for records, each with bundleRecordBytes beside it.
+const bundleRoom = bundleBytesMax - bundleHeadBytes

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -191,3 +192,18 @@ func (c *steadyClock) inform(message string, step time.Duration) {
 
 // start is the moment at which this process began to count.
 func (c *steadyClock) start() account.Moment { return account.Moment{Wall: c.origin, Steady: c.base} }
+
+// condition is clock_suspect while a step of the wall clock is not believed.
+func (c *steadyClock) condition() engine.Condition {
+	c.look()
+	d := c.suspicion()
+	if !d.on {
+		return engine.Well("clock")
+	}
+	detail := fmt.Sprintf("The wall clock stepped by %s; days of quotas wait a minute for it to go back. Look at the synchronisation of time.",
+		d.step.Round(time.Second))
+	if d.behind {
+		detail = fmt.Sprintf("The wall clock is %s behind what the log has seen. Look at the synchronisation of time.", -d.step.Round(time.Second))
+	}
+	return engine.Condition{Name: "clock", State: "clock_suspect", Since: d.since.Round(0).UTC(), Detail: detail}
+}

@@ -15,10 +15,7 @@ const (
 	accountIdleDefault     = 2 * time.Minute
 	accountsLiveMaxDefault = 1 << 17
 
-	// What an allowance may be at most. Each request of the minute is remembered by itself.
-	allowanceDayMax    = 1_000_000_000
-	allowanceMinuteMax = 100_000
-	leaseMax           = 100_000
+	leaseMax = 100_000
 )
 
 // completeAccounts checks what is about accounts and fills in what is zero.
@@ -51,13 +48,15 @@ func (c Config) completeAccounts() (Config, error) {
 	return c, nil
 }
 
-// checkAllowance holds limits against what can be kept. Zero is the node's own.
-func checkAllowance(a account.Allowance) error {
-	if a.Day < 0 || a.Day > allowanceDayMax {
-		return fmt.Errorf("%d requests a day, want 0 to %d", a.Day, allowanceDayMax)
+// accounts is what is about accounts.
+func (c *Config) accounts() accountsConfig {
+	a := accountsConfig{
+		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.Seal, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
+		LimitsOff: c.LimitsOff, AskTimeout: c.AskTimeout, WriteTimeout: c.WriteTimeout, Idle: c.AccountIdle, MailboxMax: c.MailboxMax,
+		PendingWritesMax: c.PendingWritesMax, StrangersMax: c.StrangersMax, LiveMax: c.AccountsLiveMax, Shards: c.AccountShards,
 	}
-	if a.Minute < 0 || a.Minute > allowanceMinuteMax {
-		return fmt.Errorf("%d requests a minute, want 0 to %d", a.Minute, allowanceMinuteMax)
+	if c.Mailer != nil {
+		a.Mail = c.Mailer.Send
 	}
-	return nil
+	return a
 }

@@ -14,25 +14,25 @@ var (
 )
 
 // Enforced is account.Gate.
-func (s *System) Enforced() bool { return !s.config.LimitsOff }
+func (t *tenants) Enforced() bool { return !t.config.LimitsOff }
 
 // Transition is account.Gate. Until the log is replayed none is known.
-func (s *System) Transition() account.Transition { return *s.tenants.transition.Load() }
+func (t *tenants) Transition() account.Transition { return *t.transition.Load() }
 
 // Admit is account.Gate. With a key it takes two messages, without one it takes one; none of them
 // allocates, but for one request in eight, which asks for the next lease. With limits off it counts
 // nothing and asks for keys only once they are required.
-func (s *System) Admit(c account.Caller) (account.Grant, error) {
-	if err := s.available(); err != nil {
+func (t *tenants) Admit(c account.Caller) (account.Grant, error) {
+	if err := t.host.Available(); err != nil {
 		return account.Grant{}, err
 	}
-	required := s.keysRequired()
-	if s.config.LimitsOff {
-		return s.admitUncounted(c, required)
+	required := t.keysRequired()
+	if t.config.LimitsOff {
+		return t.admitUncounted(c, required)
 	}
 	switch {
 	case c.HasKey:
-		grant, err := s.admitKey(c.Key)
+		grant, err := t.admitKey(c.Key)
 		refusal := keyRefusal(grant.Violated)
 		switch {
 		case err != nil:
@@ -47,23 +47,23 @@ func (s *System) Admit(c account.Caller) (account.Grant, error) {
 	case required:
 		return account.Grant{}, errMissingKey
 	}
-	return s.tenants.asks.strangers.Ask(s.tenants.strangers.of(c.Address), strangerQuery{c.Address}, s.config.AskTimeout)
+	return t.asks.strangers.Ask(t.strangers.of(c.Address), strangerQuery{c.Address}, t.config.AskTimeout)
 }
 
 // keysRequired reads the clock only when there is something to compare with it.
-func (s *System) keysRequired() bool {
-	t := s.tenants.transition.Load()
-	return !t.RequiredAt.IsZero() && t.Required(s.config.Clock())
+func (t *tenants) keysRequired() bool {
+	transition := t.transition.Load()
+	return !transition.RequiredAt.IsZero() && transition.Required(t.config.Clock())
 }
 
 // admitKey asks the account of a key. A key of no account is refused like one that its account does not
 // know.
-func (s *System) admitKey(key account.Digest) (account.Grant, error) {
-	id := s.tenants.keys.Account(key)
+func (t *tenants) admitKey(key account.Digest) (account.Grant, error) {
+	id := t.keys.Account(key)
 	if id == 0 {
 		return account.Grant{Verdict: account.Verdict{Violated: engine.CodeInvalidKey}}, nil
 	}
-	return s.tenants.asks.admissions.Ask(s.tenants.shards.of(id), admissionQuery{id, key}, s.config.AskTimeout)
+	return t.asks.admissions.Ask(t.shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
 }
 
 // keyRefusal is the error behind the code that refuses a key, nil for every other code.
@@ -80,13 +80,13 @@ func keyRefusal(code engine.Code) error {
 }
 
 // admitUncounted is Admit with limits off.
-func (s *System) admitUncounted(c account.Caller, required bool) (account.Grant, error) {
+func (t *tenants) admitUncounted(c account.Caller, required bool) (account.Grant, error) {
 	granted := account.Grant{Verdict: account.Verdict{Admitted: true}, Address: c.Address}
 	switch {
 	case !required:
 		return granted, nil
 	case c.HasKey:
-		_, err := s.KeyUsage(c.Key)
+		_, err := t.KeyUsage(c.Key)
 		return granted, err
 	case c.Refused:
 		return account.Grant{}, errInvalidKey
@@ -95,33 +95,33 @@ func (s *System) admitUncounted(c account.Caller, required bool) (account.Grant,
 }
 
 // Refund is account.Gate. A refund that finds no room is given up: what was charged stays charged.
-func (s *System) Refund(g account.Grant) {
-	if !g.Admitted || s.config.LimitsOff || s.available() != nil {
+func (t *tenants) Refund(g account.Grant) {
+	if !g.Admitted || t.config.LimitsOff || t.host.Available() != nil {
 		return
 	}
-	to := s.tenants.shards.of(g.Account)
+	to := t.shards.of(g.Account)
 	if g.Account == 0 {
-		to = s.tenants.strangers.of(g.Address)
+		to = t.strangers.of(g.Address)
 	}
-	_, _ = s.tenants.asks.refunds.Ask(to, g, s.config.AskTimeout)
+	_, _ = t.asks.refunds.Ask(to, g, t.config.AskTimeout)
 }
 
 // KeyUsage is account.Service.
-func (s *System) KeyUsage(key account.Digest) (account.Verdict, error) {
-	if err := s.available(); err != nil {
+func (t *tenants) KeyUsage(key account.Digest) (account.Verdict, error) {
+	if err := t.host.Available(); err != nil {
 		return account.Verdict{}, err
 	}
-	id := s.tenants.keys.Account(key)
+	id := t.keys.Account(key)
 	if id == 0 {
 		return account.Verdict{}, errInvalidKey
 	}
-	return s.tenants.asks.usages.Ask(s.tenants.shards.of(id), usageQuery{account: id, key: key, byKey: true}, s.config.AskTimeout)
+	return t.asks.usages.Ask(t.shards.of(id), usageQuery{account: id, key: key, byKey: true}, t.config.AskTimeout)
 }
 
 // session is the account of a session.
-func (s *System) session(token account.Digest) (uint64, error) {
-	if err := s.available(); err != nil {
+func (t *tenants) session(token account.Digest) (uint64, error) {
+	if err := t.host.Available(); err != nil {
 		return 0, err
 	}
-	return s.tenants.asks.sessions.Ask(s.tenants.registrar, token, s.config.AskTimeout)
+	return t.asks.sessions.Ask(t.registrar, token, t.config.AskTimeout)
 }

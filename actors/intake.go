@@ -47,6 +47,13 @@ func (s *System) enter() error {
 	return s.join()
 }
 
+// accountsHost is how accounts see the system.
+type accountsHost struct{ *System }
+
+func (c accountsHost) Available() error { return c.available() }
+func (c accountsHost) Enter() error     { return c.enter() }
+func (c accountsHost) Leave()           { c.calls.leave() }
+
 // join lets a call in that needs the journal. The caller must leave.
 func (s *System) join() error {
 	if err := s.available(); err != nil {
@@ -90,7 +97,7 @@ func (in *intake) round() error {
 	for _, o := range orders {
 		receipt, err := o.command.Wait(in.system.config.WriteTimeout)
 		if err != nil {
-			failed = cmp.Or(failed, in.system.undecided(err))
+			failed = cmp.Or(failed, in.system.tenants.quorum.undecided(err))
 			continue
 		}
 		in.add(receipt, o.parts)
@@ -155,22 +162,7 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	return put(s, owner, mailbox.NewQuestion[engine.Command, engine.Receipt](c))
-}
-
-// put asks for a change and waits for it.
-func put[Q, A any](s *System, owner *mailbox.Ref, m *mailbox.Question[Q, A]) (A, error) {
-	owner.Send(m)
-	answer, err := m.Wait(s.config.WriteTimeout)
-	return answer, s.undecided(err)
-}
-
-// undecided is the answer to who could not wait for a change: without a majority nobody knows whether it is kept.
-func (s *System) undecided(err error) error {
-	if errors.Is(err, mailbox.ErrExpired) && s.tenants.quorum.lost() {
-		return errUndecided
-	}
-	return err
+	return put[engine.Receipt](owner, c, s.config.WriteTimeout, s.tenants.quorum)
 }
 
 // Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is

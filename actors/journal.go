@@ -35,27 +35,6 @@ type Journal interface {
 	Close() error
 }
 
-// localJournal is a log in a directory.
-type localJournal struct{ *wal.Log }
-
-func openLocal(c Config) (Journal, error) {
-	log, err := wal.Open(c.Dir, wal.Options{
-		SegmentBytes: c.Log.SegmentBytes, ReserveBytes: c.Log.ReserveBytes, Clock: c.Clock, Logger: c.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return localJournal{log}, nil
-}
-
-// Append is Journal.
-func (l localJournal) Append(expected uint64, records [][]byte) (uint64, error) {
-	if last := l.Last(); last != expected {
-		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, ErrPosition, last)
-	}
-	return l.Log.Append(records)
-}
-
 // write is what one owner wants to be kept. An owner has at most one under way.
 type write struct {
 	mailbox.OneWay
@@ -239,7 +218,7 @@ const recordOverheadBytes = 4
 // batchBytesMax is how large a batch may be, counted as batchBytes does; one that is bundled is a single record.
 func batchBytesMax(bundled bool) int {
 	if bundled {
-		return bundleBytesMax - bundleHeadBytes
+		return bundleRoom
 	}
 	return wal.BatchBytesMax
 }

@@ -11,24 +11,24 @@ import (
 )
 
 // ListAccounts is account.Operator: all accounts by number, each as it was at some moment of the call.
-func (s *System) ListAccounts() ([]account.Summary, error) {
-	if err := s.available(); err != nil {
+func (t *tenants) ListAccounts() ([]account.Summary, error) {
+	if err := t.host.Available(); err != nil {
 		return nil, err
 	}
 	var questions []*census
-	for _, shard := range s.tenants.shards.refs {
+	for _, shard := range t.shards.refs {
 		m := mailbox.NewQuestion[censusQuery, *cut](censusQuery{})
 		shard.Send(m)
 		questions = append(questions, m)
 	}
 	list := []account.Summary{}
 	for _, m := range questions {
-		c, err := m.Wait(s.config.WriteTimeout)
+		c, err := m.Wait(t.config.WriteTimeout)
 		if err != nil {
 			return nil, err
 		}
 		for _, state := range c.ledgers[0] {
-			summary, err := s.summary(state)
+			summary, err := t.summary(state)
 			if err != nil {
 				return nil, internal(err)
 			}
@@ -39,12 +39,12 @@ func (s *System) ListAccounts() ([]account.Summary, error) {
 	return list, nil
 }
 
-func (s *System) summary(state dormant) (account.Summary, error) {
-	a, err := state.wake(s.tenants.node, s.tenants.clock.start())
+func (t *tenants) summary(state dormant) (account.Summary, error) {
+	a, err := state.wake(t.node, t.clock.start())
 	if err != nil {
 		return account.Summary{}, err
 	}
-	record, windows := a.Record(), a.Windows(s.tenants.clock.now(), s.config.Terms)
+	record, windows := a.Record(), a.Windows(t.clock.now(), t.config.Terms)
 	summary := account.Summary{
 		ID: record.ID, Email: record.Email, CreatedAt: record.CreatedAt, Suspended: !record.SuspendedAt.IsZero(),
 		Allowance: record.Allowance, SpentToday: windows.Day.Limit - windows.Day.Remaining,
@@ -58,27 +58,27 @@ func (s *System) summary(state dormant) (account.Summary, error) {
 }
 
 // ShowAccount is account.Operator.
-func (s *System) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
-	if err := s.available(); err != nil {
+func (t *tenants) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
+	if err := t.host.Available(); err != nil {
 		return account.Record{}, account.Verdict{}, err
 	}
-	answer, err := s.account(id)
+	answer, err := t.account(id)
 	return answer.record, answer.verdict, err
 }
 
 // SuspendAccount is account.Operator. Suspending again gives the newer reason.
-func (s *System) SuspendAccount(id uint64, reason, by string) error {
+func (t *tenants) SuspendAccount(id uint64, reason, by string) error {
 	if err := checkText("the reason", reason, suspensionMax); err != nil {
 		return err
 	}
-	return s.operate(id, by, func(_ *account.Account, now account.Moment) (account.Event, error) {
+	return t.operate(id, by, func(_ *account.Account, now account.Moment) (account.Event, error) {
 		return &account.Suspended{Account: id, Reason: reason, At: wallOf(now), By: by}, nil
 	})
 }
 
 // RestoreAccount is account.Operator. An account in good standing stays as it is.
-func (s *System) RestoreAccount(id uint64, by string) error {
-	return s.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
+func (t *tenants) RestoreAccount(id uint64, by string) error {
+	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
 		if a.Record().SuspendedAt.IsZero() {
 			return nil, nil
 		}
@@ -87,45 +87,45 @@ func (s *System) RestoreAccount(id uint64, by string) error {
 }
 
 // LimitAccount is account.Operator. Zero fields are the node's own limits.
-func (s *System) LimitAccount(id uint64, allowance account.Allowance, by string) error {
+func (t *tenants) LimitAccount(id uint64, allowance account.Allowance, by string) error {
 	if err := checkAllowance(allowance); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
-	return s.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
+	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
 		return a.Limit(allowance, by, wallOf(now))
 	})
 }
 
 // operate is a change that an operator makes.
-func (s *System) operate(id uint64, by string, decide func(*account.Account, account.Moment) (account.Event, error)) error {
+func (t *tenants) operate(id uint64, by string, decide func(*account.Account, account.Moment) (account.Event, error)) error {
 	if err := checkText("who does it", by, operatorMax); err != nil {
 		return err
 	}
-	if err := s.enter(); err != nil {
+	if err := t.host.Enter(); err != nil {
 		return err
 	}
-	defer s.calls.leave()
-	return s.change(id, decide)
+	defer t.host.Leave()
+	return t.change(id, decide)
 }
 
 // Announce is account.Operator.
-func (s *System) Announce(requiredAt time.Time, by string) (account.Transition, error) {
-	return s.announce(announcementQuery{at: requiredAt, by: by})
+func (t *tenants) Announce(requiredAt time.Time, by string) (account.Transition, error) {
+	return t.announce(announcementQuery{at: requiredAt, by: by})
 }
 
 // WithdrawAnnouncement is account.Operator.
-func (s *System) WithdrawAnnouncement(by string) error {
-	_, err := s.announce(announcementQuery{withdraw: true, by: by})
+func (t *tenants) WithdrawAnnouncement(by string) error {
+	_, err := t.announce(announcementQuery{withdraw: true, by: by})
 	return err
 }
 
-func (s *System) announce(q announcementQuery) (account.Transition, error) {
+func (t *tenants) announce(q announcementQuery) (account.Transition, error) {
 	if err := checkText("who does it", q.by, operatorMax); err != nil {
 		return account.Transition{}, err
 	}
-	if err := s.enter(); err != nil {
+	if err := t.host.Enter(); err != nil {
 		return account.Transition{}, err
 	}
-	defer s.calls.leave()
-	return put(s, s.tenants.registrar, mailbox.NewQuestion[announcementQuery, account.Transition](q))
+	defer t.host.Leave()
+	return put[account.Transition](t.registrar, q, t.config.WriteTimeout, t.quorum)
 }

@@ -97,7 +97,7 @@ func (s *System) populate(r *replayer) error {
 		s.currencies[code] = owner.self
 		clerk.owners = append(clerk.owners, owner.self)
 	}
-	if err := s.tenants.populate(s, r.tenants, clerk, clerkRef); err != nil {
+	if err := s.tenants.populate(s.actors, r.tenants, clerk, clerkRef); err != nil {
 		return err
 	}
 	s.clerk = clerkRef

@@ -17,6 +17,8 @@ const (
 	shardBytesMax   = 768 << 10
 )
 
+const _ = uint(bundleRoom - shardBytesMax - shardRecordsMax*bundleRecordBytes)
+
 // wish is an event that an account wants to be kept.
 type wish struct {
 	account uint64

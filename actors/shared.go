@@ -2,8 +2,10 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -37,3 +39,19 @@ type quorum struct{ shared Shared }
 
 // lost reports that nothing can be made durable for want of a majority.
 func (q quorum) lost() bool { return q.shared != nil && !q.shared.Standing().Majority }
+
+// put asks the owner of a state for a change and waits so long for it.
+func put[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q quorum) (A, error) {
+	m := mailbox.NewQuestion[Q, A](query)
+	owner.Send(m)
+	answer, err := m.Wait(timeout)
+	return answer, q.undecided(err)
+}
+
+// undecided is the answer to a change that could not be waited for: without a majority it is unknown whether it is kept.
+func (q quorum) undecided(err error) error {
+	if errors.Is(err, mailbox.ErrExpired) && q.lost() {
+		return errUndecided
+	}
+	return err
+}

@@ -38,7 +38,7 @@ func TestSharing_BundlesFit(t *testing.T) {
 		defer system.Close()
 		clerk := &journalActor{
 			fail: func(err error) { t.Fatal(err) }, logger: slog.New(slog.DiscardHandler),
-			vitals: newVitals(&Config{Clock: (&testClock{now: noon}).read}), writer: &writer{jobs: make(chan job, 1)},
+			vitals: newVitals((&testClock{now: noon}).read, nil), writer: &writer{jobs: make(chan job, 1)},
 			snapshot: snapshotPlan{recordsMax: 1 << 30, bytesMax: 1 << 60},
 		}
 		clerk.shared = &sharing{journal: majorityJournal{}, desk: &desk{}, books: map[string]*mailbox.Ref{}, told: map[*mailbox.Ref]uint64{}}

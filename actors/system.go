@@ -26,10 +26,20 @@ const workersMin = 2
 // closeTimeout is how long Close waits for what is under way and for the last snapshot.
 const closeTimeout = 2 * time.Minute
 
+// gateway is what accounts answer themselves.
+type gateway interface {
+	account.Gate
+	account.Service
+	account.Operator
+}
+
 // System is a running node without its front end: the state of every currency in actors, journaled. It
 // implements engine.Service, engine.Intake, account.Gate, account.Service and account.Operator. All its methods may be called at any time from any
 // goroutine, but not from visit functions that it calls.
 type System struct {
+	gateway // the accounts: account.Gate, account.Service, account.Operator
+	tenants *tenants
+
 	config   Config
 	journal  Journal
 	shared   Shared // journal, when other nodes write it as well; nil: this one alone
@@ -54,7 +64,6 @@ type System struct {
 	directory  *mailbox.Ref
 	clerk      *mailbox.Ref // the journal actor
 	nowhere    *engine.View // of a currency that there is not
-	tenants    *tenants     // everybody who may ask
 
 	ready  chan struct{}
 	done   chan struct{}
@@ -117,13 +126,13 @@ func Open(c Config) (*System, error) {
 	s := &System{
 		config: c, journal: journal,
 		ready: make(chan struct{}), done: make(chan struct{}),
-		vitals: newVitals(&c), keeper: newKeeper(journal),
+		vitals: newVitals(c.Clock, c.Steady), keeper: newKeeper(journal),
 	}
 	s.shared, _ = journal.(Shared)
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	s.writer = newWriter(journal, s.vitals, s.tenants.clock)
+	s.writer = newWriter(journal, s.vitals, s.tenants.clock.look)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
 	s.progress.began = c.Clock()
@@ -134,8 +143,11 @@ func Open(c Config) (*System, error) {
 
 // prepare makes what draws random numbers.
 func (s *System) prepare() (err error) {
-	if s.tenants, err = newTenants(s.config); err != nil || s.shared == nil {
+	if s.tenants, err = newTenants(s.config.accounts(), accountsHost{s}); err != nil {
 		return err
+	}
+	if s.gateway = s.tenants; s.shared == nil {
+		return nil
 	}
 	if !s.tenants.shared {
 		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
@@ -225,7 +237,7 @@ func (s *System) close() error {
 
 // wind ends the actors, after what is under way has come true and the last snapshot is there.
 func (s *System) wind() {
-	s.tenants.settle()
+	s.tenants.settle(closeTimeout)
 	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
 	s.clerk.Send(last)
 	if _, err := last.Wait(closeTimeout); err != nil {

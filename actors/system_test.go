@@ -156,7 +156,9 @@ func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
 func TestPagesAreBounded(t *testing.T) {
 	var p pages[int, struct{}]
 	for i := range 10 * pageRowsMax {
-		page := p.of(i, func(int) *engine.Page[struct{}] { return &engine.Page[struct{}]{Items: make([]struct{}, 100), Total: i} })
+		page := p.of(i, func(int) *engine.Page[struct{}] {
+			return &engine.Page[struct{}]{Items: make([]struct{}, 100), Total: i}
+		})
 		if n := len(p.young) + len(p.old); n*(100+pageRowsBase) > 2*pageRowsMax {
 			t.Fatalf("%d pages of 100 rows are kept", n)
 		}

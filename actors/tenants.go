@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -14,7 +15,8 @@ import (
 
 // tenants are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
 type tenants struct {
-	config     Config
+	config     accountsConfig
+	host       host
 	clock      *steadyClock
 	node       engine.NodeID // of a cluster; 0 = it is alone
 	quorum     quorum
@@ -50,9 +52,9 @@ type tenantInquiries struct {
 	sessions   mailbox.Asker[account.Digest, uint64]
 }
 
-func newTenants(c Config) (*tenants, error) {
+func newTenants(c accountsConfig, host host) (*tenants, error) {
 	t := &tenants{
-		config: c, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: keyindex.New(),
+		config: c, host: host, clock: newSteadyClock(c.Clock, c.Steady), random: &lockedReader{from: c.Random}, keys: keyindex.New(),
 	}
 	t.clock.logger = c.Logger
 	t.kinds.shard.Name, t.kinds.shard.Reserve = "shard", shardReserve
@@ -93,7 +95,7 @@ func (s *shards) of(account uint64) *mailbox.Ref { return s.refs[account%uint64(
 const dormantBytes = 150
 
 // populate starts the actors with the replayed state.
-func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, clerkRef *mailbox.Ref) error {
+func (t *tenants) populate(actors *mailbox.System, r *tenantReplay, clerk *journalActor, clerkRef *mailbox.Ref) error {
 	t.clock.resume(r.steady, r.seen)
 	t.transition.Store(&r.transition)
 	idle, err := r.settle(t.keys)
@@ -103,38 +105,38 @@ func (t *tenants) populate(s *System, r *tenantReplay, clerk *journalActor, cler
 	t.shards, t.postman = &shards{}, newPostman()
 	for i, accounts := range idle {
 		clerk.snapshot.ledger += int64(len(accounts)) * dormantBytes
-		if err := t.spawnShard(s, i, accounts, clerkRef); err != nil {
+		if err := t.spawnShard(actors, i, accounts, clerkRef); err != nil {
 			return err
 		}
 	}
 	registrar := &registrarActor{
 		journal: clerkRef, shards: t.shards, clock: t.clock, registry: r.registry, transition: &t.transition, limit: t.config.MailboxMax,
 	}
-	if t.registrar, err = s.actors.Spawn("registrar", &t.kinds.registrar, registrar); err != nil {
+	if t.registrar, err = actors.Spawn("registrar", &t.kinds.registrar, registrar); err != nil {
 		return err
 	}
 	registrar.self = t.registrar
 	clerk.shards, clerk.registry = t.shards.refs, t.registrar
 	if !t.config.LimitsOff {
-		if t.strangers, err = newStrangers(s.actors, &t.kinds.strangers, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
+		if t.strangers, err = newStrangers(actors, &t.kinds.strangers, t.config.StrangersMax, t.config.Terms.Allowance, t.clock); err != nil {
 			return err
 		}
 	}
 	t.postman.start()
-	t.sweeper = startSweeper(t.config.AccountIdle/sweepsIdle, t.node != 0, t.shards.refs)
+	t.sweeper = startSweeper(t.config.Idle/sweepsIdle, t.node != 0, t.shards.refs)
 	return nil
 }
 
-func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, clerk *mailbox.Ref) error {
+func (t *tenants) spawnShard(actors *mailbox.System, index int, accounts map[uint64]dormant, clerk *mailbox.Ref) error {
 	c := &t.config
 	t.population.Add(int64(len(accounts)))
 	shard := &shardActor{
-		actors: s.actors, kind: &t.kinds.account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
+		actors: actors, kind: &t.kinds.account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.node, quorum: t.quorum, clock: t.clock, terms: c.Terms,
 		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
-		liveMax: c.AccountsLiveMax, living: &t.living, population: &t.population, leases: &t.leases,
+		liveMax: c.LiveMax, living: &t.living, population: &t.population, leases: &t.leases,
 		idle: accounts, live: map[uint64]*living{}, keys: t.keys, outbox: &outbox{postman: t.postman},
 	}
-	ref, err := s.actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.kinds.shard, shard)
+	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.kinds.shard, shard)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (t *tenants) spawnShard(s *System, index int, accounts map[uint64]dormant, 
 }
 
 // settle makes every account give back what it has leased and not spent. Nothing else is asked any more.
-func (t *tenants) settle() {
+func (t *tenants) settle(patience time.Duration) {
 	t.sweeper.end()
 	t.postman.end()
 	var questions []*settling
@@ -155,7 +157,7 @@ func (t *tenants) settle() {
 		shard.Send(m)
 	}
 	for _, m := range questions {
-		_, _ = m.Wait(closeTimeout) // what could not be written is forfeited, as in a crash
+		_, _ = m.Wait(patience) // what could not be written is forfeited, as in a crash
 	}
 }
 

@@ -215,7 +215,7 @@ func (c *child) watch(number int) {
 }
 
 func (c *child) make(account uint64) {
-	switch key, _, err := c.createKey(account, ""); {
+	switch key, _, err := c.tenants.createKey(account, ""); {
 	case err == nil:
 		c.say("k %d %s", account, key.ID)
 	case codeFrom(err) != engine.CodeKeyLimitReached:
@@ -225,7 +225,7 @@ func (c *child) make(account uint64) {
 
 func (c *child) revoke(account uint64, id string) {
 	c.say("r %d %s", account, id)
-	if err := c.revokeKey(account, id); err != nil {
+	if err := c.tenants.revokeKey(account, id); err != nil {
 		c.say("bad %v", err)
 		return
 	}

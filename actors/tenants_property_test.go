@@ -407,7 +407,7 @@ func replayed(t fatalist, c Config, journal Journal) *tenantReplay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenants, err := newTenants(c)
+	tenants, err := newTenants(c.accounts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

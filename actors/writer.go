@@ -34,15 +34,15 @@ type dropped struct {
 // journal actor gives it the next one after the outcome of the last.
 type writer struct {
 	vitals  *vitals
-	clock   *steadyClock
+	look    func() // at the clock
 	journal Journal
 	jobs    chan job // one place: taking never blocks the actor
 	done    sync.WaitGroup
 	to      *mailbox.Ref
 }
 
-func newWriter(journal Journal, v *vitals, clock *steadyClock) *writer {
-	return &writer{journal: journal, vitals: v, clock: clock, jobs: make(chan job, 1)}
+func newWriter(journal Journal, v *vitals, look func()) *writer {
+	return &writer{journal: journal, vitals: v, look: look, jobs: make(chan job, 1)}
 }
 
 // start lets it work and report to the journal actor.
@@ -66,7 +66,7 @@ func (w *writer) run() {
 			}
 			w.do(j)
 		case <-ticker.C:
-			w.clock.look()
+			w.look()
 			w.lookAtSpace()
 		}
 	}
