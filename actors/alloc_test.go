@@ -38,16 +38,6 @@ func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Looking at the clock on the way of a request allocates nothing, also while it is doubted.
-func TestQ4Clock_Costs(t *testing.T) {
-	c := newTwoClocks(noon, time.Time{})
-	c.wall = c.wall.Add(time.Hour)
-	c.clock.now()
-	if n := testing.AllocsPerRun(100, func() { c.clock.now() }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 // startCost is what a start allocates: pieces and bytes.
 func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	t.Helper()

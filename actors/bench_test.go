@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -32,7 +33,7 @@ func BenchmarkAdmit(b *testing.B) {
 func benchNode(b testing.TB, lease int) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
-		Terms: account.Terms{Allowance: account.Allowance{Day: allowanceDayMax, Minute: account.MinuteLimitDefault}, Lease: lease},
+		Terms: account.Terms{Allowance: account.Allowance{Day: accounts.AllowanceDayMax, Minute: account.MinuteLimitDefault}, Lease: lease},
 		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -28,7 +29,7 @@ type Config struct {
 	// Log says how the local log is kept.
 	Log LogConfig
 	// Journal keeps the records in place of the local log in Dir. The system owns it and closes it.
-	Journal Journal
+	Journal commitlog.Journal
 	// Seal is the secret by which all nodes of a cluster check login codes, 32 bytes. nil = drawn at the start, for this process alone:
 	// then codes are not in the log.
 	Seal []byte

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -32,8 +33,8 @@ func (c Config) completeAccounts() (Config, error) {
 		c.Random = rand.Reader
 	}
 	switch {
-	case checkAllowance(c.Terms.Allowance) != nil:
-		return c, fmt.Errorf("check configuration: Terms: %w", checkAllowance(c.Terms.Allowance))
+	case accounts.CheckAllowance(c.Terms.Allowance) != nil:
+		return c, fmt.Errorf("check configuration: Terms: %w", accounts.CheckAllowance(c.Terms.Allowance))
 	case c.Terms.Lease < 1 || c.Terms.Lease > leaseMax:
 		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.Lease, leaseMax)
 	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
@@ -42,15 +43,15 @@ func (c Config) completeAccounts() (Config, error) {
 		return c, errors.New("check configuration: a limit is negative")
 	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
 		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
-	case c.AccountIdle < sweepsIdle:
+	case c.AccountIdle < accounts.SweepsIdle:
 		return c, fmt.Errorf("check configuration: AccountIdle is %s, too short", c.AccountIdle)
 	}
 	return c, nil
 }
 
 // accounts is what is about accounts.
-func (c *Config) accounts() accountsConfig {
-	a := accountsConfig{
+func (c *Config) accounts() accounts.Config {
+	a := accounts.Config{
 		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.Seal, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
 		LimitsOff: c.LimitsOff, AskTimeout: c.AskTimeout, WriteTimeout: c.WriteTimeout, Idle: c.AccountIdle, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, StrangersMax: c.StrangersMax, LiveMax: c.AccountsLiveMax, Shards: c.AccountShards,

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -59,13 +60,13 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 		c.accept(m)
 	case *decided:
 		c.decided(m)
-	case *committed:
+	case *commitlog.Committed:
 		c.committed(m)
 	case *applied:
 		c.applied(m)
-	case *foreignEvents[engine.Event]:
+	case *commitlog.ForeignEvents[engine.Event]:
 		c.foreign(m)
-	case *share:
+	case *commitlog.Share:
 		c.share(m)
 	case *mailbox.Halt:
 		c.halt(m.Why)
@@ -76,7 +77,7 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 // queue would be lost.
 func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
-	case *command, *decided, *committed, *applied, *foreignEvents[engine.Event], *share, *mailbox.Halt:
+	case *command, *decided, *commitlog.Committed, *applied, *commitlog.ForeignEvents[engine.Event], *commitlog.Share, *mailbox.Halt:
 		return true
 	}
 	return false

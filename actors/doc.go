@@ -5,11 +5,10 @@
 //
 //	currency    one actor for each currency: its book, the commands that wait for it, the pages cut from it
 //	directory   the newest board of every currency, for the questions that span currencies
-//	journal     the order of records: the only writer of the journal, takes snapshots
-//	account     one actor for each account in use: its keys, its two quota windows, its lease
-//	shard       (16) a share of the accounts: all that are idle, as bytes, and the way to the actors of the others
-//	registrar   addresses, codes, sessions and the limits on them; the transition to required keys
-//	strangers   (4) a table of callers without a key, by address, in memory only
+//	journal     the order of records: the only writer of the log, takes snapshots
+//
+// Accounts, logins and anonymous clients have actors of their own (internal/accounts). The journal actor, its goroutines and the cuts of
+// snapshots are package internal/commitlog. The arrow runs one way: actors → accounts → commitlog → mailbox.
 //
 // State is touched only by its actor; there are no locks around it. What leaves an actor (pages, boards, receipts) is immutable. An actor
 // never waits, neither for the disk nor for another actor: it sends a message, or passes the question on.
@@ -26,9 +25,7 @@
 // panics, or makes a record that no log can hold, fails alone. An answer to a slot of the schedule is one write for each of its currencies;
 // when a crash falls between them, Slots calls the slot undone, and observations that were taken in answer Repeated.
 //
-// Accounts leave what they want kept in the outbox of their shard, which writes it as one batch. A shard is the only sender to its accounts,
-// so when a mailbox of theirs is idle their state is the shard's: to put aside, or to hand to a snapshot (Ref.Idle). New accounts are told
-// to shards by the journal, so every consistent cut has an account and its session, or neither. Several nodes that write one log: sharing.go.
+// Start with system.go, then currency.go and write.go.
 //
 // # Start, snapshots, failure
 //

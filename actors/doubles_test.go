@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -62,7 +63,7 @@ func (m *memoryJournal) Append(expected uint64, records [][]byte) (uint64, error
 	defer m.mu.Unlock()
 	m.appends++
 	if m.last() != expected {
-		return 0, fmt.Errorf("%w: %d, not %d", ErrPosition, m.last(), expected)
+		return 0, fmt.Errorf("%w: %d, not %d", commitlog.ErrPosition, m.last(), expected)
 	}
 	var kept [][]byte
 	for _, record := range records {
@@ -155,15 +156,15 @@ func (m *memoryJournal) appended() int {
 // testClock is a clock that tests set.
 type testClock struct {
 	mu    sync.Mutex
-	now   time.Time
+	Now   time.Time
 	reads int
 }
 
-func (c *testClock) read() time.Time {
+func (c *testClock) Read() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reads++
-	return c.now
+	return c.Now
 }
 
 // looked is how often somebody has read the clock.
@@ -176,7 +177,7 @@ func (c *testClock) looked() int {
 func (c *testClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+	c.Now = c.Now.Add(d)
 }
 
 // start opens a system and waits until it is ready. It is closed with the test.

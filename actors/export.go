@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -41,11 +42,11 @@ func (s *System) boards() ([]*engine.Board, error) {
 		return nil, err
 	}
 	defer s.calls.leave()
-	q := mailbox.NewQuestion[struct{}, *cut](struct{}{})
+	q := mailbox.NewQuestion[struct{}, *commitlog.Cut](struct{}{})
 	s.clerk.Send(q)
 	c, err := q.Wait(s.config.WriteTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return c.boards, nil
+	return c.Boards, nil
 }

@@ -93,8 +93,8 @@ func TestFaultsF9_Memory(t *testing.T) {
 	journal := population(t, accounts)
 	journal.before = func([][]byte) error { return nil }
 	before := heapInUse()
-	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
-	n.config = Config{Clock: n.clock.read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
 	n.boot(journal)
 	defer n.stop()
 	check := func(what string) {
@@ -115,7 +115,7 @@ func TestFaultsF9_Memory(t *testing.T) {
 			journal.letGo()
 		}
 	}
-	if living := n.tenants.living.Load(); living > accounts/10 {
+	if living := n.tenants.Living.Load(); living > accounts/10 {
 		t.Errorf("%d accounts have an actor still", living)
 	}
 	check("that have asked")

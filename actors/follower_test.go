@@ -4,16 +4,17 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
 
 // sluggish takes what is delivered and is never done with it.
-type sluggish struct{ taken []*delivered }
+type sluggish struct{ taken []*commitlog.Delivered }
 
 func (s *sluggish) Receive(l mailbox.Message) {
-	if m, ok := l.(*delivered); ok {
+	if m, ok := l.(*commitlog.Delivered); ok {
 		s.taken = append(s.taken, m)
 	}
 }
@@ -32,28 +33,28 @@ func TestFollower_WaitsForTheOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFollower(journal, &desk{}, 1, func(err error) { t.Error(err) })
-		f.start(to)
+		f := commitlog.NewFollower(journal, &commitlog.Desk{}, 1, func(err error) { t.Error(err) })
+		f.Start(to)
 		foreign := mustEncode(t, &record.Bundle{Node: 2})
 		journal.node.log.with(func() {
-			for range 2 * creditsMax {
+			for range 2 * commitlog.CreditsMax {
 				journal.node.log.records = append(journal.node.log.records, foreign)
 			}
 		})
 		synctest.Wait()
-		if len(slow.taken) != creditsMax {
-			t.Fatalf("%d were delivered, want %d", len(slow.taken), creditsMax)
+		if len(slow.taken) != commitlog.CreditsMax {
+			t.Fatalf("%d were delivered, want %d", len(slow.taken), commitlog.CreditsMax)
 		}
 		finished := slow.taken[:10]
 		slow.taken = slow.taken[10:]
 		for _, m := range finished {
-			m.credit.release()
+			m.Credit.Release()
 		}
 		synctest.Wait()
-		if n := len(slow.taken); n != creditsMax || slow.taken[n-1].sequence != creditsMax+10 {
-			t.Errorf("%d wait, up to record %d", n, slow.taken[n-1].sequence)
+		if n := len(slow.taken); n != commitlog.CreditsMax || slow.taken[n-1].Sequence != commitlog.CreditsMax+10 {
+			t.Errorf("%d wait, up to record %d", n, slow.taken[n-1].Sequence)
 		}
-		f.end()
+		f.End()
 		to.Stop()
 		system.Close()
 	})

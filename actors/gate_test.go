@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -178,7 +179,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	}{
 		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
 		"negative":              {n.LimitAccount(1, account.Allowance{Day: -1}, "luis"), engine.CodeInvalidParameters},
-		"minutes beyond bounds": {n.LimitAccount(1, account.Allowance{Minute: allowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
+		"minutes beyond bounds": {n.LimitAccount(1, account.Allowance{Minute: accounts.AllowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
 		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
 		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},
 	} {

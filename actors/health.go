@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 )
 
 // Conditions is engine.Health. It asks no actor and touches no disk.
 func (s *System) Conditions() []engine.Condition {
-	now := s.vitals.clock()
+	now := s.vitals.Clock()
 	all := []engine.Condition{
-		s.logCondition(), s.dataCondition(), s.vitals.disk(now), s.vitals.snapshot(now), s.tenants.clock.condition(),
+		s.logCondition(), s.dataCondition(), s.vitals.Disk(now), s.vitals.Snapshot(now), s.tenants.Clock.Condition(),
 		s.ratesCondition(s.config.Clock()),
 	}
 	if s.shared != nil {
@@ -23,7 +24,7 @@ func (s *System) Conditions() []engine.Condition {
 }
 
 // clusterCondition is no_majority while too few nodes reach each other. Only a node that has others tells it.
-func clusterCondition(standing Standing) engine.Condition {
+func clusterCondition(standing commitlog.Standing) engine.Condition {
 	if standing.Majority {
 		return engine.Well("cluster")
 	}

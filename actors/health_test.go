@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
@@ -148,20 +149,20 @@ func TestS15_SnapshotFailingIsTriedAgainWhenThereIsSpace(t *testing.T) {
 }
 
 func TestS15_LateSnapshot(t *testing.T) {
-	p := snapshotPlan{recordsMax: 10, bytesMax: 1000, running: true}
+	p := commitlog.SnapshotPlan{RecordsMax: 10, BytesMax: 1000, Running: true}
 	for range 39 {
-		p.count(1, 1)
+		p.Count(1, 1)
 	}
-	if p.late() {
+	if p.Late() {
 		t.Error("late after 39 records")
 	}
-	if p.count(1, 1); !p.late() {
+	if p.Count(1, 1); !p.Late() {
 		t.Error("not late after 40")
 	}
-	if p = (snapshotPlan{recordsMax: 10, bytesMax: 1000}); p.late() {
+	if p = (commitlog.SnapshotPlan{RecordsMax: 10, BytesMax: 1000}); p.Late() {
 		t.Error("late without anything")
 	}
-	if p.count(1, 4000); !p.late() {
+	if p.Count(1, 4000); !p.Late() {
 		t.Error("not late after four times the bytes")
 	}
 }

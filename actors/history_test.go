@@ -11,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -305,7 +306,7 @@ func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, acco
 
 func exactlyTheLimit(t *testing.T, leases ...int) {
 	for _, lease := range leases {
-		n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: allowanceMinuteMax}, Lease: lease}})
+		n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: accounts.AllowanceMinuteMax}, Lease: lease}})
 		m := n.join(1, 2)
 		var clients sync.WaitGroup
 		var counts [refusedKey + 1]atomic.Int64

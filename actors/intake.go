@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/actors/yield"
 	"github.com/tasard/tasard/engine"
@@ -41,8 +42,8 @@ func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []
 
 // enter lets a call in that changes something. The caller must leave.
 func (s *System) enter() error {
-	if s.available() == nil && s.tenants.quorum.lost() {
-		return readOnly(errNoMajority)
+	if s.available() == nil && s.tenants.Quorum.Lost() {
+		return commitlog.ReadOnly(commitlog.ErrNoMajority)
 	}
 	return s.join()
 }
@@ -60,7 +61,7 @@ func (s *System) join() error {
 		return err
 	}
 	if cause := s.Err(); cause != nil {
-		return readOnly(cause)
+		return commitlog.ReadOnly(cause)
 	}
 	if !s.calls.enter() {
 		return mailbox.ErrStopped
@@ -97,7 +98,7 @@ func (in *intake) round() error {
 	for _, o := range orders {
 		receipt, err := o.command.Wait(in.system.config.WriteTimeout)
 		if err != nil {
-			failed = cmp.Or(failed, in.system.tenants.quorum.undecided(err))
+			failed = cmp.Or(failed, in.system.tenants.Quorum.Undecided(err))
 			continue
 		}
 		in.add(receipt, o.parts)
@@ -162,7 +163,7 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	return put[engine.Receipt](owner, c, s.config.WriteTimeout, s.tenants.quorum)
+	return commitlog.Put[engine.Receipt](owner, c, s.config.WriteTimeout, s.tenants.Quorum)
 }
 
 // Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -86,9 +87,9 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 		t.Errorf("while 61 is being applied the best is %s", got)
 	}
 	boards := make(chan *engine.Board, 1)
-	c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { boards <- c.boards[0] }}
-	c.missing.Store(1)
-	s.currencies["USD"].Send(&share{cut: c})
+	c := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(c *commitlog.Cut) { boards <- c.Boards[0] }}
+	c.Missing.Store(1)
+	s.currencies["USD"].Send(&commitlog.Share{Cut: c})
 	if _, err := s.Held("USD"); err != nil { // an answer to what came behind the share
 		t.Fatal(err)
 	}
@@ -126,12 +127,12 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	before := owner.board
 	gone := make(chan *engine.Error, 1)
 	cutting := func() *engine.Error {
-		c := &cut{boards: make([]*engine.Board, 1), done: func(c *cut) { gone <- c.err.Load() }}
-		c.missing.Store(1)
-		owner.self.Send(&share{cut: c})
+		c := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(c *commitlog.Cut) { gone <- c.Err.Load() }}
+		c.Missing.Store(1)
+		owner.self.Send(&commitlog.Share{Cut: c})
 		return <-gone
 	}
-	owner.self.Send(&committed{})
+	owner.self.Send(&commitlog.Committed{})
 	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
 	late := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
 	owner.self.Send(late)

@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -17,19 +18,19 @@ type learning struct {
 
 // lesson is a message about another node's record, and the shares of cuts behind it and before the next one.
 type lesson struct {
-	*foreignEvents[engine.Event]
-	shares []*share
+	*commitlog.ForeignEvents[engine.Event]
+	shares []*commitlog.Share
 }
 
 // foreign takes in what another node has written.
-func (c *currencyActor) foreign(m *foreignEvents[engine.Event]) {
+func (c *currencyActor) foreign(m *commitlog.ForeignEvents[engine.Event]) {
 	w := &c.writes
 	if w.stopped != nil {
-		m.credit.release()
+		m.Credit.Release()
 		return
 	}
 	w.heard++
-	w.lessons = append(w.lessons, &lesson{foreignEvents: m}) // bounded by the follower's places
+	w.lessons = append(w.lessons, &lesson{ForeignEvents: m}) // bounded by the follower's places
 	c.next()
 }
 
@@ -48,7 +49,7 @@ func (c *currencyActor) learn() bool {
 	w.applying = true
 	var events []engine.Event
 	for _, one := range w.under {
-		events = append(events, one.events...)
+		events = append(events, one.Events...)
 	}
 	before := c.view
 	c.job(func(func()) mailbox.Message {
@@ -62,7 +63,7 @@ func (c *currencyActor) learn() bool {
 // learned gives back what was applied.
 func (l *learning) learned() {
 	for _, one := range l.under {
-		one.credit.release()
+		one.Credit.Release()
 	}
 	l.under = nil
 }
@@ -71,7 +72,7 @@ func (l *learning) learned() {
 func (l *learning) unlearn(why *engine.Error) {
 	l.learned()
 	for _, one := range l.lessons {
-		one.credit.release()
+		one.Credit.Release()
 		for _, s := range one.shares {
 			s.Reject(why)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -15,21 +17,21 @@ import (
 
 // population is a journal with a snapshot of so many accounts, each with an address, a key and requests
 // of today.
-func population(t testing.TB, accounts int) *memoryJournal {
+func population(t testing.TB, count int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
-	c := &cut{whole: true, ledgers: make([][][]byte, 1)}
+	c := &commitlog.Cut{Whole: true, Ledgers: make([][][]byte, 1)}
 	var registry account.RegistryState
-	for id := uint64(1); id <= uint64(accounts); id++ {
+	for id := uint64(1); id <= uint64(count); id++ {
 		a := citizen(t, id)
-		c.ledgers[0] = append(c.ledgers[0], freeze(a))
+		c.Ledgers[0] = append(c.Ledgers[0], accounts.Freeze(a))
 		registry.Addresses = append(registry.Addresses, account.AddressState{
 			Email: a.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, Mails: account.Tally{Day: engine.DateOf(noon), Count: 1},
 		})
 	}
-	registry.LastID = uint64(accounts)
-	c.registry.registry, c.registry.steady = account.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
-	if err := c.write(&buffer); err != nil {
+	registry.LastID = uint64(count)
+	c.Registry.Registry, c.Registry.Steady = account.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
+	if err := c.Write(&buffer); err != nil {
 		t.Fatal(err)
 	}
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -12,11 +13,11 @@ import (
 // is written at once, and takes the others along.
 func TestF1_LeasesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const accounts, early = 40, 9 // requests, of a lease of 16
-		const few = accounts / 8      // writes: shards tell the journal one by one, and it begins with the first
+		const many, early = 40, 9 // requests, of a lease of 16
+		const few = many / 8      // writes: shards tell the journal one by one, and it begins with the first
 		n := startNode(t, Config{})
 		var members []*member
-		for number := range accounts {
+		for number := range many {
 			members = append(members, n.join(number, 1))
 			n.admit(members[number].keys[0])
 		}
@@ -39,10 +40,10 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		if pressed == before || pressed > before+few {
 			t.Errorf("%d writes when one waited, want 1 to %d", pressed-before, few)
 		}
-		<-time.NewTimer(2 * postmanPause).C
+		<-time.NewTimer(2 * accounts.PostmanPause).C
 		synctest.Wait()
 		if got := n.journal.appended(); got > pressed+few {
-			t.Errorf("%d writes for the leases of %d accounts, want 1 to %d", got-pressed, accounts-1, few)
+			t.Errorf("%d writes for the leases of %d accounts, want 1 to %d", got-pressed, many-1, few)
 		}
 		// Everybody has a lease again: nobody waits, and nothing is written for seven requests more.
 		gathered := n.journal.appended()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -40,7 +41,7 @@ const (
 // that was answered must be refused, then and after the crash or restart that ends the round; the other key must go on. lazy is the
 // planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}, Lease: 1000}})
+	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}, Lease: 1000}})
 	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}

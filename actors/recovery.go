@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
@@ -67,14 +68,14 @@ func (s *System) populate(r *replayer) error {
 		directory.boards = append(directory.boards, r.books[code].Board())
 	}
 	s.loaded.Store(engine.NewMarket(c.Catalogue, directory.boards, c.Clock()).Loaded())
-	clerk := &journalActor{
-		fail: s.fail, logger: c.Logger, vitals: s.vitals, writer: s.writer, last: r.last,
-		snapshot: snapshotPlan{
-			keeper: s.keeper, recordsMax: c.SnapshotRecords, bytesMax: c.SnapshotBytes, last: r.snapshot,
-			records: r.events, bytes: r.bytes, missed: r.events, lost: r.bytes,
+	clerk := &commitlog.Actor{
+		Fail: s.fail, Logger: c.Logger, Vitals: s.vitals, Writer: s.writer, Last: r.last,
+		Snapshot: commitlog.SnapshotPlan{
+			Keeper: s.keeper, RecordsMax: c.SnapshotRecords, BytesMax: c.SnapshotBytes, Last: r.snapshot,
+			Records: r.events, Bytes: r.bytes, Missed: r.events, Lost: r.bytes,
 		},
 	}
-	s.vitals.sequence.Store(r.last)
+	s.vitals.Sequence.Store(r.last)
 	var err error
 	if s.directory, err = s.actors.Spawn("directory", &s.kinds.directory, directory); err != nil {
 		return err
@@ -89,24 +90,24 @@ func (s *System) populate(r *replayer) error {
 		owner.fresh = &freshness{currency: code}
 		seen := owner.board.SeenAt()
 		owner.fresh.set(owner.board.FreshUntil(), seen)
-		r.tenants.see(seen)
+		r.tenants.See(seen)
 		s.fresh = append(s.fresh, owner.fresh)
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err
 		}
 		s.currencies[code] = owner.self
-		clerk.owners = append(clerk.owners, owner.self)
+		clerk.Owners = append(clerk.Owners, owner.self)
 	}
-	if err := s.tenants.populate(s.actors, r.tenants, clerk, clerkRef); err != nil {
+	if err := s.tenants.Populate(s.actors, r.tenants, clerk, clerkRef); err != nil {
 		return err
 	}
 	s.clerk = clerkRef
-	s.writer.start(clerkRef)
-	s.keeper.start(clerkRef)
+	s.writer.Start(clerkRef)
+	s.keeper.Start(clerkRef)
 	if s.shared != nil {
-		clerk.shared = &sharing{journal: s.shared, desk: s.desk, books: s.currencies, told: map[*mailbox.Ref]uint64{}}
-		s.follower = newFollower(s.shared, s.desk, len(clerk.shards), s.fail)
-		s.follower.start(clerkRef)
+		clerk.Shared = &commitlog.Sharing{Journal: s.shared, Desk: s.desk, Books: s.currencies, Told: map[*mailbox.Ref]uint64{}}
+		s.follower = commitlog.NewFollower(s.shared, s.desk, len(clerk.Shards), s.fail)
+		s.follower.Start(clerkRef)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,18 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine/account"
 )
 
 // snapshotOfAccounts is a journal with a snapshot of accounts.
-func snapshotOfAccounts(t *testing.T, accounts ...*account.Account) *memoryJournal {
+func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 	t.Helper()
-	c := &cut{whole: true, ledgers: make([][][]byte, 1)}
-	for _, account := range accounts {
-		c.ledgers[0] = append(c.ledgers[0], freeze(account))
+	c := &commitlog.Cut{Whole: true, Ledgers: make([][][]byte, 1)}
+	for _, account := range all {
+		c.Ledgers[0] = append(c.Ledgers[0], accounts.Freeze(account))
 	}
 	var buffer bytes.Buffer
-	if err := c.write(&buffer); err != nil {
+	if err := c.Write(&buffer); err != nil {
 		t.Fatal(err)
 	}
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
@@ -53,8 +55,8 @@ func TestAccountsOfASnapshotGoOn(t *testing.T) {
 	revoked := &account.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
 	journal := snapshotOfAccounts(t, citizen(t, 6), citizen(t, 7))
 	journal.records = [][]byte{mustEncode(t, revoked)}
-	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox()}
-	n.config = Config{Clock: n.clock.read, Steady: n.steady.read}
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read}
 	n.boot(journal)
 	defer n.stop()
 	if grant := n.admit(keyOf(6)); !grant.Admitted || grant.Account != 6 {

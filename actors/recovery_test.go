@@ -70,13 +70,13 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			return
 		}
 		left--
-		clock := &testClock{now: noon}
+		clock := &testClock{Now: noon}
 		journal := &keepingJournal{memoryJournal: &memoryJournal{}}
 		for range rapid.IntRange(1, 3).Draw(r, "lives") {
-			s := live(r, Config{Journal: journal, Clock: clock.read, SnapshotRecords: rapid.IntRange(1, 9).Draw(r, "every")})
+			s := live(r, Config{Journal: journal, Clock: clock.Read, SnapshotRecords: rapid.IntRange(1, 9).Draw(r, "every")})
 			for range rapid.IntRange(1, 9).Draw(r, "steps") {
 				clock.advance(time.Duration(rapid.IntRange(0, 40).Draw(r, "hours")) * time.Hour)
-				act(r, s, clock.read())
+				act(r, s, clock.Read())
 			}
 			want := states(r, s)
 			same(r, "snapshot and tail", want, journal.crashed(), clock)
@@ -129,7 +129,7 @@ func live(t fatalist, c Config) *System {
 
 func same(t fatalist, what string, want []engine.BookState, journal *memoryJournal, clock *testClock) {
 	t.Helper()
-	s := live(t, Config{Journal: journal, Clock: clock.read})
+	s := live(t, Config{Journal: journal, Clock: clock.Read})
 	defer func() { _ = s.Close() }()
 	if got := states(t, s); !reflect.DeepEqual(normal(want), normal(got)) {
 		t.Fatalf("%s gives another state:\nwant %+v\ngot  %+v", what, want, got)

@@ -189,7 +189,7 @@ func TestL1_CleanStopCostsNothing(t *testing.T) {
 	n.pass(2 * time.Minute)
 	n.sweepAll()
 	n.admitted(busy.keys[0], 1)
-	if live := n.tenants.living.Load(); live != 1 {
+	if live := n.tenants.Living.Load(); live != 1 {
 		t.Fatalf("%d accounts live, want 1", live)
 	}
 	n.restart()

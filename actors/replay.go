@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
@@ -20,7 +21,7 @@ type replayer struct {
 	system   *System
 	books    map[string]*engine.Book
 	decoder  *record.Decoder
-	tenants  *tenantReplay
+	tenants  *accounts.Replay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record that was read
 	events   int    // in the records
@@ -42,15 +43,15 @@ type batch struct {
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: record.NewDecoder(), tenants: newTenantReplay(s.config.AccountShards),
+		system: s, books: map[string]*engine.Book{}, decoder: record.NewDecoder(), tenants: accounts.NewReplay(s.config.AccountShards),
 		batches: make(chan *batch, replayBatches), spent: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
 	}
 }
 
 // run is the whole replay.
 func (r *replayer) run() error {
-	r.tenants.shared = r.system.tenants.shared
-	r.tenants.begin(r.system.tenants.seal)
+	r.tenants.Shared = r.system.tenants.Shared
+	r.tenants.Begin(r.system.tenants.Seal)
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -84,8 +85,8 @@ func (r *replayer) restore() (err error) {
 		return nil
 	}
 	defer recovered(&err)
-	accounts := &ledger{decoder: r.decoder}
-	found, err := r.decoder.Snapshot(reader, accounts.visitor())
+	accounts := &accounts.Ledger{Decoder: r.decoder}
+	found, err := r.decoder.Snapshot(reader, accounts.Visitor())
 	if closeErr := reader.Close(); err == nil {
 		err = closeErr
 	}
@@ -95,7 +96,7 @@ func (r *replayer) restore() (err error) {
 	for _, state := range found.Books {
 		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	if err := r.tenants.restore(accounts, found); err != nil {
+	if err := r.tenants.Restore(accounts, found); err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
 	r.snapshot = sequence
@@ -161,7 +162,7 @@ func (r *replayer) applyBatch(batch []any) (err error) {
 			r.book(quotes.CurrencyCode()).Apply(quotes)
 			continue
 		}
-		if err := r.tenants.apply(event); err != nil {
+		if err := r.tenants.Apply(event); err != nil {
 			return fmt.Errorf("replay: %w", err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -34,14 +36,14 @@ func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admit
 				return
 			default:
 			}
-			for _, shard := range n.tenants.shards.refs {
-				m := mailbox.NewQuestion[censusQuery, *cut](censusQuery{})
-				for range sweepsIdle {
-					shard.Send(&sweep{})
+			for _, shard := range n.tenants.Shards.Refs {
+				m := mailbox.NewQuestion[accounts.CensusQuery, *commitlog.Cut](accounts.CensusQuery{})
+				for range accounts.SweepsIdle {
+					shard.Send(&accounts.Sweep{})
 				}
 				shard.Send(m) // keeps the sweeps from piling up
 				_, _ = m.Await()
-				fewest = min(fewest, n.tenants.living.Load())
+				fewest = min(fewest, n.tenants.Living.Load())
 			}
 			rounds.Add(1)
 			runtime.Gosched() // with one processor the clients come to their turn
@@ -137,12 +139,12 @@ func TestBusyAccountsStay(t *testing.T) {
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
 	n.sweepAll()
-	if got := n.tenants.living.Load(); got != 1 {
+	if got := n.tenants.Living.Load(); got != 1 {
 		t.Errorf("%d accounts live, want the one that was asked a moment ago", got)
 	}
 	n.pass(account.MinuteSpan)
 	n.sweepAll()
-	if got := n.tenants.living.Load(); got != 0 {
+	if got := n.tenants.Living.Load(); got != 0 {
 		t.Errorf("%d accounts live, want none", got)
 	}
 	release := make(chan struct{})
@@ -150,11 +152,11 @@ func TestBusyAccountsStay(t *testing.T) {
 	n.journal.before = func([][]byte) error { held.Do(func() { <-release }); return nil }
 	revoked := make(chan error, 1)
 	go func() { revoked <- n.RevokeKey(m.token, m.ids[0]) }()
-	for n.tenants.living.Load() == 0 {
+	for n.tenants.Living.Load() == 0 {
 		n.census()
 	}
 	n.sweepAll()
-	if got := n.tenants.living.Load(); got != 1 {
+	if got := n.tenants.Living.Load(); got != 1 {
 		t.Errorf("%d accounts live, want the one that waits for the disk", got)
 	}
 	close(release)
@@ -217,7 +219,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 		t.Errorf("a key is made on a full disk: %v", err)
 	}
 	_, err = n.Observe([]engine.Refresh{saying("a", noon, "USD", "57", "61", "popular")})
-	if e := asEngineError(err); err == nil || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
+	if e := accounts.AsEngineError(err); err == nil || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
 		t.Errorf("a rate on a full disk: %v, want %s with a Retry-After", err, engine.CodeReadOnly)
 	}
 	mu.Lock()
@@ -247,25 +249,25 @@ func closesLast(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 1})
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
-	shard := n.tenants.shards.refs[0]
+	shard := n.tenants.Shards.Refs[0]
 	synctest.Wait()
 	if !shard.Idle() {
 		t.Fatal("the shard is still at work")
 	}
 	var account *mailbox.Ref
-	for _, one := range stateOf(shard).(*shardActor).live {
-		account = one.ref
+	for _, one := range stateOf(shard).(*accounts.ShardActor).Live {
+		account = one.Ref
 	}
-	owed := func(done func(*cut)) *share {
-		c := &cut{ledgers: [][][]byte{make([][]byte, 1)}, done: done}
-		c.missing.Store(1)
-		return &share{cut: c}
+	owed := func(done func(*commitlog.Cut)) *commitlog.Share {
+		c := &commitlog.Cut{Ledgers: [][][]byte{make([][]byte, 1)}, Done: done}
+		c.Missing.Store(1)
+		return &commitlog.Share{Cut: c}
 	}
 	busy, gone := make(chan struct{}), make(chan any, 1)
-	account.Send(owed(func(*cut) { <-busy }))
-	account.Send(owed(func(c *cut) {
+	account.Send(owed(func(*commitlog.Cut) { <-busy }))
+	account.Send(owed(func(c *commitlog.Cut) {
 		defer func() { gone <- recover() }()
-		n.keeper.take(c)
+		n.keeper.Take(c)
 	}))
 	n.System.fail(errors.New("the disk is gone"))
 	var closing sync.WaitGroup

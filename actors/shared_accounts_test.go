@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -60,18 +62,18 @@ func (s *ship) records() []account.Record {
 // logins are the addresses and sessions of a node as the log knows them, without steady times: each node has its own.
 func (s *ship) logins() ([]account.AddressState, []account.SessionState) {
 	ready := make(chan struct{})
-	c := &cut{done: func(*cut) { close(ready) }}
-	c.missing.Store(1)
-	s.tenants.registrar.Send(&share{cut: c})
+	c := &commitlog.Cut{Done: func(*commitlog.Cut) { close(ready) }}
+	c.Missing.Store(1)
+	s.tenants.Registrar.Send(&commitlog.Share{Cut: c})
 	<-ready
-	addresses := slices.SortedFunc(c.registry.registry.Addresses(), func(a, b account.AddressState) int {
+	addresses := slices.SortedFunc(c.Registry.Registry.Addresses(), func(a, b account.AddressState) int {
 		x, y := a.Email.Digest(), b.Email.Digest()
 		return slices.Compare(x[:], y[:])
 	})
 	for i := range addresses {
 		addresses[i].Again, addresses[i].Touched = 0, 0
 	}
-	sessions := c.registry.registry.Rest().Sessions
+	sessions := c.Registry.Registry.Rest().Sessions
 	for i := range sessions {
 		sessions[i].Until = 0
 	}
@@ -108,7 +110,7 @@ func (f *fleet) createKeys(token account.Digest) string {
 		switch {
 		case err == nil:
 			made = append(made, key.ID)
-		case asEngineError(err).Code != engine.CodeKeyLimitReached:
+		case accounts.AsEngineError(err).Code != engine.CodeKeyLimitReached:
 			wrong = fmt.Sprintf("node %d: %v", s.node.id, err)
 		}
 	})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/dump"
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -24,7 +26,7 @@ func codeOfError(err error) engine.Code {
 	if err == nil {
 		return ""
 	}
-	return asEngineError(err).Code
+	return accounts.AsEngineError(err).Code
 }
 
 // condition is what a node says of its cluster.
@@ -60,7 +62,7 @@ func cutOff(t *testing.T) {
 	var late sync.WaitGroup
 	f.log.with(func() { f.log.stuck = true }) // the majority is lost while a change is on its way
 	late.Go(func() {
-		if _, err := apart.Observe([]engine.Refresh{saying("infodolar", noon, "EUR", "63", "66", "bhd")}); !errors.Is(err, errUndecided) {
+		if _, err := apart.Observe([]engine.Refresh{saying("infodolar", noon, "EUR", "63", "66", "bhd")}); !errors.Is(err, commitlog.ErrUndecided) {
 			t.Errorf("a change on its way: %v", err)
 		}
 	})
@@ -109,7 +111,7 @@ func (s *ship) isCutOff(t *testing.T, caller account.Caller) {
 		"announce":       func() error { return s.WithdrawAnnouncement("test") },
 	}
 	for name, change := range changes {
-		if err := change(); codeOfError(err) != engine.CodeReadOnly || !errors.Is(err, errNoMajority) {
+		if err := change(); codeOfError(err) != engine.CodeReadOnly || !errors.Is(err, commitlog.ErrNoMajority) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -168,7 +170,7 @@ func TestShared_A11_CloseWithoutMajority(t *testing.T) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		_, err := f.nodes[0].Observe([]engine.Refresh{saying("infodolar", noon, "USD", "58", "60", "popular")})
-		if !errors.Is(err, errUndecided) {
+		if !errors.Is(err, commitlog.ErrUndecided) {
 			t.Errorf("a change on its way: %v", err)
 		}
 	})
@@ -198,7 +200,7 @@ func TestShared_GapStopsTheNode(t *testing.T) {
 	f.alike()
 	s := f.nodes[1]
 	f.log.with(func() { s.node.held = true })
-	s.follower.deliver(f.log.end()+2, []byte{1})
+	s.follower.Deliver(f.log.end()+2, []byte{1})
 	<-s.Done()
 	if s.Err() == nil {
 		t.Error("the node goes on behind a gap")

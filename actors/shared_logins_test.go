@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -26,7 +27,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 			switch {
 			case err == nil:
 				opened.Add(1)
-			case asEngineError(err).Code != engine.CodeInvalidCode:
+			case accounts.AsEngineError(err).Code != engine.CodeInvalidCode:
 				t.Errorf("node %d: %v", s.node.id, err)
 			}
 		})
@@ -60,7 +61,7 @@ func TestShared_K2_FiveTriesInAll(t *testing.T) {
 				if next.Add(1) > int64(wrong) {
 					return
 				}
-				if _, _, err := s.OpenSession(email, notCode(code), client(2)); asEngineError(err).Code != engine.CodeInvalidCode {
+				if _, _, err := s.OpenSession(email, notCode(code), client(2)); accounts.AsEngineError(err).Code != engine.CodeInvalidCode {
 					t.Errorf("node %d: a wrong code: %v", s.node.id, err)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -83,12 +84,12 @@ func (q *fleetQuota) play() string {
 // rounds has all nodes return what they rest from.
 func (f *fleet) rounds() {
 	for _, s := range f.nodes {
-		for _, shard := range s.tenants.shards.refs {
-			shard.Send(&round{})
+		for _, shard := range s.tenants.Shards.Refs {
+			shard.Send(&accounts.Round{})
 		}
 		s.census()
-		for _, shard := range s.tenants.shards.refs {
-			shard.Send(&wished{})
+		for _, shard := range s.tenants.Shards.Refs {
+			shard.Send(&accounts.Wished{})
 		}
 		s.census()
 	}

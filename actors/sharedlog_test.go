@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 )
@@ -99,10 +100,10 @@ func (n *sharedNode) majority() bool {
 
 func (j *sharedJournal) Node() engine.NodeID { return j.node.id }
 
-func (j *sharedJournal) Standing() Standing {
+func (j *sharedJournal) Standing() commitlog.Standing {
 	j.node.log.mu.Lock()
 	defer j.node.log.mu.Unlock()
-	return Standing{Majority: j.node.majority(), Since: j.node.since, Leader: "one"}
+	return commitlog.Standing{Majority: j.node.majority(), Since: j.node.since, Leader: "one"}
 }
 
 // Append waits until the place behind expected is taken and the node can know by whom.
@@ -110,7 +111,7 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 	if len(records) != 1 {
 		return 0, fmt.Errorf("%d records, want one bundle", len(records))
 	}
-	if len(records[0]) > bundleBytesMax {
+	if len(records[0]) > commitlog.BundleBytesMax {
 		return 0, fmt.Errorf("a bundle of %d bytes", len(records[0]))
 	}
 	l := j.node.log
@@ -123,7 +124,7 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 		case l.stuck || !j.node.majority():
 		case uint64(len(l.records)) > expected && !l.lax:
 			l.lost++
-			return 0, fmt.Errorf("%w: %d, not %d", ErrPosition, len(l.records), expected)
+			return 0, fmt.Errorf("%w: %d, not %d", commitlog.ErrPosition, len(l.records), expected)
 		default:
 			l.records = append(l.records, bytes.Clone(records[0]))
 			l.changed.Broadcast()
@@ -231,7 +232,7 @@ type ship struct {
 // launch starts nodes on a log of their own.
 func launch(t fatalist, nodes int, seed uint64, c Config) *fleet {
 	t.Helper()
-	f := &fleet{t: t, log: newSharedLog(seed), config: c, clock: &testClock{now: noon}, mail: newLetterbox()}
+	f := &fleet{t: t, log: newSharedLog(seed), config: c, clock: &testClock{Now: noon}, mail: newLetterbox()}
 	for range nodes {
 		f.join(&memoryJournal{})
 	}
@@ -251,7 +252,7 @@ func (f *fleet) join(disk *memoryJournal) *ship {
 func (s *ship) boot() {
 	s.fleet.t.Helper()
 	c := s.fleet.config
-	c.Clock, c.Steady, c.Mailer, c.Journal = s.fleet.clock.read, s.steady.read, s.fleet.mail, s.node.journal()
+	c.Clock, c.Steady, c.Mailer, c.Journal = s.fleet.clock.Read, s.steady.read, s.fleet.mail, s.node.journal()
 	c.Seal = bytes.Repeat([]byte{7}, 32)
 	if c.Catalogue == nil {
 		c.Catalogue = testCatalogue()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -128,9 +130,9 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 // haltOwners tells everybody but the journal that the node has stopped, and waits until they know: as when a panic stops it while a batch
 // is with the writer.
 func haltOwners(s *System) {
-	owners := slices.Concat(s.kinds.currency.Refs(), s.tenants.kinds.registrar.Refs(), s.tenants.kinds.shard.Refs())
+	owners := slices.Concat(s.kinds.currency.Refs(), s.tenants.Kinds.Registrar.Refs(), s.tenants.Kinds.Shard.Refs())
 	for _, owner := range owners {
-		owner.Send(&mailbox.Halt{Why: readOnly(errors.New("planted"))})
+		owner.Send(&mailbox.Halt{Why: commitlog.ReadOnly(errors.New("planted"))})
 	}
 	for _, owner := range owners {
 		for !owner.Idle() {
@@ -185,16 +187,16 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 // TestFailedCutIsLeftAlone: the owner that panics gives up its share of a cut while others still write theirs;
 // the race detector sees a keeper that looks.
 func TestFailedCutIsLeftAlone(t *testing.T) {
-	c := &cut{sequence: 7, ledgers: [][][]byte{make([][]byte, 1)}, done: func(*cut) {}}
-	c.missing.Store(2)
-	(&share{cut: c}).Reject(mailbox.ErrStopped)
+	c := &commitlog.Cut{Sequence: 7, Ledgers: [][][]byte{make([][]byte, 1)}, Done: func(*commitlog.Cut) {}}
+	c.Missing.Store(2)
+	(&commitlog.Share{Cut: c}).Reject(mailbox.ErrStopped)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		(&share{cut: c}).handAccount(putAside(account.New(1)))
+		(&commitlog.Share{Cut: c}).HandAccount(accounts.PutAside(account.New(1)))
 	}()
 	journal := &memoryJournal{}
-	if m := newKeeper(journal).keep(c); !errors.Is(m.err, mailbox.ErrStopped) || m.sequence != 7 || m.ledger != 0 {
+	if m := commitlog.NewKeeper(journal).Keep(c); !errors.Is(m.Err, mailbox.ErrStopped) || m.Sequence != 7 || m.Ledger != 0 {
 		t.Errorf("of a failed cut %+v came", m)
 	}
 	<-writer

@@ -46,11 +46,11 @@ func (s *System) Stats() Stats {
 		return stats
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
-	k, t := &s.kinds, &s.tenants.kinds
-	for _, kind := range []*mailbox.Kind{&k.currency, &k.directory, &k.journal, &t.shard, &t.account, &t.registrar, &t.strangers} {
+	k, t := &s.kinds, &s.tenants.Kinds
+	for _, kind := range []*mailbox.Kind{&k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Strangers} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
-	stats.Accounts, stats.Living, stats.Leases = s.tenants.population.Load(), s.tenants.living.Load(), s.tenants.leases.Load()
+	stats.Accounts, stats.Living, stats.Leases = s.tenants.Population.Load(), s.tenants.Living.Load(), s.tenants.Leases.Load()
 	for _, f := range s.fresh {
 		stats.Currencies = append(stats.Currencies, CurrencyStats{f.currency, instantOf(f.checked.Load()), instantOf(f.until.Load())})
 	}
@@ -59,7 +59,7 @@ func (s *System) Stats() Stats {
 
 // Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
 // afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
-func (s *System) Sequence() uint64 { return s.vitals.sequence.Load() }
+func (s *System) Sequence() uint64 { return s.vitals.Sequence.Load() }
 
 // instantOf is an instant that an atomic keeps in ns since 1970, 0 for none.
 func instantOf(ns int64) time.Time {

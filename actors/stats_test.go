@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -28,9 +30,9 @@ func mailboxOf(t *testing.T, s *System, kind string) mailbox.Stats {
 // stall keeps a currency's actor at work until release is called.
 func stall(s *System, currency string) (release func()) {
 	entered, end := make(chan struct{}), make(chan struct{})
-	look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { close(entered); <-end }}
-	look.missing.Store(1)
-	s.currencies[currency].Send(&share{cut: look})
+	look := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(*commitlog.Cut) { close(entered); <-end }}
+	look.Missing.Store(1)
+	s.currencies[currency].Send(&commitlog.Share{Cut: look})
 	<-entered
 	return func() { close(end) }
 }
@@ -93,16 +95,16 @@ func (b *busyResident) Abort(*engine.Error)        {}
 func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	busy := &busyResident{make(chan struct{}), make(chan struct{})}
-	r, err := s.actors.Spawn("busy", &s.tenants.kinds.account, busy)
+	r, err := s.actors.Spawn("busy", &s.tenants.Kinds.Account, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.Send(mailbox.NewQuestion[usageQuery, account.Verdict](usageQuery{})) })
+	asking.Go(func() { r.Send(mailbox.NewQuestion[accounts.UsageQuery, account.Verdict](accounts.UsageQuery{})) })
 	<-busy.entered
-	left := mailbox.NewQuestion[usageQuery, account.Verdict](usageQuery{})
+	left := mailbox.NewQuestion[accounts.UsageQuery, account.Verdict](accounts.UsageQuery{})
 	r.Send(left)
-	counts := &s.tenants.kinds.account
+	counts := &s.tenants.Kinds.Account
 	if got := counts.Stats().Waiting; got != 1 {
 		t.Errorf("%d messages wait, want 1", got)
 	}
@@ -121,7 +123,7 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 // TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
-	k, a := &s.kinds, &s.tenants.kinds
+	k, a := &s.kinds, &s.tenants.Kinds
 	for _, tt := range []struct {
 		kind  *mailbox.Kind
 		name  string
@@ -129,8 +131,8 @@ func TestStats_Kinds(t *testing.T) {
 		count int
 	}{
 		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.directory, "directory", &directoryActor{}, 1},
-		{&k.journal, "journal", &journalActor{}, 1}, {&a.shard, "shard", &shardActor{}, 3}, {&a.account, "account", nil, 0},
-		{&a.registrar, "registrar", &registrarActor{}, 1}, {&a.strangers, "strangers", &strangersActor{}, strangerTables},
+		{&k.journal, "journal", &commitlog.Actor{}, 1}, {&a.Shard, "shard", &accounts.ShardActor{}, 3}, {&a.Account, "account", nil, 0},
+		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Strangers, "strangers", &accounts.StrangersActor{}, accounts.StrangerTables},
 	} {
 		if refs := tt.kind.Refs(); tt.kind.Name != tt.name || len(refs) != tt.count {
 			t.Errorf("%d actors count as %s, want %d as %s", len(refs), tt.kind.Name, tt.count, tt.name)
@@ -141,7 +143,7 @@ func TestStats_Kinds(t *testing.T) {
 			}
 		}
 	}
-	if !a.account.Passing {
+	if !a.Account.Passing {
 		t.Error("accounts are looked at one by one")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -38,21 +40,21 @@ type gateway interface {
 // goroutine, but not from visit functions that it calls.
 type System struct {
 	gateway // the accounts: account.Gate, account.Service, account.Operator
-	tenants *tenants
+	tenants *accounts.Accounts
 
 	config   Config
-	journal  Journal
-	shared   Shared // journal, when other nodes write it as well; nil: this one alone
-	desk     *desk
-	follower *follower
+	journal  commitlog.Journal
+	shared   commitlog.Shared // journal, when other nodes write it as well; nil: this one alone
+	desk     *commitlog.Desk
+	follower *commitlog.Follower
 	actors   *mailbox.System
 	kinds    kinds
-	writer   *writer
-	keeper   *keeper
+	writer   *commitlog.Writer
+	keeper   *commitlog.Keeper
 	asks     inquiries
 	calls    gate // of methods that change something or take a cut
 	progress progress
-	vitals   *vitals
+	vitals   *commitlog.Vitals
 
 	phase  atomic.Int32
 	loaded atomic.Bool // some rate was ever published
@@ -93,7 +95,7 @@ type kinds struct{ currency, directory, journal mailbox.Kind }
 
 // newActorSystem makes a system of actors; fail stops the node.
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
-	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: readOnly})
+	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
 // inquiries are the questions that the system asks its actors.
@@ -126,13 +128,13 @@ func Open(c Config) (*System, error) {
 	s := &System{
 		config: c, journal: journal,
 		ready: make(chan struct{}), done: make(chan struct{}),
-		vitals: newVitals(c.Clock, c.Steady), keeper: newKeeper(journal),
+		vitals: commitlog.NewVitals(c.Clock, c.Steady), keeper: commitlog.NewKeeper(journal),
 	}
-	s.shared, _ = journal.(Shared)
+	s.shared, _ = journal.(commitlog.Shared)
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	s.writer = newWriter(journal, s.vitals, s.tenants.clock.look)
+	s.writer = commitlog.NewWriter(journal, s.vitals, s.tenants.Clock.Look)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
 	s.progress.began = c.Clock()
@@ -143,17 +145,17 @@ func Open(c Config) (*System, error) {
 
 // prepare makes what draws random numbers.
 func (s *System) prepare() (err error) {
-	if s.tenants, err = newTenants(s.config.accounts(), accountsHost{s}); err != nil {
+	if s.tenants, err = accounts.New(s.config.accounts(), accountsHost{s}); err != nil {
 		return err
 	}
 	if s.gateway = s.tenants; s.shared == nil {
 		return nil
 	}
-	if !s.tenants.shared {
+	if !s.tenants.Shared {
 		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
 	}
-	s.tenants.node, s.tenants.quorum = s.shared.Node(), quorum{s.shared}
-	s.desk, err = newDesk(s.tenants.random)
+	s.tenants.Node, s.tenants.Quorum = s.shared.Node(), commitlog.Quorum{Shared: s.shared}
+	s.desk, err = commitlog.NewDesk(s.tenants.Random)
 	return err
 }
 
@@ -188,9 +190,9 @@ func (s *System) fail(cause error) {
 	if !staffed {
 		return
 	}
-	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.tenants.kinds.registrar, &s.tenants.kinds.shard, &s.kinds.journal} {
+	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.tenants.Kinds.Registrar, &s.tenants.Kinds.Shard, &s.kinds.journal} {
 		for _, r := range kind.Refs() {
-			r.Send(&mailbox.Halt{Why: readOnly(cause)})
+			r.Send(&mailbox.Halt{Why: commitlog.ReadOnly(cause)})
 		}
 	}
 }
@@ -215,7 +217,7 @@ func (s *System) close() error {
 	s.phase.Store(stopping)
 	s.replay.Wait()
 	if s.shared != nil && s.clerk != nil {
-		s.clerk.Send(&leaving{})
+		s.clerk.Send(&commitlog.Leaving{})
 	}
 	s.calls.shut()
 	if s.clerk != nil {
@@ -227,7 +229,7 @@ func (s *System) close() error {
 		err = fmt.Errorf("close journal: %w", err)
 	}
 	if s.shared != nil && s.clerk != nil {
-		s.writer.stop() // an offer ends with the journal
+		s.writer.Stop() // an offer ends with the journal
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,25 +239,25 @@ func (s *System) close() error {
 
 // wind ends the actors, after what is under way has come true and the last snapshot is there.
 func (s *System) wind() {
-	s.tenants.settle(closeTimeout)
+	s.tenants.Settle(closeTimeout)
 	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
 	s.clerk.Send(last)
 	if _, err := last.Wait(closeTimeout); err != nil {
 		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
 	}
 	if s.follower != nil {
-		s.follower.end()
+		s.follower.End()
 	}
 	s.directory.Stop()
 	for _, code := range s.codes {
 		s.currencies[code].Stop()
 	}
-	s.tenants.stop()
+	s.tenants.Stop()
 	s.clerk.Stop()
 	if s.shared == nil {
-		s.writer.stop()
+		s.writer.Stop()
 	}
-	s.keeper.stop()
+	s.keeper.Stop()
 }
 
 var errReplayStopped = errors.New("closed while the log was being read")

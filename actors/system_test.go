@@ -123,8 +123,8 @@ func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
 
 // The same question gets the same page until something changes; then another one.
 func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
-	clock := &testClock{now: noon}
-	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read})
+	clock := &testClock{Now: noon}
+	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.Read})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
 	page := func() *engine.Page[*engine.Rate] {
 		p, err := s.Ranking(usdRanking())

@@ -73,7 +73,7 @@ func (h *boardHistory) publish(until int64) {
 	h.number++
 	h.clock.advance(time.Second)
 	in, call := saw{write: true, number: h.number}, h.ticks.Add(1)
-	_, err := h.Observe([]engine.Refresh{saying("bhd-site", h.clock.read(), "USD", "58.00", sideOf(h.number), "bhd")})
+	_, err := h.Observe([]engine.Refresh{saying("bhd-site", h.clock.Read(), "USD", "58.00", sideOf(h.number), "bhd")})
 	if err != nil || h.crashed.Load() {
 		h.note(0, in, saw{unknown: true}, call, until)
 		return
@@ -130,7 +130,7 @@ func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 
 func playBoard(t *testing.T, seed uint64, crash, lazy bool, plant func(engine.Service) engine.Service) []porcupine.Operation {
 	h := &boardHistory{node: startNode(t, Config{LimitsOff: true})}
-	observe(t, h.System, saying("bhd-site", h.clock.read(), "USD", "58.00", sideOf(0), "bhd"))
+	observe(t, h.System, saying("bhd-site", h.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
 	h.journal.mu.Lock()
 	h.journal.lazy = lazy
 	h.journal.mu.Unlock()

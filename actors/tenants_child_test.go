@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -32,13 +34,13 @@ func tenantChildConfig(dir string, start time.Duration) Config {
 	return Config{
 		Dir: dir, Clock: func() time.Time { return noon.Add(start + time.Since(began)) }, //nolint:forbidigo // the same
 		Log: LogConfig{SegmentBytes: 16 << 10}, SnapshotRecords: 200, Mailer: newLetterbox(), StrangersMax: 64, AccountShards: 3,
-		Terms: account.Terms{Allowance: account.Allowance{Day: crashLimit, Minute: allowanceMinuteMax}},
+		Terms: account.Terms{Allowance: account.Allowance{Day: crashLimit, Minute: accounts.AllowanceMinuteMax}},
 	}
 }
 
 // lyingJournal acknowledges at once and keeps a batch only together with the next one.
 type lyingJournal struct {
-	Journal
+	commitlog.Journal
 	last  uint64
 	later [][]byte
 }
@@ -215,7 +217,7 @@ func (c *child) watch(number int) {
 }
 
 func (c *child) make(account uint64) {
-	switch key, _, err := c.tenants.createKey(account, ""); {
+	switch key, _, err := c.tenants.CreateKeyFor(account, ""); {
 	case err == nil:
 		c.say("k %d %s", account, key.ID)
 	case codeFrom(err) != engine.CodeKeyLimitReached:
@@ -225,7 +227,7 @@ func (c *child) make(account uint64) {
 
 func (c *child) revoke(account uint64, id string) {
 	c.say("r %d %s", account, id)
-	if err := c.tenants.revokeKey(account, id); err != nil {
+	if err := c.tenants.RevokeKeyOf(account, id); err != nil {
 		c.say("bad %v", err)
 		return
 	}
@@ -255,4 +257,4 @@ func (c *child) ask(id uint64, key account.KeyRecord) {
 	}
 }
 
-func codeFrom(err error) engine.Code { return asEngineError(err).Code }
+func codeFrom(err error) engine.Code { return accounts.AsEngineError(err).Code }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/actors/dump"
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -84,7 +85,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 
 // A node that is closed under load answers everybody and forfeits nothing.
 func TestCloseUnderLoadOfAccounts(t *testing.T) {
-	n := prepareNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}}})
+	n := prepareNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}}})
 	var members []*member
 	for i := range 6 {
 		members = append(members, n.join(i+1, 1))

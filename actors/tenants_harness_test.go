@@ -13,6 +13,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 	"go.uber.org/goleak"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -44,7 +45,7 @@ func paceOf(step time.Duration) func() time.Duration {
 
 // publishing gives a node something to answer.
 func publishing(n *node) {
-	observe(n.t, n.System, saying("bhd-site", n.clock.read(), "USD", "58.00", sideOf(0), "bhd"))
+	observe(n.t, n.System, saying("bhd-site", n.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
 }
 
 // letterbox is a mailer that keeps the newest letter of every address.
@@ -144,10 +145,10 @@ func startNode(t testing.TB, c Config) *node {
 // prepareNode is startNode for properties, which have no cleanup.
 func prepareNode(t fatalist, c Config) *node {
 	t.Helper()
-	n := &node{t: t, clock: &testClock{now: noon}, steady: &testSteady{}, mail: newLetterbox(), journal: &memoryJournal{}}
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newLetterbox(), journal: &memoryJournal{}}
 	n.config = c
 	if n.config.Clock == nil {
-		n.config.Clock, n.config.Steady = n.clock.read, n.steady.read
+		n.config.Clock, n.config.Steady = n.clock.Read, n.steady.read
 	}
 	n.config.Mailer = n.mail
 	n.boot(n.journal)
@@ -300,9 +301,9 @@ func (n *node) spent(token account.Digest) int {
 
 // sweepAll puts every account aside that is idle.
 func (n *node) sweepAll() {
-	for range sweepsIdle + 1 {
-		for _, shard := range n.tenants.shards.refs {
-			shard.Send(&sweep{})
+	for range accounts.SweepsIdle + 1 {
+		for _, shard := range n.tenants.Shards.Refs {
+			shard.Send(&accounts.Sweep{})
 		}
 	}
 	n.census()

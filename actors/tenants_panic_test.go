@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -46,8 +47,8 @@ func (s *sabotage) strike(r mailbox.Actor, l mailbox.Message) bool {
 	}
 	s.kinds[fmt.Sprintf("%T over %T", r, l)]++
 	switch l.(type) {
-	case *refund: // nobody hears of it
-	case *census: // of all shards together one is heard of
+	case *accounts.Refund: // nobody hears of it
+	case *accounts.Census: // of all shards together one is heard of
 		s.crowds++
 	default:
 		if vital {
@@ -67,19 +68,19 @@ type saboteur struct {
 
 // Receive is mailbox.Actor. A one-way message is also hit when its work is done: half of what it was there for.
 func (s *saboteur) Receive(l mailbox.Message) {
-	if shard, is := s.Actor.(*shardActor); is {
-		for _, one := range shard.live { // the shard alone sends to them
-			s.enlist(one.ref)
+	if shard, is := s.Actor.(*accounts.ShardActor); is {
+		for _, one := range shard.Live { // the shard alone sends to them
+			s.enlist(one.Ref)
 		}
 	}
 	if !s.strike(s.Actor, l) {
 		s.Actor.Receive(l)
 		return
 	}
-	account, is := s.Actor.(*accountActor)
+	account, is := s.Actor.(*accounts.AccountActor)
 	if is && s.forgetful {
-		account.startAgain()
-		l.Reject(internal(nil))
+		startAgain(account)
+		l.Reject(accounts.Internal(nil))
 		return
 	}
 	if !l.Asked() {
@@ -89,15 +90,15 @@ func (s *saboteur) Receive(l mailbox.Message) {
 }
 
 // startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was made of.
-func (a *accountActor) startAgain() {
-	record := a.account.Record()
-	a.account = account.New(a.id)
-	a.account.Apply(&account.Created{Account: a.id, Email: record.Email, At: record.CreatedAt})
+func startAgain(a *accounts.AccountActor) {
+	record := a.Account.Record()
+	a.Account = account.New(a.Id)
+	a.Account.Apply(&account.Created{Account: a.Id, Email: record.Email, At: record.CreatedAt})
 	for _, key := range record.Keys {
-		a.account.Apply(&account.KeyCreated{Account: a.id, Key: key})
+		a.Account.Apply(&account.KeyCreated{Account: a.Id, Key: key})
 	}
-	a.settleParked(internal(nil))
-	a.leasing, a.flight = false, nil
+	a.SettleParked(accounts.Internal(nil))
+	a.Leasing, a.Flight = false, nil
 }
 
 // enlist puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.
@@ -118,8 +119,8 @@ func (s *sabotage) enlist(to *mailbox.Ref) bool {
 
 // enlistAll puts saboteurs in front of all actors of a node.
 func (s *sabotage) enlistAll(n *node) {
-	k, t := &n.kinds, &n.tenants.kinds
-	for _, kind := range []*mailbox.Kind{&k.currency, &t.registrar, &t.shard, &k.journal, &k.directory, &t.strangers} {
+	k, t := &n.kinds, &n.tenants.Kinds
+	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.directory, &t.Strangers} {
 		for _, to := range kind.Refs() {
 			for !s.enlist(to) {
 				runtime.Gosched()
@@ -166,11 +167,11 @@ const shakenAccounts = 4
 func newShaken(t testing.TB, seed uint64) *shaken {
 	w := &shaken{random: rand.New(rand.NewPCG(5, seed))}
 	w.node = startNode(t, Config{
-		Terms:         account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: allowanceMinuteMax}},
+		Terms:         account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}},
 		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: askTimeoutDefault,
 	})
 	publishing(w.node)
-	w.entered = w.clock.read()
+	w.entered = w.clock.Read()
 	for number := 1; number <= shakenAccounts; number++ {
 		w.members = append(w.members, &survivor{member: w.join(number, 1), number: number})
 	}
@@ -256,7 +257,7 @@ func (w *shaken) operate(random *rand.Rand) {
 	case 0:
 		w.asked++
 		w.clock.advance(time.Second)
-		_, err := w.Observe([]engine.Refresh{saying("bhd-site", w.clock.read(), "USD", "58.00", sideOf(w.asked), "bhd")})
+		_, err := w.Observe([]engine.Refresh{saying("bhd-site", w.clock.Read(), "USD", "58.00", sideOf(w.asked), "bhd")})
 		if w.heard("publish", err) {
 			w.shown = w.asked
 		}
@@ -279,8 +280,8 @@ func (w *shaken) operate(random *rand.Rand) {
 	case 5:
 		_, err := w.Admit(account.Caller{Address: client(9000 + random.IntN(1<<20))})
 		w.heard("stranger", err)
-		for _, shard := range w.tenants.shards.refs {
-			shard.Send(&sweep{})
+		for _, shard := range w.tenants.Shards.Refs {
+			shard.Send(&accounts.Sweep{})
 		}
 	}
 }
@@ -376,13 +377,13 @@ func checkPanics(t *testing.T, questions, stops int) {
 // renew goes on to the next noon when the sessions have ended: an address gets only so many letters in a day, and no midnight must fall
 // between a request and the look at its count.
 func (w *shaken) renew() {
-	if w.clock.read().Sub(w.entered) < account.SessionLifetime-5*time.Minute {
+	if w.clock.Read().Sub(w.entered) < account.SessionLifetime-5*time.Minute {
 		return
 	}
-	w.pass(24*time.Hour - w.clock.read().Sub(noon)%(24*time.Hour))
+	w.pass(24*time.Hour - w.clock.Read().Sub(noon)%(24*time.Hour))
 	w.asked++
-	observe(w.t, w.System, saying("bhd-site", w.clock.read(), "USD", "58.00", sideOf(w.asked), "bhd"))
-	w.shown, w.entered = w.asked, w.clock.read()
+	observe(w.t, w.System, saying("bhd-site", w.clock.Read(), "USD", "58.00", sideOf(w.asked), "bhd"))
+	w.shown, w.entered = w.asked, w.clock.Read()
 	for _, s := range w.members {
 		s.token = w.login(s.email, client(20_000+w.random.IntN(1<<20)))
 		s.admitted, s.slack = 0, 0

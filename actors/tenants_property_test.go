@@ -12,6 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
@@ -400,14 +402,14 @@ func (n *node) everything(image *memoryJournal) *memoryJournal {
 }
 
 // replayed is what a journal's records make of everybody.
-func replayed(t fatalist, c Config, journal Journal) *tenantReplay {
+func replayed(t fatalist, c Config, journal commitlog.Journal) *accounts.Replay {
 	t.Helper()
 	c.Journal = journal
 	c, err := c.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenants, err := newTenants(c.accounts(), nil)
+	tenants, err := accounts.New(c.accounts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,8 +417,8 @@ func replayed(t fatalist, c Config, journal Journal) *tenantReplay {
 	if err := r.run(); err != nil {
 		t.Fatal(err)
 	}
-	for id, account := range r.tenants.awake {
-		r.tenants.idle[r.tenants.shard(id)][id] = freeze(account)
+	for id, account := range r.tenants.Awake {
+		r.tenants.Idle[r.tenants.Shard(id)][id] = accounts.Freeze(account)
 	}
 	return r.tenants
 }
@@ -437,11 +439,11 @@ func TestW9_SnapshotAndTailAreTheWholeReplay(t *testing.T) {
 		image := w.journal.crashed()
 		short := replayed(t, w.config, image)
 		long := replayed(t, w.config, w.everything(image))
-		if !reflect.DeepEqual(short.registry.State(), long.registry.State()) || short.transition != long.transition {
-			t.Fatalf("%+v\nwant %+v", short.registry.State(), long.registry.State())
+		if !reflect.DeepEqual(short.Registry.State(), long.Registry.State()) || short.Transition != long.Transition {
+			t.Fatalf("%+v\nwant %+v", short.Registry.State(), long.Registry.State())
 		}
-		if !reflect.DeepEqual(short.idle, long.idle) {
-			t.Fatalf("accounts %x\nwant %x", short.idle, long.idle)
+		if !reflect.DeepEqual(short.Idle, long.Idle) {
+			t.Fatalf("accounts %x\nwant %x", short.Idle, long.Idle)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -33,8 +34,8 @@ type writes struct {
 	job     bool // the book is given away
 	learning
 
-	applying bool     // what is durable is not in the board yet
-	shares   []*share // of cuts that must have it
+	applying bool               // what is durable is not in the board yet
+	shares   []*commitlog.Share // of cuts that must have it
 }
 
 // flight is a batch of commands under way.
@@ -119,7 +120,7 @@ func (c *currencyActor) decided(m *decided) {
 		return
 	case m.err == nil && len(m.records) > 0:
 		done.decision = m.decision
-		c.journal.Send(&write{from: c.self, records: m.records, heard: m.heard})
+		c.journal.Send(&commitlog.Write{From: c.self, Records: m.records, Heard: m.heard})
 		return
 	}
 	w.flight = nil
@@ -183,7 +184,7 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 	if err != nil {
 		return &decided{err: err}
 	}
-	records, err := encodeAll(decision.Events, batchBytesMax(c.writes.bundled), pause)
+	records, err := encodeAll(decision.Events, commitlog.BatchBytesMax(c.writes.bundled), pause)
 	return &decided{decision: decision, records: records, err: err}
 }
 
@@ -203,12 +204,12 @@ func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]b
 			return nil, err
 		}
 		if most := min(wal.RecordBytesMax, bytesMax); len(record) > most {
-			return nil, tooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), most))
+			return nil, commitlog.TooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), most))
 		}
 		records, encoded = append(records, record), encoded+len(record)
 	}
-	if size := batchBytes(records); size > bytesMax || len(records) > wal.BatchRecordsMax {
-		return nil, tooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, bytesMax))
+	if size := commitlog.BatchBytes(records); size > bytesMax || len(records) > wal.BatchRecordsMax {
+		return nil, commitlog.TooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, bytesMax))
 	}
 	return records, nil
 }
@@ -225,20 +226,20 @@ func merged(batch []*command) engine.Command {
 }
 
 // committed has a durable batch applied, or answers a batch that never will be.
-func (c *currencyActor) committed(m *committed) {
+func (c *currencyActor) committed(m *commitlog.Committed) {
 	w := &c.writes
 	done := w.flight
 	if done == nil {
 		return // given up when the node stopped
 	}
-	if m.err == errConflict {
+	if m.Err == commitlog.ErrConflict {
 		c.again()
 		return
 	}
-	if m.err != nil {
+	if m.Err != nil {
 		w.flight = nil
 		for _, one := range done.commands {
-			one.Reject(m.err)
+			one.Reject(m.Err)
 		}
 		c.next()
 		return
@@ -288,7 +289,7 @@ func (c *currencyActor) applied(m *applied) {
 	c.publish(m.outlook)
 	w.job, w.applying = false, false
 	for _, s := range w.shares {
-		s.handBoard(c.board)
+		s.HandBoard(c.board)
 	}
 	w.shares = nil
 	if m.foreign {
@@ -302,7 +303,7 @@ func (c *currencyActor) applied(m *applied) {
 
 // share gives a cut the board that belongs to it: the one with everything that was durable before it. A node that has stopped gives
 // none: what became durable while it stopped is in the log and not in the board, and a snapshot without it would hide it.
-func (c *currencyActor) share(m *share) {
+func (c *currencyActor) share(m *commitlog.Share) {
 	w := &c.writes
 	switch {
 	case w.stopped != nil:
@@ -311,7 +312,7 @@ func (c *currencyActor) share(m *share) {
 		last := w.lessons[len(w.lessons)-1]
 		last.shares = append(last.shares, m)
 	case !w.applying:
-		m.handBoard(c.board)
+		m.HandBoard(c.board)
 	default:
 		w.shares = append(w.shares, m) // bounded: a cut is taken when the one before is complete
 	}

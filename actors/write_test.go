@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -63,9 +64,9 @@ func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	defer timeout.Stop()
 	for {
 		waiting := make(chan int, 1)
-		look := &cut{boards: make([]*engine.Board, 1), done: func(*cut) { waiting <- len(owner.writes.waiting) }}
-		look.missing.Store(1)
-		owner.self.Send(&share{cut: look})
+		look := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(*commitlog.Cut) { waiting <- len(owner.writes.waiting) }}
+		look.Missing.Store(1)
+		owner.self.Send(&commitlog.Share{Cut: look})
 		select {
 		case found := <-waiting:
 			if found >= n {
@@ -190,8 +191,8 @@ func TestForeignWriterStopsTheNode(t *testing.T) {
 	}
 	_, err := s.Observe([]engine.Refresh{saying("a", noon, "USD", "57", "61", "popular")})
 	<-s.Done()
-	if err == nil || !errors.Is(s.Err(), ErrPosition) {
-		t.Errorf("%v, Err %v, want %v", err, s.Err(), ErrPosition)
+	if err == nil || !errors.Is(s.Err(), commitlog.ErrPosition) {
+		t.Errorf("%v, Err %v, want %v", err, s.Err(), commitlog.ErrPosition)
 	}
 }
 

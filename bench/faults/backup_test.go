@@ -22,9 +22,9 @@ const backupsWanted = 50
 func hurried(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
-		"wal/options.go":     replaced(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
-		"actors/config.go":   replaced(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
-		"actors/snapshot.go": replaced(t, "actors/snapshot.go", "const ledgerPart = 4", "const ledgerPart = 1 << 30"),
+		"wal/options.go":                        replaced(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
+		"actors/config.go":                      replaced(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
+		"actors/internal/commitlog/snapshot.go": replaced(t, "actors/internal/commitlog/snapshot.go", "const ledgerPart = 4", "const ledgerPart = 1 << 30"),
 	}
 }
 

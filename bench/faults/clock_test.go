@@ -183,7 +183,7 @@ func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 // TestFaultsQ4_ControlSteps plants the bug that Q4 is there for: every step is believed at once.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
-	const file = "actors/clock.go"
+	const file = "actors/internal/accounts/clock.go"
 	texts := skewedTime(t)
 	texts[file] = replaced(t, file, "if c.stepAt(moment).Abs() > clockStepMin {", "if c.stepAt(moment).Abs() > 1<<62 {")
 	_, err := stepRunning(t, overlaid(t, "skewed-believes", texts), 25*time.Hour, 3*time.Second)

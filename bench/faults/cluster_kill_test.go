@@ -304,7 +304,7 @@ func (g *campaign) readAlone(c *cut, p *peer, fault time.Duration, stop <-chan s
 // any other fault, or the nodes themselves.
 func TestFaultsCluster_Control(t *testing.T) {
 	t.Parallel()
-	g := newCampaign(t, mutant(t, "deaf-to-leases", "actors/follower.go", "*shard = append(*shard, e)",
+	g := newCampaign(t, mutant(t, "deaf-to-leases", "actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
 		"if _, is := e.(*account.Leased); !is { *shard = append(*shard, e) }"), nil)
 	g.quiet()
 	for round := range g.ledger.accounts {

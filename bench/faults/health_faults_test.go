@@ -73,7 +73,7 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	n, planted := plantFull(t, mutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.vitals.disk(now),", "s.dataCondition(), engine.Well(\"disk\"),"))
+	n, planted := plantFull(t, mutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.vitals.Disk(now),", "s.dataCondition(), engine.Well(\"disk\"),"))
 	_, _, err := watchHealth(t, n).judge(planted)
 	if err == nil {
 		t.Error("a node that says nothing of its full disk passes")

@@ -327,8 +327,8 @@ func (s *storm) caught() string {
 
 // TestFaultsW1_Control plants two bugs that only a crash shows: an answer a moment before the write, and leases that are not written.
 func TestFaultsW1_Control(t *testing.T) {
-	early := mutant(t, "answers-early", "actors/writer.go",
-		"package actors\n", "package actors\n\nimport planted \"time\"\n",
+	early := mutant(t, "answers-early", "actors/internal/commitlog/writer.go",
+		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
 		"last, err := w.journal.Append(j.expected, j.records)",
 		"w.to.Send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
 			"last, err := w.journal.Append(j.expected, j.records)",

@@ -57,13 +57,16 @@ var layout = map[string]row{
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
-	"actors": {may: "engine engine/account wal actors/internal/keyindex actors/internal/record actors/mailbox actors/yield klauspost/compress",
+	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox actors/yield",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
 		never: "net net/http", exact: true},
-	"actors/mailbox":             {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
-	"actors/yield":               {never: "net net/http", exact: true},
-	"actors/dump":                {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
+	"actors/mailbox": {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
+	"actors/yield":   {never: "net net/http", exact: true},
+	"actors/dump":    {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
+	"actors/internal/accounts": {may: "engine engine/account actors/internal/commitlog actors/internal/keyindex actors/internal/record actors/mailbox",
+		never: "net net/http os", exact: true},
+	"actors/internal/commitlog":  {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/keyindex":   {may: "engine/account", never: "net net/http os", exact: true},
 	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
 	"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},

@@ -1,0 +1,309 @@
+package accounts
+
+import (
+	"errors"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// The questions that an account actor answers. They go to the shard of the account, which passes them on.
+type (
+	admission  = mailbox.Question[admissionQuery, account.Grant]
+	Refund     = mailbox.Question[account.Grant, struct{}]
+	usage      = mailbox.Question[UsageQuery, account.Verdict]
+	accountAsk = mailbox.Question[accountQuery, accountAnswer]
+	change     = mailbox.Question[changeQuery, struct{}]
+)
+
+type (
+	admissionQuery struct {
+		account uint64
+		key     account.Digest
+	}
+	// UsageQuery asks for both windows, not charged: in the name of a key, which must authenticate, or of
+	// the account itself.
+	UsageQuery struct {
+		account uint64
+		key     account.Digest
+		byKey   bool
+	}
+	accountQuery  struct{ account uint64 }
+	accountAnswer struct {
+		record  account.Record
+		verdict account.Verdict
+	}
+	// changeQuery decides an event of the account; it gives none when there is nothing to change.
+	changeQuery struct {
+		account uint64
+		decide  func(*account.Account, account.Moment) (account.Event, error)
+	}
+)
+
+// kept tells an account how the journal took one of its events.
+type kept struct {
+	mailbox.OneWay
+	event account.Event
+	err   *engine.Error
+}
+
+// returning asks an account to give back what it has leased and not spent: the node stops.
+type returning struct{ mailbox.OneWay }
+
+// AccountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
+// it, and put aside by it when it is idle.
+type AccountActor struct {
+	Id      uint64
+	Account *account.Account
+	terms   account.Terms
+	clock   *steadyClock
+	quorum  commitlog.Quorum
+	outbox  *outbox // of the shard
+	limits  accountLimits
+	heard   uint64 // messages about other nodes' records
+
+	parked  []*admission // wait for the lease that is in flight
+	Leasing bool         // a lease is in flight
+	pressed bool         // somebody waits for it
+	waiting []*change    // wait for the change that is in flight
+	Flight  *change
+	leaving bool          // the node stops: what is leased goes back
+	stopped *engine.Error // why nothing is leased or changed any more
+}
+
+// accountLimits bound what may wait for one account.
+type accountLimits struct{ parked, changes int }
+
+// Receive is one line for each message.
+func (a *AccountActor) Receive(l mailbox.Message) {
+	switch m := l.(type) {
+	case *admission:
+		a.admit(m)
+	case *Refund:
+		a.Account.Refund(m.Query.At)
+		m.Reply(struct{}{}, nil)
+	case *usage:
+		m.Reply(a.usage(m.Query))
+	case *accountAsk:
+		m.Reply(accountAnswer{a.Account.Record(), a.Account.Windows(a.clock.Now(), a.terms)}, nil)
+	case *change:
+		a.change(m)
+	case *kept:
+		a.kept(m)
+	case *commitlog.ForeignEvents[account.Event]:
+		a.foreign(m)
+	case *rest:
+		a.rest()
+	case *commitlog.Share:
+		m.HandAccount(PutAside(a.Account))
+	case *returning:
+		a.leaving = true
+		a.press()
+		a.leave()
+	case *mailbox.Halt:
+		a.Abort(m.Why)
+	}
+}
+
+// Fatal is mailbox.Actor: what a question about the windows counts is at worst counted twice; everything else may be half
+// changed or lost.
+func (a *AccountActor) Fatal(l mailbox.Message) bool {
+	switch l.(type) {
+	case *admission, *Refund, *usage, *accountAsk:
+		return false
+	}
+	return true
+}
+
+// admit answers at once, or when the lease that it needs is durable.
+func (a *AccountActor) admit(m *admission) {
+	if a.leaving {
+		m.Reject(mailbox.ErrStopped)
+		return
+	}
+	now := a.clock.Now()
+	verdict, need := a.Account.Admit(m.Query.key, now, a.terms)
+	if need == account.LeaseNeeded {
+		a.park(m, now)
+		return
+	}
+	if verdict.Admitted && !a.Leasing && a.stopped == nil {
+		a.lease(m.Query.key, now, 0)
+	}
+	a.grant(m, verdict, now)
+}
+
+// grant answers a question. An admission that nobody hears of any more costs nothing.
+func (a *AccountActor) grant(m *admission, verdict account.Verdict, now account.Moment) {
+	now = a.Account.Dated(now)
+	heard := m.Reply(account.Grant{Verdict: verdict, Account: a.Id, At: now}, nil)
+	if !heard && verdict.Admitted {
+		a.Account.Refund(now)
+	}
+}
+
+// park keeps a question until the lease is durable. Nothing is parked without a lease in flight.
+func (a *AccountActor) park(m *admission, now account.Moment) {
+	switch {
+	case a.stopped != nil:
+		m.Reject(a.stopped)
+		return
+	case a.quorum.Lost():
+		m.Reject(commitlog.ReadOnly(commitlog.ErrNoMajority))
+		return
+	case len(a.parked) >= a.limits.parked:
+		m.Reject(mailbox.ErrOverloaded)
+		return
+	}
+	if !a.Leasing {
+		a.lease(m.Query.key, now, len(a.parked)+1)
+	}
+	if !a.Leasing {
+		m.Reject(errNoLease)
+		return
+	}
+	a.press()
+	a.parked = append(a.parked, m)
+}
+
+// errNoLease cannot happen: the rules want a lease and give none.
+var errNoLease = &engine.Error{
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("an account needs a lease and may not ask for one"),
+}
+
+// lease asks the journal for the next lease when it is time.
+func (a *AccountActor) lease(key account.Digest, now account.Moment, waiting int) {
+	event := a.Account.NextLease(key, now, a.terms, waiting)
+	if event == nil {
+		return
+	}
+	record, err := record.Encode(event)
+	if err != nil {
+		a.Account.LeaseLost()
+		return
+	}
+	a.Leasing, a.pressed = true, waiting > 0
+	a.outbox.post(wish{account: a.Id, event: event, record: record, heard: a.heard}, a.pressed)
+}
+
+// press has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
+func (a *AccountActor) press() {
+	if a.Leasing && !a.pressed {
+		a.pressed = true
+		a.outbox.tell()
+	}
+}
+
+// leased goes on after a lease has become durable, or not.
+func (a *AccountActor) leased(m *kept) {
+	a.Leasing = false
+	switch {
+	case m.err == commitlog.ErrConflict && !a.leaving:
+		a.Account.LeaseLost()
+		a.serve()
+		return
+	case m.err == commitlog.ErrConflict:
+		m.err = mailbox.ErrStopped
+	}
+	if m.err != nil {
+		a.Account.LeaseLost()
+		a.SettleParked(m.err)
+		a.leave()
+		return
+	}
+	a.Account.Apply(m.event)
+	if a.leaving {
+		a.SettleParked(mailbox.ErrStopped)
+		a.leave()
+		return
+	}
+	a.serve()
+}
+
+// serve asks again for those who waited.
+func (a *AccountActor) serve() {
+	now := a.clock.Now()
+	questions := a.parked
+	a.parked = nil
+	for i, m := range questions {
+		if m.Abandoned() {
+			m.Reject(mailbox.ErrExpired)
+			continue
+		}
+		key := m.Query.key
+		verdict, need := a.Account.Admit(key, now, a.terms)
+		if need == account.LeaseNeeded {
+			a.parked = append(a.parked, questions[i:]...)
+			a.lease(key, now, len(a.parked))
+			break
+		}
+		a.grant(m, verdict, now)
+	}
+	if len(a.parked) > 0 && !a.Leasing {
+		a.SettleParked(errNoLease)
+	}
+}
+
+func (a *AccountActor) SettleParked(why *engine.Error) {
+	questions := a.parked
+	a.parked = nil
+	for _, m := range questions {
+		m.Reject(why)
+	}
+}
+
+// usage are both windows; in the name of a key, or the reason why the key is refused.
+func (a *AccountActor) usage(q UsageQuery) (account.Verdict, error) {
+	if q.byKey {
+		key, known := a.Account.Key(q.key)
+		switch {
+		case !known:
+			return account.Verdict{}, errInvalidKey
+		case !key.Active():
+			return account.Verdict{}, errRevokedKey
+		case !a.Account.Record().SuspendedAt.IsZero():
+			return account.Verdict{}, errSuspended
+		}
+	}
+	return a.Account.Windows(a.clock.Now(), a.terms), nil
+}
+
+// idle reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
+// Only for the shard, while the actor is quiet.
+func (a *AccountActor) idle(now account.Moment) bool {
+	return !a.Leasing && a.Flight == nil && len(a.parked) == 0 && len(a.waiting) == 0 && a.Account.Idle(now)
+}
+
+// leave gives the lease back when the node stops and nothing of the account is in flight any more.
+func (a *AccountActor) leave() {
+	if !a.leaving || a.Leasing || a.Flight != nil {
+		return
+	}
+	w := wish{account: a.Id, firm: true, last: true}
+	if a.stopped == nil {
+		if event := a.Account.Return(a.clock.Now()); event != nil {
+			if record, err := record.Encode(event); err == nil {
+				w.event, w.record = event, record
+			}
+		}
+	}
+	a.stopped = mailbox.ErrStopped
+	a.outbox.post(w, true)
+}
+
+// Abort answers everybody who waits: the actor stops, or the node does.
+func (a *AccountActor) Abort(why *engine.Error) {
+	a.stopped = why
+	a.SettleParked(why)
+	if a.Flight != nil {
+		a.Flight.Reject(why)
+		a.Flight = nil
+	}
+	for _, m := range a.waiting {
+		m.Reject(why)
+	}
+	a.waiting = nil
+}

@@ -1,0 +1,117 @@
+package accounts
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// change queues a change and starts it when nothing else is under way.
+func (a *AccountActor) change(m *change) {
+	switch {
+	case a.leaving:
+		m.Reject(mailbox.ErrStopped)
+		return
+	case a.stopped != nil:
+		m.Reject(a.stopped)
+		return
+	case len(a.waiting) >= a.limits.changes:
+		m.Reject(mailbox.ErrOverloaded)
+		return
+	}
+	a.waiting = append(a.waiting, m)
+	a.next()
+}
+
+// next decides waiting changes until there is something to write.
+func (a *AccountActor) next() {
+	for a.Flight == nil && len(a.waiting) > 0 {
+		m := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		if m.Abandoned() {
+			m.Reject(mailbox.ErrExpired)
+			continue
+		}
+		event, record, err := a.decide(m.Query)
+		if err != nil || event == nil {
+			m.Reply(struct{}{}, err)
+			continue
+		}
+		a.Flight = m
+		a.outbox.post(wish{account: a.Id, event: event, record: record, heard: a.heard}, true)
+	}
+}
+
+// decide changes nothing that a panic could leave half done, so one costs only the question.
+func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			event, err = nil, &engine.Error{
+				Code: engine.CodeInternalError, Message: "an internal error",
+				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
+			}
+		}
+	}()
+	event, err = q.decide(a.Account, a.clock.Now())
+	if err != nil || event == nil {
+		return nil, nil, err
+	}
+	if encoded, err = record.Encode(event); err != nil {
+		a.lost(event)
+		return nil, nil, err
+	}
+	return event, encoded, nil
+}
+
+// lost takes back what deciding an event has noted.
+func (a *AccountActor) lost(event account.Event) {
+	if _, key := event.(*account.KeyCreated); key {
+		a.Account.KeyLost()
+	}
+}
+
+// kept makes a durable event true and goes on with what waited for it.
+func (a *AccountActor) kept(m *kept) {
+	switch e := m.event.(type) {
+	case *account.Leased:
+		a.leased(m)
+		return
+	case *account.Returned:
+		if m.err == nil {
+			a.Account.Apply(e)
+		} else {
+			a.Account.ReturnLost(e)
+		}
+		return
+	}
+	if m.err == nil {
+		a.Account.Apply(m.event)
+	} else {
+		a.lost(m.event)
+	}
+	done := a.Flight
+	a.Flight = nil
+	switch {
+	case done == nil:
+	case m.err == commitlog.ErrConflict:
+		a.waiting = slices.Insert(a.waiting, 0, done)
+	default:
+		done.Reply(struct{}{}, asError(m.err))
+	}
+	a.next()
+	a.leave()
+}
+
+// asError keeps a nil *engine.Error from becoming an error that is not nil.
+func asError(err *engine.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}

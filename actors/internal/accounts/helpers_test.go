@@ -1,0 +1,30 @@
+package accounts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// noon is an ordinary Wednesday in Santo Domingo.
+var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
+
+// keyOf is the digest of an account's key.
+func keyOf(id uint64) account.Digest { return account.Digest{byte(id), 1} }
+
+// citizen is an account with a key and a lease.
+func citizen(t testing.TB, id uint64) *account.Account {
+	t.Helper()
+	email, err := account.ParseEmail(fmt.Sprintf("somebody.%d@example.com", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := account.New(id)
+	a.Apply(&account.Created{Account: id, Email: email.ID(), At: noon})
+	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{ID: "key_1", Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon}})
+	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Steady: time.Hour, KeyID: "key_1", At: noon})
+	return a
+}

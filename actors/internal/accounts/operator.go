@@ -1,0 +1,132 @@
+package accounts
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// ListAccounts is account.Operator: all accounts by number, each as it was at some moment of the call.
+func (t *Accounts) ListAccounts() ([]account.Summary, error) {
+	if err := t.host.Available(); err != nil {
+		return nil, err
+	}
+	var questions []*Census
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewQuestion[CensusQuery, *commitlog.Cut](CensusQuery{})
+		shard.Send(m)
+		questions = append(questions, m)
+	}
+	list := []account.Summary{}
+	for _, m := range questions {
+		c, err := m.Wait(t.config.WriteTimeout)
+		if err != nil {
+			return nil, err
+		}
+		for _, state := range c.Ledgers[0] {
+			summary, err := t.summary(state)
+			if err != nil {
+				return nil, Internal(err)
+			}
+			list = append(list, summary)
+		}
+	}
+	slices.SortFunc(list, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+func (t *Accounts) summary(state dormant) (account.Summary, error) {
+	a, err := state.wake(t.Node, t.Clock.start())
+	if err != nil {
+		return account.Summary{}, err
+	}
+	record, windows := a.Record(), a.Windows(t.Clock.Now(), t.config.Terms)
+	summary := account.Summary{
+		ID: record.ID, Email: record.Email, CreatedAt: record.CreatedAt, Suspended: !record.SuspendedAt.IsZero(),
+		Allowance: record.Allowance, SpentToday: windows.Day.Limit - windows.Day.Remaining,
+	}
+	for i := range record.Keys {
+		if record.Keys[i].Active() {
+			summary.ActiveKeys++
+		}
+	}
+	return summary, nil
+}
+
+// ShowAccount is account.Operator.
+func (t *Accounts) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
+	if err := t.host.Available(); err != nil {
+		return account.Record{}, account.Verdict{}, err
+	}
+	answer, err := t.account(id)
+	return answer.record, answer.verdict, err
+}
+
+// SuspendAccount is account.Operator. Suspending again gives the newer reason.
+func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
+	if err := checkText("the reason", reason, suspensionMax); err != nil {
+		return err
+	}
+	return t.operate(id, by, func(_ *account.Account, now account.Moment) (account.Event, error) {
+		return &account.Suspended{Account: id, Reason: reason, At: wallOf(now), By: by}, nil
+	})
+}
+
+// RestoreAccount is account.Operator. An account in good standing stays as it is.
+func (t *Accounts) RestoreAccount(id uint64, by string) error {
+	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
+		if a.Record().SuspendedAt.IsZero() {
+			return nil, nil
+		}
+		return &account.Restored{Account: id, At: wallOf(now), By: by}, nil
+	})
+}
+
+// LimitAccount is account.Operator. Zero fields are the node's own limits.
+func (t *Accounts) LimitAccount(id uint64, allowance account.Allowance, by string) error {
+	if err := CheckAllowance(allowance); err != nil {
+		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
+	}
+	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
+		return a.Limit(allowance, by, wallOf(now))
+	})
+}
+
+// operate is a change that an operator makes.
+func (t *Accounts) operate(id uint64, by string, decide func(*account.Account, account.Moment) (account.Event, error)) error {
+	if err := checkText("who does it", by, operatorMax); err != nil {
+		return err
+	}
+	if err := t.host.Enter(); err != nil {
+		return err
+	}
+	defer t.host.Leave()
+	return t.change(id, decide)
+}
+
+// Announce is account.Operator.
+func (t *Accounts) Announce(requiredAt time.Time, by string) (account.Transition, error) {
+	return t.announce(announcementQuery{at: requiredAt, by: by})
+}
+
+// WithdrawAnnouncement is account.Operator.
+func (t *Accounts) WithdrawAnnouncement(by string) error {
+	_, err := t.announce(announcementQuery{withdraw: true, by: by})
+	return err
+}
+
+func (t *Accounts) announce(q announcementQuery) (account.Transition, error) {
+	if err := checkText("who does it", q.by, operatorMax); err != nil {
+		return account.Transition{}, err
+	}
+	if err := t.host.Enter(); err != nil {
+		return account.Transition{}, err
+	}
+	defer t.host.Leave()
+	return commitlog.Put[account.Transition](t.Registrar, q, t.config.WriteTimeout, t.Quorum)
+}

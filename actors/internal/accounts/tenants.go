@@ -1,0 +1,180 @@
+package accounts
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/keyindex"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// Accounts are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
+type Accounts struct {
+	config     Config
+	host       host
+	Clock      *steadyClock
+	Node       engine.NodeID // of a cluster; 0 = it is alone
+	Quorum     commitlog.Quorum
+	Random     *lockedReader
+	Seal       [32]byte // of login codes
+	Shared     bool     // seal is that of all nodes of a cluster
+	keys       *keyindex.Index
+	transition atomic.Pointer[account.Transition]
+	Living     atomic.Int64  // accounts with an actor
+	Population atomic.Int64  // accounts
+	Leases     atomic.Uint64 // that were made durable
+	asks       tenantInquiries
+	Kinds      struct{ Shard, Account, Registrar, Strangers mailbox.Kind }
+
+	// Set by the replay before the phase is serving, never changed afterwards.
+	Shards    *shards
+	Registrar *mailbox.Ref
+	strangers *strangers // nil with limits off
+	sweeper   *sweeper
+	postman   *postman
+}
+
+// shardReserve is the room of a shard for one-way messages: one for each login that made an account within the hour,
+// of which the registry allows 5,000, and the few that are always under way.
+const shardReserve = 8192
+
+// tenantInquiries are the questions that are asked often enough to be used again.
+type tenantInquiries struct {
+	admissions mailbox.Asker[admissionQuery, account.Grant]
+	strangers  mailbox.Asker[strangerQuery, account.Grant]
+	refunds    mailbox.Asker[account.Grant, struct{}]
+	usages     mailbox.Asker[UsageQuery, account.Verdict]
+	sessions   mailbox.Asker[account.Digest, uint64]
+}
+
+func New(c Config, host host) (*Accounts, error) {
+	t := &Accounts{
+		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{from: c.Random}, keys: keyindex.New(),
+	}
+	t.Clock.logger = c.Logger
+	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
+	t.Kinds.Account.Name, t.Kinds.Account.Passing = "account", true
+	t.Kinds.Registrar.Name, t.Kinds.Strangers.Name = "registrar", "strangers"
+	t.transition.Store(&account.Transition{})
+	if t.Shared = c.Seal != nil; t.Shared {
+		if copy(t.Seal[:], c.Seal) != len(t.Seal) || len(c.Seal) != len(t.Seal) {
+			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.Seal))
+		}
+		return t, nil
+	}
+	var err error
+	t.Seal, err = newSeal(t.Random)
+	return t, err
+}
+
+// lockedReader lets everybody draw from one source.
+type lockedReader struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+// Read is io.Reader.
+func (l *lockedReader) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from.Read(p)
+}
+
+// shards are all shard actors.
+type shards struct{ Refs []*mailbox.Ref }
+
+// of is the shard of an account.
+func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
+
+// dormantBytes is about what an idle account takes in a snapshot.
+const dormantBytes = 150
+
+// Populate starts the actors with the replayed state.
+func (t *Accounts) Populate(actors *mailbox.System, r *Replay, clerk *commitlog.Actor, clerkRef *mailbox.Ref) error {
+	t.Clock.resume(r.steady, r.seen)
+	t.transition.Store(&r.Transition)
+	idle, err := r.settle(t.keys)
+	if err != nil {
+		return err
+	}
+	t.Shards, t.postman = &shards{}, newPostman()
+	for i, accounts := range idle {
+		clerk.Snapshot.Ledger += int64(len(accounts)) * dormantBytes
+		if err := t.spawnShard(actors, i, accounts, clerkRef); err != nil {
+			return err
+		}
+	}
+	registrar := &RegistrarActor{
+		journal: clerkRef, shards: t.Shards, clock: t.Clock, registry: r.Registry, transition: &t.transition, limit: t.config.MailboxMax,
+	}
+	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
+		return err
+	}
+	registrar.self = t.Registrar
+	clerk.Shards, clerk.Registry = t.Shards.Refs, t.Registrar
+	if !t.config.LimitsOff {
+		if t.strangers, err = newStrangers(actors, &t.Kinds.Strangers, t.config.StrangersMax, t.config.Terms.Allowance, t.Clock); err != nil {
+			return err
+		}
+	}
+	t.postman.start()
+	t.sweeper = startSweeper(t.config.Idle/SweepsIdle, t.Node != 0, t.Shards.Refs)
+	return nil
+}
+
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[uint64]dormant, clerk *mailbox.Ref) error {
+	c := &t.config
+	t.Population.Add(int64(len(accounts)))
+	shard := &ShardActor{
+		actors: actors, kind: &t.Kinds.Account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.Node, quorum: t.Quorum, clock: t.Clock, terms: c.Terms,
+		limits:  accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
+		liveMax: c.LiveMax, living: &t.Living, population: &t.Population, leases: &t.Leases,
+		idle: accounts, Live: map[uint64]*living{}, keys: t.keys, outbox: &outbox{postman: t.postman},
+	}
+	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
+	if err != nil {
+		return err
+	}
+	shard.self, shard.outbox.shard = ref, ref
+	t.postman.boxes = append(t.postman.boxes, shard.outbox)
+	t.Shards.Refs = append(t.Shards.Refs, ref)
+	return nil
+}
+
+// Settle makes every account give back what it has leased and not spent. Nothing else is asked any more.
+func (t *Accounts) Settle(patience time.Duration) {
+	t.sweeper.end()
+	t.postman.end()
+	var questions []*settling
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewQuestion[settleQuery, struct{}](settleQuery{})
+		questions = append(questions, m)
+		shard.Send(m)
+	}
+	for _, m := range questions {
+		_, _ = m.Wait(patience) // what could not be written is forfeited, as in a crash
+	}
+}
+
+// Stop ends the actors and waits for them: what an account has not answered is settled while there is still somebody to hear it.
+func (t *Accounts) Stop() {
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewQuestion[dismissQuery, []*mailbox.Ref](dismissQuery{})
+		shard.Send(m)
+		accounts, _ := m.Await()
+		shard.Stop()
+		for _, account := range accounts {
+			account.Wait()
+		}
+	}
+	t.Registrar.Stop()
+	if t.strangers != nil {
+		t.strangers.stop()
+	}
+}
