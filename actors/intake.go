@@ -51,9 +51,14 @@ func (s *System) enter() error {
 // accountsHost is how accounts see the system.
 type accountsHost struct{ *System }
 
+// Available is nil while the state is complete.
 func (c accountsHost) Available() error { return c.available() }
-func (c accountsHost) Enter() error     { return c.enter() }
-func (c accountsHost) Leave()           { c.calls.leave() }
+
+// Enter lets a call in that changes something.
+func (c accountsHost) Enter() error { return c.enter() }
+
+// Leave ends such a call.
+func (c accountsHost) Leave() { c.calls.leave() }
 
 // join lets a call in that needs the journal. The caller must leave.
 func (s *System) join() error {

@@ -92,10 +92,10 @@ func (s *saboteur) Receive(l mailbox.Message) {
 // startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was made of.
 func startAgain(a *accounts.AccountActor) {
 	record := a.Account.Record()
-	a.Account = account.New(a.Id)
-	a.Account.Apply(&account.Created{Account: a.Id, Email: record.Email, At: record.CreatedAt})
+	a.Account = account.New(a.ID)
+	a.Account.Apply(&account.Created{Account: a.ID, Email: record.Email, At: record.CreatedAt})
 	for _, key := range record.Keys {
-		a.Account.Apply(&account.KeyCreated{Account: a.Id, Key: key})
+		a.Account.Apply(&account.KeyCreated{Account: a.ID, Key: key})
 	}
 	a.SettleParked(accounts.Internal(nil))
 	a.Leasing, a.Flight = false, nil

@@ -12,7 +12,8 @@ import (
 
 // The questions that an account actor answers. They go to the shard of the account, which passes them on.
 type (
-	admission  = mailbox.Question[admissionQuery, account.Grant]
+	admission = mailbox.Question[admissionQuery, account.Grant]
+	// Refund gives back what an admission was charged; anonymous clients have the same.
 	Refund     = mailbox.Question[account.Grant, struct{}]
 	usage      = mailbox.Question[UsageQuery, account.Verdict]
 	accountAsk = mailbox.Question[accountQuery, accountAnswer]
@@ -56,7 +57,7 @@ type returning struct{ mailbox.OneWay }
 // AccountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
 // it, and put aside by it when it is idle.
 type AccountActor struct {
-	Id      uint64
+	ID      uint64
 	Account *account.Account
 	terms   account.Terms
 	clock   *steadyClock
@@ -139,7 +140,7 @@ func (a *AccountActor) admit(m *admission) {
 // grant answers a question. An admission that nobody hears of any more costs nothing.
 func (a *AccountActor) grant(m *admission, verdict account.Verdict, now account.Moment) {
 	now = a.Account.Dated(now)
-	heard := m.Reply(account.Grant{Verdict: verdict, Account: a.Id, At: now}, nil)
+	heard := m.Reply(account.Grant{Verdict: verdict, Account: a.ID, At: now}, nil)
 	if !heard && verdict.Admitted {
 		a.Account.Refund(now)
 	}
@@ -186,7 +187,7 @@ func (a *AccountActor) lease(key account.Digest, now account.Moment, waiting int
 		return
 	}
 	a.Leasing, a.pressed = true, waiting > 0
-	a.outbox.post(wish{account: a.Id, event: event, record: record, heard: a.heard}, a.pressed)
+	a.outbox.post(wish{account: a.ID, event: event, record: record, heard: a.heard}, a.pressed)
 }
 
 // press has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
@@ -247,6 +248,7 @@ func (a *AccountActor) serve() {
 	}
 }
 
+// SettleParked rejects the questions that wait for a lease.
 func (a *AccountActor) SettleParked(why *engine.Error) {
 	questions := a.parked
 	a.parked = nil
@@ -282,7 +284,7 @@ func (a *AccountActor) leave() {
 	if !a.leaving || a.Leasing || a.Flight != nil {
 		return
 	}
-	w := wish{account: a.Id, firm: true, last: true}
+	w := wish{account: a.ID, firm: true, last: true}
 	if a.stopped == nil {
 		if event := a.Account.Return(a.clock.Now()); event != nil {
 			if record, err := record.Encode(event); err == nil {

@@ -44,7 +44,7 @@ func (a *AccountActor) next() {
 			continue
 		}
 		a.Flight = m
-		a.outbox.post(wish{account: a.Id, event: event, record: record, heard: a.heard}, true)
+		a.outbox.post(wish{account: a.ID, event: event, record: record, heard: a.heard}, true)
 	}
 }
 

@@ -120,6 +120,7 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	return t.CreateKeyFor(id, name)
 }
 
+// CreateKeyFor makes a key of an account, whatever session asks for it.
 func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.drawKey(id)
 	if err != nil {
@@ -185,6 +186,7 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 	return t.RevokeKeyOf(account, id)
 }
 
+// RevokeKeyOf revokes a key of an account, whatever session asks for it.
 func (t *Accounts) RevokeKeyOf(number uint64, id string) error {
 	return t.change(number, func(a *account.Account, now account.Moment) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallOf(now))

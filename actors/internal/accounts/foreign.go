@@ -126,5 +126,5 @@ func (a *AccountActor) rest() {
 		a.Account.ReturnLost(event)
 		return
 	}
-	a.outbox.post(wish{account: a.Id, event: event, record: record, firm: true}, false)
+	a.outbox.post(wish{account: a.ID, event: event, record: record, firm: true}, false)
 }

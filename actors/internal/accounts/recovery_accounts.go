@@ -25,6 +25,7 @@ type Replay struct {
 	decoder    *record.Decoder
 }
 
+// NewReplay is one for so many shards.
 func NewReplay(shards int) *Replay {
 	return &Replay{Idle: make([]map[uint64]dormant, shards), Awake: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
 }
@@ -72,8 +73,10 @@ func (r *Replay) share() {
 	}
 }
 
+// Shard is the number of the shard that has an account.
 func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Idle)) }
 
+// Apply takes an event in: of an account, of the registry, or of the announcement of required keys.
 func (r *Replay) Apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
 	if lease, is := event.(*account.Leased); is {

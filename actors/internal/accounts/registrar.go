@@ -314,7 +314,7 @@ func (r *RegistrarActor) lost(one *ruling) {
 	}
 }
 
-// share hands over the registry as it is now, unless the node has stopped (see currencyActor.share); nobody who logs in waits for it.
+// share hands over the registry as it is now, unless the node has stopped (see commitlog.Share); nobody who logs in waits for it.
 func (r *RegistrarActor) share(m *commitlog.Share) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)

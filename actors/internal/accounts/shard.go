@@ -75,6 +75,7 @@ type dismissQuery struct{}
 // Census asks for all accounts of a shard.
 type Census = mailbox.Question[CensusQuery, *commitlog.Cut]
 
+// CensusQuery asks for all accounts of a shard.
 type CensusQuery struct{}
 
 // born brings new accounts. The journal sends it, between the commit that made them and whatever comes
@@ -174,7 +175,7 @@ func (s *ShardActor) spawn(id uint64) (*living, error) {
 		return nil, err
 	}
 	actor := &AccountActor{
-		Id: id, Account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
+		ID: id, Account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
 	}
 	s.spawned++
 	ref, err := s.actors.Spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), s.kind, actor)
@@ -189,6 +190,7 @@ func (s *ShardActor) spawn(id uint64) (*living, error) {
 	return one, nil
 }
 
+// Internal is the answer to a question whose work failed for a cause that is no caller's.
 func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }

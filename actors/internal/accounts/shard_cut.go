@@ -2,7 +2,7 @@ package accounts
 
 import "github.com/tasard/tasard/actors/internal/commitlog"
 
-// surrender gives a cut the accounts, unless the node has stopped (see currencyActor.share).
+// surrender gives a cut the accounts, unless the node has stopped (see commitlog.Share).
 func (s *ShardActor) surrender(m *commitlog.Share) {
 	if s.stopped != nil {
 		m.Reject(s.stopped)

@@ -53,6 +53,7 @@ type tenantInquiries struct {
 	sessions   mailbox.Asker[account.Digest, uint64]
 }
 
+// New makes accounts that no actor runs yet: Populate starts them.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
 		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{from: c.Random}, keys: keyindex.New(),

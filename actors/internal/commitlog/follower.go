@@ -106,6 +106,7 @@ type Follower struct {
 	done    sync.WaitGroup
 }
 
+// NewFollower follows nothing before Start; fail stops the node.
 func NewFollower(journal Shared, desk *Desk, shards int, fail func(error)) *Follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Follower{
@@ -114,6 +115,7 @@ func NewFollower(journal Shared, desk *Desk, shards int, fail func(error)) *Foll
 	}
 }
 
+// Start begins to hand records to the journal actor.
 func (f *Follower) Start(to *mailbox.Ref) {
 	f.to = to
 	f.done.Add(2)

@@ -215,7 +215,7 @@ func (j *Actor) grows(records, bytes int) {
 // recordOverheadBytes is what a batch needs for each record besides the record.
 const recordOverheadBytes = 4
 
-// BatchBytesMax is how large a batch may be, counted as batchBytes does; one that is bundled is a single record.
+// BatchBytesMax is how large a batch may be, counted as BatchBytes does; one that is bundled is a single record.
 func BatchBytesMax(bundled bool) int {
 	if bundled {
 		return BundleRoom
@@ -223,6 +223,7 @@ func BatchBytesMax(bundled bool) int {
 	return wal.BatchBytesMax
 }
 
+// BatchBytes is how large records are in a batch.
 func BatchBytes(records [][]byte) int {
 	total := 0
 	for _, record := range records {

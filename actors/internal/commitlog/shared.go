@@ -10,7 +10,7 @@ import (
 )
 
 // Shared is a Journal that several nodes write. All of them get the same records in the same order, so that all come to the same state;
-// each record is a bundle (RecordBundle) of what one node wrote at once, and tells which.
+// each record is a bundle (record.Bundle) of what one node wrote at once, and tells which.
 //
 // What differs from a Journal of one's own: Last and Read speak of the copy that this node has, as it was when the journal was opened.
 // Append offers one record for the place behind expected. It returns without an error when the record stands there, with ErrPosition when

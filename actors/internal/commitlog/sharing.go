@@ -18,7 +18,7 @@ import (
 //	journal    packs what waits into a bundle with a token of its own; the writer offers it for one place
 //	follower   delivered: the record of that place, of whatever node
 //	journal    its own token: committed, in order. Another node's: messages about it to its owners; of the offer, what they had decided
-//	           without it is void (errConflict), the rest is offered again behind the record
+//	           without it is void (ErrConflict), the rest is offered again behind the record
 //	owner      applies the other node's record; after a conflict it decides the same commands again, and no caller hears of it
 //
 // So every rule that one owner decides holds on all nodes together. The log alone knows the outcome of a write: what Append returns only

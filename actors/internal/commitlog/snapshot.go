@@ -33,16 +33,19 @@ type Share struct {
 	Index, Slot int
 }
 
+// HandBoard is for the actor of a currency.
 func (s *Share) HandBoard(board *engine.Board) {
 	s.Cut.Boards[s.Index] = board
 	s.Cut.Arrived()
 }
 
+// HandAccount is for one account, with its state as record.AccountParts takes it apart.
 func (s *Share) HandAccount(state []byte) {
 	s.Cut.Ledgers[s.Index][s.Slot] = state
 	s.Cut.Arrived()
 }
 
+// HandRegistry is for the registrar.
 func (s *Share) HandRegistry(registry RegistryCut) {
 	s.Cut.Registry = registry
 	s.Cut.Arrived()
@@ -54,6 +57,7 @@ func (s *Share) Reject(why *engine.Error) {
 	s.Cut.Arrived()
 }
 
+// Arrived counts a share that is there, or given up; behind the last one Done is called.
 func (c *Cut) Arrived() {
 	if c.Missing.Add(-1) == 0 {
 		c.Done(c)
@@ -110,6 +114,7 @@ type SnapshotPlan struct {
 	drop    uint64 // records before this one can go
 }
 
+// Count notes records that no snapshot has.
 func (p *SnapshotPlan) Count(records, bytes int) {
 	p.Records += records
 	p.Bytes += int64(bytes)
@@ -181,16 +186,19 @@ type Keeper struct {
 	to      *mailbox.Ref
 }
 
+// NewKeeper keeps nothing before Start.
 func NewKeeper(journal Journal) *Keeper {
 	return &Keeper{journal: journal, cuts: make(chan *Cut, 1)}
 }
 
+// Start lets it work and report to the journal actor.
 func (k *Keeper) Start(to *mailbox.Ref) {
 	k.to = to
 	k.done.Add(1)
 	go k.run()
 }
 
+// Take hands it a whole cut. There is at most one at a time.
 func (k *Keeper) Take(c *Cut) { k.cuts <- c }
 
 func (k *Keeper) run() {

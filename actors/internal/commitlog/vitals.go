@@ -103,6 +103,7 @@ func (v *Vitals) Disk(now time.Time) engine.Condition {
 	return engine.Well("disk")
 }
 
+// Snapshot is failing before it is late.
 func (v *Vitals) Snapshot(now time.Time) engine.Condition {
 	if since, on := v.failing.Since(now); on {
 		return engine.Condition{

@@ -41,6 +41,7 @@ type Writer struct {
 	to      *mailbox.Ref
 }
 
+// NewWriter writes nothing before Start. While it has nothing to write it calls look again and again.
 func NewWriter(journal Journal, v *Vitals, look func()) *Writer {
 	return &Writer{journal: journal, vitals: v, look: look, jobs: make(chan job, 1)}
 }
