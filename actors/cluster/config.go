@@ -3,11 +3,14 @@ package cluster
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +57,9 @@ type Config struct {
 
 	confirm time.Duration // 0 = confirmIn
 }
+
+// confirmIn: a leader that was cut off may say for so long what is no longer so.
+const confirmIn = 30 * time.Second
 
 // Member is one node that keeps the stream.
 type Member struct {
@@ -206,4 +212,27 @@ func (c *Config) member() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
+}
+
+// Load makes of the files what both ends of a connection between two nodes use; nil without files. The first certificate is this node's.
+func (t TLS) Load() (*tls.Config, error) {
+	if t == (TLS{}) {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of this node: %w", err)
+	}
+	authority, err := os.ReadFile(t.Authority)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("read the authority of the cluster: %s has no certificate", t.Authority)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+	}, nil
 }

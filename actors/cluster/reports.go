@@ -1,3 +1,5 @@
+//go:build !nocluster
+
 package cluster
 
 import (
@@ -216,4 +218,30 @@ func (r *reports) givers(c *Config, stream string) ([]report, error) {
 	}
 	slices.SortStableFunc(givers, func(a, b report) int { return cmp.Compare(b.Last, a.Last) })
 	return givers, nil
+}
+
+// Status tells from memory how all nodes are.
+func (c *Cluster) Status() Status {
+	now := c.config.Clock()
+	nodes := map[string]NodeStatus{}
+	for _, m := range c.config.Members {
+		nodes[m.Name] = NodeStatus{Name: m.Name, Address: m.Address, Member: true, Self: m.Name == c.config.Name}
+	}
+	newest := uint64(0)
+	for _, h := range c.reports.all() {
+		there := now.Sub(h.at) < seenWithin
+		nodes[h.Name] = NodeStatus{
+			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
+			Member: nodes[h.Name].Member, Reachable: there, Seen: h.at.Round(0).UTC(),
+			Leader: h.Leader && there, Meta: h.Meta && there, Current: h.Current && there, Last: h.Last, Snapshot: h.Kept,
+		}
+		newest = max(newest, h.Last)
+	}
+	s := Status{Cluster: c.config.Cluster, Stream: c.stream(), Standing: c.Standing()}
+	for _, n := range nodes {
+		n.Lag = newest - n.Last
+		s.Nodes = append(s.Nodes, n)
+	}
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Name, b.Name) })
+	return s
 }

@@ -1,8 +1,9 @@
+//go:build !nocluster
+
 package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -242,27 +243,4 @@ func readSecret(name string) (string, error) {
 		return "", fmt.Errorf("read the secret of the cluster: %s has %d bytes, want 1 to %d", name, len(secret), secretBytesMax)
 	}
 	return secret, nil
-}
-
-// Load makes of the files what both ends of a connection between two nodes use; nil without files. The first certificate is this node's.
-func (t TLS) Load() (*tls.Config, error) {
-	if t == (TLS{}) {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate of this node: %w", err)
-	}
-	authority, err := os.ReadFile(t.Authority)
-	if err != nil {
-		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("read the authority of the cluster: %s has no certificate", t.Authority)
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,
-		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-	}, nil
 }

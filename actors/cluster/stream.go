@@ -1,3 +1,5 @@
+//go:build !nocluster
+
 package cluster
 
 import (
@@ -23,9 +25,8 @@ const (
 
 	metaNumber = "tasard-stream" // of the stream, in its description
 
-	askWait   = 2 * time.Second // for an answer of the server
-	joinLook  = 100 * time.Millisecond
-	confirmIn = 30 * time.Second // a leader that was cut off may say for so long what is no longer so
+	askWait  = 2 * time.Second // for an answer of the server
+	joinLook = 100 * time.Millisecond
 )
 
 // extent is what the leader says of the stream.
