@@ -47,7 +47,7 @@ func (p *commands) newMock() *cobra.Command {
 for byte, on every machine. Its clock stands still until it is moved, limits are off, and nothing is kept when it ends.
 
 A second listener, --control, has the buttons, as JSON over HTTP: /_mock/clock, rates, refresh, expire, faults, codes, keys,
-quota, requests, restart, crash, reset. README.md has them all. Nobody but the tests should reach it.
+quota, requests, restart, crash, reset. docs/testing.md has them all. Only the tests should reach it.
 
 --fail answers a share of the requests with 429, 500 or 503, with body and headers of a real one.`,
 		Example: `  tasard mock

@@ -48,6 +48,8 @@ func archived() map[string][]string {
 		"systemd":             {"packaging/systemd/*"},
 		"completions":         {"completions/*"},
 		"man":                 {"man/*.1"},
+		"docs":                {"docs/*.md"},
+		"docs/images":         {"docs/images/*"},
 		"examples/grafana":    {"packaging/grafana/*"},
 		"examples/prometheus": {"packaging/prometheus/*"},
 	}

@@ -40,8 +40,8 @@ the directory is whole and on the disk every command refuses it, also after a cr
 made is removed again.
 
 What came after the copy is not in it: keys and sessions that were revoked since are valid again, suspensions of accounts
-are gone, and the quota that was spent since can be spent again. The age of the backup is printed; README.md says what to
-do when it is an old one. With --from - the backup comes from stdin, and is verified while it is written.`,
+are gone, and the quota that was spent since can be spent again. The age of the backup is printed; docs/recovery.md
+says what to do when it is an old one. With --from - the backup comes from stdin, and is verified while it is written.`,
 		Example: `  tasard restore --from monday.tar.zst --data ./data-restored
   ssh backup@example.com 'cat tasard.tar.zst' | tasard restore --from - --data /var/lib/tasard`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
@@ -84,7 +84,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	terminal.Say(p.Stdout, "restored  %s\n", o.data)
 	tellBackup(p, &info, survey)
 	terminal.Say(p.Stdout, "What came after that is not in it: keys and sessions that were revoked since are valid again, suspensions are\n"+
-		"gone, and quota that was spent since can be spent again. See \"An old backup\" in README.md.\n")
+		"gone, and quota that was spent since can be spent again. See \"An old backup\" in docs/recovery.md.\n")
 	return nil
 }
 
