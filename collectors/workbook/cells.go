@@ -7,138 +7,90 @@ import (
 	"unicode/utf16"
 )
 
-// collected is a text that comes in several pieces.
-type collected struct{ letters []byte }
+// richText is a text, of a cell or shared: plain, or a row of runs with formats of their own; readings of Far Eastern letters
+// (rPh) are no part of it.
+type richText string
 
-func (c *collected) add(letters []byte) error {
-	if len(c.letters)+len(letters) > textBytesMax {
-		return tooLarge("a text of more than %d bytes", textBytesMax)
+// UnmarshalXML reads one text.
+func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var read struct {
+		Plain []string `xml:"t"`
+		Runs  []string `xml:"r>t"`
 	}
-	c.letters = append(c.letters, letters...)
-	return nil
+	err := d.DecodeElement(&read, &start)
+	*t = richText(unescape(strings.Join(append(read.Plain, read.Runs...), "")))
+	return err
 }
 
-// take gives the text and begins a new one.
-func (c *collected) take() string {
-	text := string(c.letters)
-	c.letters = c.letters[:0]
-	return text
-}
-
-// textReader reads the shared texts. A text is plain, or a row of runs with formats of their own; readings of Far Eastern
-// letters (rPh) are no part of it.
-type textReader struct {
-	texts []string
-	item  collected
-}
-
-func (t *textReader) open([]string, []xml.Attr) error { return nil }
-
-func (t *textReader) text(path []string, letters []byte) error {
-	if under(path, "sst", "si", "t") || under(path, "sst", "si", "r", "t") {
-		return t.item.add(letters)
-	}
-	return nil
-}
-
-func (t *textReader) close(path []string) error {
-	if !under(path, "sst", "si") {
-		return nil
-	}
-	if len(t.texts) == stringsMax {
-		return tooLarge("more than %d shared texts", stringsMax)
-	}
-	t.texts = append(t.texts, unescape(t.item.take()))
-	return nil
-}
-
-// sheetCells reads the cells of a sheet.
+// sheetCells reads the cells of a sheet, row by row.
 type sheetCells struct {
-	texts         []string
-	grid          grid
-	row, column   int // of the cell at hand, from 0
-	kind          string
-	hasValue      bool
-	value, inline collected
+	texts       []richText
+	grid        grid
+	row, column int // of the cell at hand, from 0
 }
 
-// cellDepth is the length of the path of a cell.
-const cellDepth = 4
+// rowCells reads the cells of the row at hand.
+type rowCells sheetCells
 
-func (s *sheetCells) open(path []string, attributes []xml.Attr) error {
-	switch {
-	case under(path, "worksheet", "sheetData", "row"):
-		return s.beginRow(attribute(attributes, "r"))
-	case under(path, "worksheet", "sheetData", "row", "c"):
-		s.kind, s.hasValue = attribute(attributes, "t"), false
-		return s.beginCell(attribute(attributes, "r"))
-	case len(path) > cellDepth && path[cellDepth] == "v" && under(path[:cellDepth], "worksheet", "sheetData", "row", "c"):
-		if s.hasValue { // its digits and those before must not become one number
-			return damaged("cell %s has a value in several elements", cellName(s.row, s.column))
-		}
-		s.hasValue = true
-	}
-	return nil
-}
-
-// beginRow finds out which row it is: a row that says nothing follows the one before.
-func (s *sheetCells) beginRow(number string) error {
+// UnmarshalXML reads one row: one that says nothing of its number follows the one before.
+func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	s.row, s.column = s.row+1, -1
-	if number == "" {
-		return nil
+	for _, a := range start.Attr {
+		if a.Name.Local != "r" || a.Value == "" {
+			continue
+		}
+		row, ok := rowNumber(a.Value)
+		if !ok {
+			return damaged("a row has the number %.40q", a.Value)
+		}
+		s.row = row
 	}
-	row, ok := rowNumber(number)
-	if !ok {
-		return damaged("a row has the number %.40q", number)
-	}
-	s.row = row
-	return nil
+	return d.DecodeElement(&struct {
+		Cells *rowCells `xml:"c"`
+	}{(*rowCells)(s)}, &start)
 }
 
-// beginCell finds out which cell it is: a cell that says nothing follows the one before.
-func (s *sheetCells) beginCell(name string) error {
-	s.column++
-	if name == "" {
-		return nil
+// UnmarshalXML reads one cell: one that says nothing of its place follows the one before.
+func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var cell struct {
+		Name   string `xml:"r,attr"`
+		Kind   string `xml:"t,attr"`
+		Values []struct {
+			Text  string     `xml:",chardata"`
+			Inner []struct{} `xml:",any"`
+		} `xml:"v"`
+		Inline []richText `xml:"is"`
 	}
-	row, column, ok := cellPlace(name)
-	if !ok || row != s.row {
-		return damaged("row %d has a cell of the name %.40q", s.row+1, name)
-	}
-	s.column = column
-	return nil
-}
-
-func (s *sheetCells) text(path []string, letters []byte) error {
-	if len(path) <= cellDepth || !under(path[:cellDepth], "worksheet", "sheetData", "row", "c") {
-		return nil
-	}
-	switch inner := path[cellDepth:]; {
-	case under(inner, "v"):
-		return s.value.add(letters)
-	case under(inner, "is", "t"), under(inner, "is", "r", "t"):
-		return s.inline.add(letters)
-	}
-	return nil
-}
-
-func (s *sheetCells) close(path []string) error {
-	if !under(path, "worksheet", "sheetData", "row", "c") {
-		return nil
-	}
-	text, err := s.cellText(s.value.take(), s.inline.take())
-	if err != nil {
+	if err := d.DecodeElement(&cell, &start); err != nil {
 		return err
 	}
-	return s.grid.put(s.row, s.column, text)
+	r.column++
+	if cell.Name != "" {
+		row, column, ok := cellPlace(cell.Name)
+		if !ok || row != r.row {
+			return damaged("row %d has a cell of the name %.40q", r.row+1, cell.Name)
+		}
+		r.column = column
+	}
+	var text string
+	switch { // the digits of two elements must not become one number
+	case len(cell.Values) > 1 || len(cell.Inline) > 1 || len(cell.Values) == 1 && len(cell.Values[0].Inner) > 0:
+		return damaged("cell %s has a value in several elements", cellName(r.row, r.column))
+	case cell.Kind == "inlineStr" && len(cell.Inline) == 1:
+		text = string(cell.Inline[0])
+	case cell.Kind != "inlineStr" && len(cell.Values) == 1:
+		var err error
+		if text, err = (*sheetCells)(r).cellText(cell.Kind, cell.Values[0].Text); err != nil {
+			return err
+		}
+	}
+	return r.grid.put(r.row, r.column, text)
 }
 
 // cellText is the text of a cell by its kind. Every value that its kind does not allow is an error: a wrong guess would be a
 // wrong rate.
-func (s *sheetCells) cellText(value, inline string) (string, error) {
-	switch s.kind {
-	case "inlineStr":
-		return unescape(inline), nil
+func (s *sheetCells) cellText(kind, value string) (string, error) {
+	switch kind {
 	case "str": // of a formula
 		return unescape(value), nil
 	case "e", "d": // an error's name; a date in ISO form
@@ -148,7 +100,7 @@ func (s *sheetCells) cellText(value, inline string) (string, error) {
 	if value == "" {
 		return "", nil
 	}
-	switch s.kind {
+	switch kind {
 	case "", "n":
 		if text, ok := numberText(value); ok {
 			return text, nil
@@ -159,7 +111,7 @@ func (s *sheetCells) cellText(value, inline string) (string, error) {
 		if err != nil || index >= uint64(len(s.texts)) {
 			return "", damaged("cell %s wants shared text %.40q, there are %d", cellName(s.row, s.column), value, len(s.texts))
 		}
-		return s.texts[index], nil
+		return string(s.texts[index]), nil
 	case "b":
 		switch value {
 		case "1", "true":
@@ -169,7 +121,7 @@ func (s *sheetCells) cellText(value, inline string) (string, error) {
 		}
 		return "", damaged("cell %s should be a truth value and holds %.40q", cellName(s.row, s.column), value)
 	}
-	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), s.kind)
+	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), kind)
 }
 
 // unescape turns _x000D_, the form in which XLSX writes what XML can't hold, back into the letter.

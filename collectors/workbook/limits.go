@@ -16,7 +16,7 @@ const (
 	rowsMax       = 65_536   // of a sheet: what XLS can have
 	columnsMax    = 256      // of a row: what XLS can have
 	cellsMax      = 300_000  // of a sheet, counted up to the last cell of each row, empty ones too
-	textBytesMax  = 64 << 10 // of one cell
+	textBytesMax  = 64 << 10 // of one cell; in XLSX its elements count too
 )
 
 // A text must fit into a piece of XML.

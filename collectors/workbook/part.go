@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // bookRoot is the root element of the workbook's own part.
@@ -15,31 +14,93 @@ const bookRoot = "workbook"
 // errOtherRoot says that a part is of another kind: the package of a text document looks like that of a workbook.
 var errOtherRoot = errors.New("another root element")
 
-// visitor takes in one part of an XLSX, piece by piece. The path holds the names of the open elements, without name spaces.
-type visitor interface {
-	open(path []string, attributes []xml.Attr) error
-	text(path []string, letters []byte) error
-	close(path []string) error
+// lists are the elements whose number in a part is limited.
+var lists = map[string]struct {
+	most int
+	of   string
+}{
+	"Relationship": {partsMax, "relations"},
+	"sheet":        {sheetsMax, "sheets"},
+	"si":           {stringsMax, "shared texts"},
 }
 
-// meter lets the decoder read a part and stops it when one piece of XML grows too long: the decoder keeps it whole.
-type meter struct {
-	source io.Reader
-	left   int // bytes that may be read for the piece at hand
+// part gives the XML of one part of an XLSX to a decoder, token by token and within the limits: a decoder keeps whole what it
+// decodes.
+type part struct {
+	source   io.Reader
+	decoder  *xml.Decoder // reads from the part itself, which counts the bytes
+	root     string
+	left     int            // bytes that may be read for the token at hand
+	elements int            // so far
+	listed   map[string]int // those in lists, by name
+	depth    int
+	item     int // the depth of the cell or shared text at hand, 0 outside of one
+	room     int // letters and elements that it may still have
 }
 
-func (m *meter) Read(p []byte) (int, error) {
-	if m.left <= 0 {
+// Read reads the unpacked bytes of the token at hand.
+func (p *part) Read(b []byte) (int, error) {
+	if p.left <= 0 {
 		return 0, tooLarge("one piece of XML has more than %d bytes", tokenBytesMax)
 	}
-	n, err := m.source.Read(p[:min(len(p), m.left)])
-	m.left -= n
+	n, err := p.source.Read(b[:min(len(b), p.left)])
+	p.left -= n
 	return n, err
 }
 
-// walk reads a part to its end and shows it to the visitor. Reading to the end matters: only there is the checksum compared,
-// and only there is it known that nothing was cut off. Nothing counts before walk has returned without an error.
-func walk(file *zip.File, root string, v visitor) error {
+// Token gives the next token, or says which limit it is beyond.
+func (p *part) Token() (xml.Token, error) {
+	p.left = tokenBytesMax
+	token, err := p.decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch piece := token.(type) {
+	case xml.StartElement:
+		p.depth++
+		err = p.begin(piece.Name.Local)
+	case xml.CharData:
+		p.room -= len(piece)
+	case xml.EndElement:
+		if p.depth == p.item {
+			p.item = 0
+		}
+		p.depth--
+	}
+	if err == nil && p.item > 0 && p.room < 0 {
+		err = tooLarge("a text of more than %d bytes", textBytesMax)
+	}
+	if err != nil {
+		return nil, err // a decoder takes a token that comes with an error for a good one
+	}
+	return token, nil
+}
+
+// begin counts an element.
+func (p *part) begin(name string) error {
+	if p.elements++; p.elements > elementsMax {
+		return tooLarge("more than %d elements", elementsMax)
+	}
+	if p.depth > depthMax {
+		return damaged("elements in elements, deeper than %d", depthMax)
+	}
+	if p.depth == 1 && name != p.root {
+		return fmt.Errorf("%w: %q, should be %q", errOtherRoot, name, p.root)
+	}
+	if limit, ok := lists[name]; ok {
+		if p.listed[name]++; p.listed[name] > limit.most {
+			return tooLarge("more than %d %s", limit.most, limit.of)
+		}
+	}
+	if p.room--; p.item == 0 && (name == "c" || name == "si") {
+		p.item, p.room = p.depth, textBytesMax
+	}
+	return nil
+}
+
+// decode reads a part to its end. That matters: only there is the checksum compared, and only there is it known that nothing
+// was cut off. Nothing that was decoded counts before decode has returned without an error.
+func decode(file *zip.File, root string, into any) error {
 	if err := checkSize(file); err != nil {
 		return err
 	}
@@ -47,21 +108,24 @@ func walk(file *zip.File, root string, v visitor) error {
 	if err != nil {
 		return damaged("part %s can't be unpacked: %v", file.Name, err)
 	}
-	metered := &meter{source: source}
-	decoder := xml.NewDecoder(metered)
-	err = pieceByPiece(decoder, metered, root, v)
-	if closeErr := source.Close(); err == nil {
-		err = closeErr
+	defer source.Close()
+	p := &part{source: source, root: root, listed: map[string]int{}}
+	p.decoder = xml.NewDecoder(p)
+	for decoder := xml.NewTokenDecoder(p); err == nil; {
+		err = decoder.Decode(into)
 	}
 	switch {
-	case err == nil:
+	case errors.Is(err, io.EOF) && p.elements > 0:
 		return nil
+	case errors.Is(err, io.EOF):
+		err = damaged("nothing is in it")
 	case errors.Is(err, errOtherRoot) && root == bookRoot:
 		return fmt.Errorf("%w: %w", ErrNoWorkbook, err)
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrDamaged):
-		return inPart(file.Name, decoder, err)
+	case !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrDamaged):
+		err = damaged("%v", err)
 	}
-	return inPart(file.Name, decoder, damaged("%v", err))
+	line, column := p.decoder.InputPos()
+	return fmt.Errorf("%w; part %s, line %d, column %d", err, file.Name, line, column)
 }
 
 // checkSize refuses bombs by what the package says of a part. A part that holds more than it says is not read beyond that.
@@ -74,59 +138,4 @@ func checkSize(file *zip.File) error {
 		return tooLarge("part %s unpacks %d bytes to %d, more than %d times as many", file.Name, file.CompressedSize64, size, packedRatio)
 	}
 	return nil
-}
-
-// pieceByPiece is walk without the file. The limits on depth and number hold whatever the visitor does.
-func pieceByPiece(decoder *xml.Decoder, metered *meter, root string, v visitor) error {
-	var path []string
-	for elements := 0; ; {
-		metered.left = tokenBytesMax
-		token, err := decoder.Token()
-		switch {
-		case errors.Is(err, io.EOF):
-			if elements == 0 {
-				return damaged("nothing is in it")
-			}
-			return nil
-		case err != nil:
-			return err
-		}
-		switch piece := token.(type) {
-		case xml.StartElement:
-			path = append(path, piece.Name.Local)
-			if elements++; elements > elementsMax {
-				return tooLarge("more than %d elements", elementsMax)
-			}
-			if len(path) > depthMax {
-				return damaged("elements in elements, deeper than %d", depthMax)
-			}
-			if len(path) == 1 && path[0] != root {
-				return fmt.Errorf("%w: %q, should be %q", errOtherRoot, path[0], root)
-			}
-			err = v.open(path, piece.Attr)
-		case xml.CharData:
-			if len(path) > 0 {
-				err = v.text(path, piece)
-			}
-		case xml.EndElement:
-			err = v.close(path)
-			path = path[:len(path)-1]
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// under says whether path is exactly these elements.
-func under(path []string, names ...string) bool { return slices.Equal(path, names) }
-
-// attribute gives the value of an attribute, "" when it is not there.
-func attribute(attributes []xml.Attr, name string) string {
-	for _, a := range attributes {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
 }

@@ -3,10 +3,9 @@ package workbook
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/xml"
 	"errors"
-	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +18,7 @@ const directorySignature = "PK\x01\x02"
 type xlsxBook struct {
 	parts  map[string]*zip.File // by lower name
 	sheets []string             // names of their parts
-	texts  []string             // shared by all sheets
+	texts  []richText           // shared by all sheets
 }
 
 // The kinds of relations that are followed, as the last step of their URI: there are two families of URIs for the same.
@@ -44,8 +43,8 @@ func openXLSX(body []byte) (*Book, error) {
 		return nil, err
 	}
 	for _, r := range relations {
-		if r.kind == relationTexts {
-			if err := read.readTexts(r.target); err != nil {
+		if r.Kind == relationTexts {
+			if err := read.readTexts(r.Target); err != nil {
 				return nil, err
 			}
 		}
@@ -88,8 +87,8 @@ func (b *xlsxBook) findBook() (string, error) {
 		return "", err
 	}
 	for _, r := range relations {
-		if r.kind == relationBook {
-			name = r.target
+		if r.Kind == relationBook {
+			name = r.Target
 		}
 	}
 	switch {
@@ -112,32 +111,11 @@ func (b *xlsxBook) part(name string) (*zip.File, error) {
 
 // relation is a pointer from one part to another.
 type relation struct {
-	id, kind, target string
+	ID     string `xml:"Id,attr"`
+	Kind   string `xml:"Type,attr"` // its last step alone
+	Target string `xml:"Target,attr"`
+	Mode   string `xml:"TargetMode,attr"`
 }
-
-// relationReader reads the relations of a part.
-type relationReader struct {
-	folder string
-	found  []relation
-}
-
-func (r *relationReader) open(at []string, attributes []xml.Attr) error {
-	if !under(at, "Relationships", "Relationship") || attribute(attributes, "TargetMode") == "External" {
-		return nil
-	}
-	target := attribute(attributes, "Target")
-	if !strings.HasPrefix(target, "/") {
-		target = path.Join(r.folder, target)
-	}
-	r.found = append(r.found, relation{id: attribute(attributes, "Id"), kind: path.Base(attribute(attributes, "Type")), target: target})
-	if len(r.found) > partsMax {
-		return tooLarge("more than %d relations", partsMax)
-	}
-	return nil
-}
-
-func (r *relationReader) text([]string, []byte) error { return nil }
-func (r *relationReader) close([]string) error        { return nil }
 
 // relations reads the relations of a part, "" for those of the package. A part need not have any.
 func (b *xlsxBook) relations(part string) ([]relation, error) {
@@ -146,30 +124,19 @@ func (b *xlsxBook) relations(part string) ([]relation, error) {
 	if file == nil {
 		return nil, nil
 	}
-	read := &relationReader{folder: folder}
-	err := walk(file, "Relationships", read)
-	return read.found, err
-}
-
-// sheetReader reads the names of the sheets from the part of the workbook.
-type sheetReader struct {
-	names, ids []string
-}
-
-func (s *sheetReader) open(at []string, attributes []xml.Attr) error {
-	if !under(at, bookRoot, "sheets", "sheet") {
-		return nil
+	var read struct {
+		All []relation `xml:"Relationship"`
 	}
-	s.names = append(s.names, attribute(attributes, "name"))
-	s.ids = append(s.ids, attribute(attributes, "id"))
-	if len(s.names) > sheetsMax {
-		return tooLarge("more than %d sheets", sheetsMax)
+	err := decode(file, "Relationships", &read)
+	inside := slices.DeleteFunc(read.All, func(r relation) bool { return r.Mode == "External" })
+	for i, r := range inside {
+		inside[i].Kind = path.Base(r.Kind)
+		if !strings.HasPrefix(r.Target, "/") {
+			inside[i].Target = path.Join(folder, r.Target)
+		}
 	}
-	return nil
+	return inside, err
 }
-
-func (s *sheetReader) text([]string, []byte) error { return nil }
-func (s *sheetReader) close([]string) error        { return nil }
 
 // readSheets takes in the names of the sheets and of their parts.
 func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation) error {
@@ -177,22 +144,27 @@ func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation)
 	if err != nil {
 		return err
 	}
-	listed := &sheetReader{}
-	if err := walk(file, bookRoot, listed); err != nil {
+	var listed struct {
+		Sheets []struct {
+			Name string `xml:"name,attr"`
+			ID   string `xml:"id,attr"`
+		} `xml:"sheets>sheet"`
+	}
+	if err := decode(file, bookRoot, &listed); err != nil {
 		return err
 	}
 	byID := make(map[string]relation, len(relations))
 	for _, r := range relations {
-		byID[r.id] = r
+		byID[r.ID] = r
 	}
-	for i, id := range listed.ids {
-		r, ok := byID[id]
+	for _, s := range listed.Sheets {
+		r, ok := byID[s.ID]
 		if !ok {
-			return damaged("sheet %q points to the relation %q, which is not there", listed.names[i], id)
+			return damaged("sheet %q points to the relation %q, which is not there", s.Name, s.ID)
 		}
-		if r.kind == relationSheet {
-			book.sheets = append(book.sheets, listed.names[i])
-			b.sheets = append(b.sheets, r.target)
+		if r.Kind == relationSheet {
+			book.sheets = append(book.sheets, s.Name)
+			b.sheets = append(b.sheets, r.Target)
 		}
 	}
 	return nil
@@ -204,12 +176,12 @@ func (b *xlsxBook) readTexts(part string) error {
 	if err != nil {
 		return err
 	}
-	read := &textReader{}
-	if err := walk(file, "sst", read); err != nil {
-		return err
+	var read struct {
+		All []richText `xml:"si"`
 	}
-	b.texts = read.texts
-	return nil
+	err = decode(file, "sst", &read)
+	b.texts = read.All
+	return err
 }
 
 // rows reads one sheet.
@@ -218,15 +190,10 @@ func (b *xlsxBook) rows(sheet int) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &sheetCells{texts: b.texts, row: -1}
-	if err := walk(file, "worksheet", read); err != nil {
-		return nil, err
+	var read struct {
+		Rows sheetCells `xml:"sheetData>row"`
 	}
-	return read.grid.rows, nil
-}
-
-// inPart adds to an error the part and the place in it.
-func inPart(name string, decoder *xml.Decoder, err error) error {
-	line, column := decoder.InputPos()
-	return fmt.Errorf("%w; part %s, line %d, column %d", err, name, line, column)
+	read.Rows.texts, read.Rows.row = b.texts, -1
+	err = decode(file, "worksheet", &read)
+	return read.Rows.grid.rows, err
 }
