@@ -20,9 +20,7 @@ func limitedArgs(data string, box *mailbox, more ...string) []string {
 // startLimited starts such a node and waits until it is ready.
 func startLimited(t *testing.T, args []string) caller {
 	t.Helper()
-	p := start(t, realNow, args...).listening()
-	p.await("recovered")
-	return caller{t: t, node: p}
+	return caller{t: t, node: startReady(t, args...)}
 }
 
 // TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against the real
@@ -209,23 +207,11 @@ func TestL8_TrustedProxy(t *testing.T) {
 		args []string
 		want []int
 	}{{nil, []int{999, 998}}, {[]string{"--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "127.0.0.0/8,::1"}, []int{999, 999}}} {
-		p := start(t, realNow, limitedArgs(t.TempDir(), newMailbox(t), test.args...)...).listening()
-		p.await("recovered")
+		p := startReady(t, limitedArgs(t.TempDir(), newMailbox(t), test.args...)...)
 		for i, from := range []string{"198.51.100.7", "198.51.100.8"} {
 			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != test.want[i] {
 				t.Errorf("%v: %s has %d left, want %d", test.args, from, got, test.want[i])
 			}
-		}
-	}
-}
-
-// TestL10_LimitsOff wants neither limits nor their headers.
-func TestL10_LimitsOff(t *testing.T) {
-	p := startNode(t, t.TempDir())
-	anyone := caller{t: t, node: p}
-	for range 70 {
-		if got := anyone.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("X-RateLimit-Limit")+got.header.Get("RateLimit") != "" {
-			t.Fatalf("headers %v", got.header)
 		}
 	}
 }
@@ -237,9 +223,7 @@ func TestServe_MailServerDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone.Close()
-	args := serveArgs(t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
-	p := start(t, realNow, args...).listening()
-	p.await("recovered")
+	p := startNode(t, t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	p.stop(syscall.SIGTERM)
 	p.await("1 letters were not sent")

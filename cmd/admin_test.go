@@ -163,8 +163,7 @@ func TestAdmin_Socket(t *testing.T) {
 	t.Parallel()
 	data, socket := t.TempDir(), t.TempDir()+"/node.sock"
 	args := serveArgs(data, "--admin-socket", socket)
-	first := start(t, realNow, args...).listening()
-	first.await("recovered")
+	first := startReady(t, args...)
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
@@ -174,27 +173,11 @@ func TestAdmin_Socket(t *testing.T) {
 	if _, err := os.Stat(socket); err != nil {
 		t.Fatalf("a killed node leaves no socket: %v", err)
 	}
-	second := start(t, realNow, args...).listening()
-	second.await("recovered")
+	second := startReady(t, args...)
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	second.stop(syscall.SIGTERM)
 	if _, err := os.Stat(socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
-	}
-}
-
-func TestAdmin_BadSockets(t *testing.T) {
-	file := writeFile(t, "file", "")
-	for path, code := range map[string]int{
-		file:                               exit.CannotWrite,
-		t.TempDir() + "/none/admin.sock":   exit.CannotWrite,
-		"/tmp/" + strings.Repeat("x", 110): exit.BadData,
-	} {
-		data := t.TempDir() + "/data"
-		run(t, nil, nil, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-socket", path, "--log-format", "text").fails(t, code, "--admin-socket")
-	}
-	if readFile(t, file) != "" {
-		t.Error("the file was changed")
 	}
 }
 
@@ -233,8 +216,7 @@ func byOf(t *testing.T, data, event string) []string {
 // heldNode is a node whose quarantine holds a tenfold value, USD/1, and a zero, USD/2.
 func heldNode(t *testing.T, data string) *program {
 	t.Helper()
-	p := startWithLines(t, data, observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
-	return p
+	return startImported(t, serveArgs(data), observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
 }
 
 // TestI3_QuarantineCommands wants held values to be listed with what is known of them, released and rejected by an operator, with

@@ -122,8 +122,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	eventually(t, "the two that are left write", func() bool {
 		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.Done
 	})
-	again := start(t, realNow, nodes[1].node.cmd.Args[1:]...).listening()
-	again.await("recovered")
+	again := startReady(t, nodes[1].node.cmd.Args[1:]...)
 	eventually(t, "the killed node has caught up", func() bool {
 		_, body, err := again.get("/v1/rates/best?currency=USD&operation=buy")
 		return err == nil && strings.Contains(body, "59.40")
@@ -159,7 +158,7 @@ func alone(t *testing.T, nodes []caller, data string) {
 func TestCluster_Alone(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	start(t, realNow, serveArgs(data)...).listening().await("recovered")
+	startNode(t, data)
 	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
 	if got.code == exit.Done || !strings.Contains(got.stderr, "started without --cluster") {
 		t.Errorf("code %d: %s", got.code, got.stderr)

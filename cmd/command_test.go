@@ -32,6 +32,9 @@ func TestVersion(t *testing.T) {
 	if !strings.Contains(out.String(), "tasard    (unknown)\n") {
 		t.Errorf("without build information: %q", out.String())
 	}
+	if got, want := mustRun(t, "--version"), mustRun(t, "version"); got != want || got == "" {
+		t.Errorf("--version says %q, version %q", got, want)
+	}
 }
 
 // TestExit_FullOutput wants a command whose output cannot be written to say so.

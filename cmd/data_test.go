@@ -115,7 +115,8 @@ func TestImport_RealObservations(t *testing.T) {
 	t.Parallel()
 	needReal(t)
 	data := t.TempDir()
-	still := func() time.Time { return instantOf(t, realNow) }
+	now := clockFrom(realNow)()
+	still := func() time.Time { return now }
 	got := runAt(t, still, nil, nil, "import", "--data", data, realFile)
 	if got.code != exit.Done || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
@@ -172,14 +173,11 @@ func TestLog_Whole(t *testing.T) {
 // filledLog is a data directory whose records are all in the log, as a kill leaves it.
 func filledLog(t *testing.T) string {
 	t.Helper()
-	data := t.TempDir()
-	text := header
-	for minute := range 50 {
-		text += observation(minute, fmt.Sprintf("59.%02d", minute), "60.50")
+	data, lines := t.TempDir(), make([]string, 50)
+	for minute := range lines {
+		lines[minute] = observation(minute, fmt.Sprintf("59.%02d", minute), "60.50")
 	}
-	p := start(t, realNow, serveArgs(data, "--import", writeFile(t, "o.csv", text))...).listening()
-	p.await("imported")
-	p.signal(os.Kill)
+	startImported(t, serveArgs(data), lines...).signal(os.Kill)
 	return data
 }
 

@@ -150,9 +150,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	t.Parallel()
 	const required = "2026-07-20T04:00:00Z"
 	data := t.TempDir()
-	p := start(t, realNow, "serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "text",
-		"--import", observationsFile(t, observation(1, "59", "60"))).listening()
-	p.await("imported")
+	p := startImported(t, serveArgs(data, "--limits", "on"), observation(1, "59", "60"))
 	mustRun(t, "admin", "keys-required", "--data", data, "--at", required)
 	report, _ := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")
 	if len(report.Transition) != 3 {

@@ -102,12 +102,11 @@ func askSocket(t *testing.T, data, path string) string {
 
 // TestMetrics_Listen serves them over TCP where that is asked for, from the first moment, and stops with the node.
 func TestMetrics_Listen(t *testing.T) {
-	p := start(t, realNow, append(serveArgs(t.TempDir()), "--metrics-listen", "127.0.0.1:0")...).listening()
+	p := startNode(t, t.TempDir(), "--metrics-listen", "127.0.0.1:0")
 	_, at, found := strings.Cut(p.await("metrics are at "), "metrics are at ")
 	if !found {
 		t.Fatal(p.output())
 	}
-	p.await("recovered 0 rates")
 	base := strings.TrimSuffix(at, admin.MetricsPath)
 	p.mustGet("/livez")
 	exposed := &program{t: t, url: base}
@@ -134,34 +133,11 @@ func TestMetrics_Listen(t *testing.T) {
 	}
 }
 
-// TestMetrics_ListenAddresses: an address that is open to all must be written so; what can't be listened on is said, and nothing is left.
-func TestMetrics_ListenAddresses(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	for _, c := range []struct {
-		address string
-		code    int
-		say     string
-	}{
-		{":9100", exit.Usage, "0.0.0.0:9100"}, {"127.0.0.1", exit.Usage, "HOST:PORT"}, {"127.0.0.1:x", exit.Usage, "port"},
-		{taken.Addr().String(), exit.Busy, "--metrics-listen"},
-	} {
-		got := run(t, nil, nil, append(serveArgs(t.TempDir()+"/data"), "--metrics-listen", c.address)...)
-		if got.code != c.code || !strings.Contains(got.stderr, c.say) {
-			t.Errorf("%s: %d: %s", c.address, got.code, got.stderr)
-		}
-	}
-}
-
 // TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of what was asked.
 func TestAccessLog(t *testing.T) {
 	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {
-			p := start(t, realNow, append(serveArgs(t.TempDir()), "--access-log", which)...).listening()
-			p.await("recovered 0 rates")
+			p := startNode(t, t.TempDir(), "--access-log", which)
 			ids := map[string]string{}
 			for _, path := range []string{"/livez?secret=1", "/secret/path", "/v1/currencies?secret=1"} {
 				status, headers := p.ask(http.MethodGet, path)

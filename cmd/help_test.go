@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,7 +73,9 @@ func everyCommand(from *cobra.Command) []*cobra.Command {
 }
 
 // TestGolden_BadInput runs each command of the golden file again: a case has the lines of its files and of stdin, the command with its
-// variables, what it says, and its exit code. DIR stands for a directory of the case's own, and data in it was never used.
+// variables, what it says, and its exit code. DIR stands for a directory of the case's own, and data in it was never used; others may read its
+// files that are called open; TAKEN is an address at which another program listens. Nothing is made but by an import that began to read lines, and by a node
+// that comes as far as its socket.
 func TestGolden_BadInput(t *testing.T) {
 	var text strings.Builder
 	for one := range strings.SplitSeq(strings.TrimSpace(readFile(t, filepath.Join(goldenDir, "bad-input.txt"))), "\n\n") {
@@ -101,17 +104,26 @@ func badOutcome(t *testing.T, given, command string) string {
 		if strings.TrimSpace(content) == "" {
 			content = ""
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		mode := fs.FileMode(0o600)
+		if strings.HasPrefix(name, "open") {
+			mode = 0o644
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	words := commandIn(dir, command)
+	taken, before := takenAddress(t), fingerprint(t, dir)
+	words := commandIn(dir, strings.ReplaceAll(command, "TAKEN", taken))
 	program := slices.Index(words, "tasard")
 	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
 	if got.code == exit.Done || got.stderr == "" {
 		t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
 	}
-	return fmt.Sprintf("%sexit code %d\n", strings.ReplaceAll(got.stderr, dir, "DIR"), got.code)
+	begun := strings.Contains(command, "tasard import") && !strings.Contains(command, "--source") || strings.Contains(command, "--admin-socket")
+	if after := fingerprint(t, dir); !begun && (after != before || got.stdout != "") {
+		t.Errorf("%s has made or changed something:\n%s", command, after)
+	}
+	return fmt.Sprintf("%sexit code %d\n", strings.NewReplacer(dir, "DIR", taken, "TAKEN").Replace(got.stderr), got.code)
 }
 
 // TestReadme_Commands wants every command that README, docs and the help of the commands show to be one that the program takes.

@@ -10,17 +10,14 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/big"
 	"mime"
 	"mime/multipart"
 	"net"
 	"net/mail"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,8 +27,6 @@ import (
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
-
-	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 const (
@@ -260,18 +255,5 @@ func TestS5_ControlLeaks(t *testing.T) {
 	}
 	if found := leaks("a file with tasard_live_canary in it", []string{secret}); len(found) > 0 {
 		t.Errorf("reported without reason: %q", found)
-	}
-}
-
-// TestSecret_OpenToOthers wants a node not to start with such a file, and nothing to be made.
-func TestSecret_OpenToOthers(t *testing.T) {
-	password := writeFile(t, "password", mailPassword)
-	if err := os.Chmod(password, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	data := t.TempDir() + "/data"
-	run(t, nil, nil, serveArgs(data, "--smtp-addr", "127.0.0.1:1", "--smtp-user", "x", "--smtp-password-file", password, "--mail-from", mailSender)...).fails(t, exit.BadData, password, "chmod 600")
-	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the data directory was touched: %v", err)
 	}
 }

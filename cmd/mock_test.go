@@ -103,18 +103,6 @@ func TestMock_Flags(t *testing.T) {
 	user.must("GET", "/v1/currencies", "", http.StatusServiceUnavailable, "data_unavailable")
 }
 
-// TestMock_Refuses: what does not make sense is told in the name of its flag.
-func TestMock_Refuses(t *testing.T) {
-	for want, args := range map[string][]string{
-		"--fail": {"--fail", "404"}, "standard/v1": {"--seed", "none"}, "--clock": {"--clock", "noon"}, "--control": {"--control", "nowhere"},
-	} {
-		got := run(t, nil, nil, append([]string{"mock", "--listen", "127.0.0.1:0"}, args...)...)
-		if got.code != exit.Usage || !strings.Contains(got.stderr, want) {
-			t.Errorf("%q: exit code %d: %s", args, got.code, got.stderr)
-		}
-	}
-}
-
 // TestMock_Conformance: the contract is kept over a port as well, by a server that is asked from outside.
 func TestMock_Conformance(t *testing.T) {
 	t.Parallel()
@@ -187,6 +175,9 @@ func TestMCP_Pipes(t *testing.T) {
 	if err := stranger.Close(); err != nil {
 		t.Errorf("the program ends: %v", err)
 	}
+	if got := run(t, nil, nil, "mcp"); got.code != exit.Done || got.stdout+got.stderr != "" {
+		t.Errorf("a client that hangs up at once: %+v", got)
+	}
 }
 
 // TestMCP_HTTP: the same over HTTP, stopped by a signal.
@@ -212,35 +203,4 @@ func TestMCP_HTTP(t *testing.T) {
 		t.Error(err)
 	}
 	server.stop(os.Interrupt)
-}
-
-// TestMCP_Refuses: what is not safe, or makes no sense, is told in the name of its flag.
-func TestMCP_Refuses(t *testing.T) {
-	key := writeFile(t, "key", "tasard_live_1\n")
-	open := writeFile(t, "open", "tasard_live_1\n")
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		want string
-		code int
-		args []string
-	}{
-		{"--url", exit.Usage, []string{"--url", "tasas.example"}},
-		{"--http-name", exit.Usage, []string{"--http", ":8090"}},
-		{"--http-name", exit.Usage, []string{"--http", "192.0.2.1:8090"}},
-		{"--http-name", exit.Usage, []string{"--http-name", "mcp.example:80"}},
-		{"everybody on the way", exit.Usage, []string{"--url", "http://tasas.example", "--key-file", key}},
-		{"chmod 600", exit.BadData, []string{"--key-file", open}},
-		{"no such file", exit.BadData, []string{"--key-file", key + ".no"}},
-		{"user or a password", exit.Usage, []string{"--url", "https://ana:geheim@tasas.example"}},
-	} {
-		got := run(t, nil, nil, append([]string{"mcp"}, c.args...)...)
-		if got.code != c.code || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "tasard_live_1") {
-			t.Errorf("%q: exit code %d: %s", c.args, got.code, got.stderr)
-		}
-	}
-	if got := run(t, nil, nil, "mcp"); got.code != exit.Done || got.stdout != "" || got.stderr != "" {
-		t.Errorf("a client that hangs up at once: %+v", got)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -400,18 +401,24 @@ func serveArgs(data string, more ...string) []string {
 	return append(args, more...)
 }
 
-// startNode starts a node on a data directory and waits until it has read its log.
-func startNode(t *testing.T, data string, more ...string) *program {
+// startReady starts a node with some arguments and waits until it has read its log.
+func startReady(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := start(t, realNow, serveArgs(data, more...)...).listening()
+	p := start(t, realNow, args...).listening()
 	p.await("recovered")
 	return p
 }
 
-// startWithLines is startNode with some lines to import; it waits until they are in.
-func startWithLines(t *testing.T, data string, lines ...string) *program {
+// startNode is startReady for a node on a data directory.
+func startNode(t *testing.T, data string, more ...string) *program {
 	t.Helper()
-	p := startNode(t, data, "--import", observationsFile(t, lines...))
+	return startReady(t, serveArgs(data, more...)...)
+}
+
+// startImported is startReady with some lines to import; it waits until they are in.
+func startImported(t *testing.T, args []string, lines ...string) *program {
+	t.Helper()
+	p := startReady(t, append(args, "--import", observationsFile(t, lines...))...)
 	p.await("imported")
 	return p
 }
@@ -437,6 +444,17 @@ func commandIn(dir, command string) []string {
 		words[i] = strings.ReplaceAll(words[i], "DIR", dir)
 	}
 	return words
+}
+
+// takenAddress is one at which another program listens until the test ends.
+func takenAddress(t *testing.T) string {
+	t.Helper()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	return taken.Addr().String()
 }
 
 // writeFile makes a file for a test and returns its name.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -81,7 +80,7 @@ func (p *program) hangUp(line string) {
 	p.await(line)
 }
 
-// TestReload_Certificate wants a new pair to be that of the next connection, and a bad one to change nothing and be told.
+// TestReload_Certificate wants a new pair to be that of the next connection, and bad ones to change nothing and be told.
 func TestReload_Certificate(t *testing.T) {
 	t.Parallel()
 	files := newPairFiles(t)
@@ -110,8 +109,11 @@ func TestReload_Certificate(t *testing.T) {
 	if line := p.await("reload: "); !strings.Contains(line, files.cert) {
 		t.Errorf("%q does not name the file", line)
 	}
+	files.renew(t)
+	files.write(t, files.key, readFile(t, newPairFiles(t).key))
+	p.hangUp("private key does not match")
 	if status, err := secureStatus(address, second); status != http.StatusOK {
-		t.Errorf("after a bad file: %d, %v", status, err)
+		t.Errorf("after bad files: %d, %v", status, err)
 	}
 	p.stop(syscall.SIGTERM)
 }
@@ -158,28 +160,6 @@ func TestReload_Definitions(t *testing.T) {
 	}
 	define("qik.json", `{"id": "qik-site", "pages": 7}`)
 	p.hangUp("qik.json")
-}
-
-// TestTLS_Refused wants every pair that can't be used to keep serve from starting, with a line that says why.
-func TestTLS_Refused(t *testing.T) {
-	t.Parallel()
-	good, other := newPairFiles(t), newPairFiles(t)
-	open := newPairFiles(t)
-	if err := os.Chmod(open.key, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for want, args := range map[string][]string{
-		"belong together":                    {"--tls-cert", good.cert},
-		"private key does not match":         {"--tls-cert", good.cert, "--tls-key", other.key},
-		"there is no such file":              {"--tls-cert", good.cert + "x", "--tls-key", good.key},
-		"may read or change this private ke": open.args(),
-	} {
-		got := run(t, nil, nil, append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0", "--log-format", "text"}, args...)...)
-		if got.code != exit.BadData && got.code != exit.Usage {
-			t.Errorf("%q: exit code %d", args, got.code)
-		}
-		oneLine(t, got.stderr, want)
-	}
 }
 
 // manager is the service manager's end of sd_notify.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -60,14 +59,16 @@ func checkReal(t *testing.T, bodies map[string]string) {
 // TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, and the catalogue all the same.
 func TestE4_UntilReady(t *testing.T) {
 	t.Parallel()
-	p := start(t, realNow, serveArgs(t.TempDir()+"/new/data")...).listening()
-	p.await("recovered 0 rates")
+	p := startNode(t, t.TempDir()+"/new/data")
 	p.await("nothing is collected (--no-collect)")
 	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "60" {
 		t.Errorf("status %d, Retry-After %q", status, headers.Get("Retry-After"))
 	}
 	if !strings.Contains(p.mustGet("/v1/institutions"), `"popular"`) {
 		t.Error("the catalogue is not answered")
+	}
+	if _, headers := p.ask(http.MethodGet, countedPath); headers.Get("X-RateLimit-Limit")+headers.Get("RateLimit") != "" {
+		t.Errorf("limits are off, but the headers are %v", headers)
 	}
 }
 
@@ -91,7 +92,7 @@ func TestServe_Options(t *testing.T) {
 // TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
 func TestW8_TwoProcesses(t *testing.T) {
 	data := t.TempDir()
-	first := startWithLines(t, data, observation(1, "59", "60"))
+	first := startImported(t, serveArgs(data), observation(1, "59", "60"))
 	for _, args := range [][]string{
 		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
@@ -101,19 +102,6 @@ func TestW8_TwoProcesses(t *testing.T) {
 	first.mustGet("/v1/rates")
 	if code := first.signal(syscall.SIGTERM); code != exit.Done {
 		t.Errorf("the first one ends with %d", code)
-	}
-}
-
-func TestServe_AddressInUse(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	data := t.TempDir() + "/data"
-	run(t, nil, nil, "serve", "--data", data, "--listen", taken.Addr().String(), "--log-format", "text").fails(t, exit.Busy, "listen on "+taken.Addr().String(), "--listen")
-	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data directory was touched: %v", err)
 	}
 }
 
@@ -183,8 +171,7 @@ func TestW6_FailStop(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, p.output())
 	}
 	t.Log(p.await("tasard: stopped, because going on could lose data"))
-	again := start(t, realNow, serveArgs(data)...).listening()
-	again.await("recovered 1 rates")
+	startNode(t, data).await("recovered 1 rates")
 }
 
 // drained counts what became of requests around a stop.

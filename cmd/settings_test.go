@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -15,85 +14,20 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
-// settledWith are the settings of serve after the command line, the variables and the file have had their say.
-func settledWith(t *testing.T, args, environ []string) (map[string]string, error) {
-	t.Helper()
-	p := &commands{&process.Process{Args: append([]string{"serve"}, args...), Environ: environ}}
-	root := p.newRoot()
-	values := map[string]string{}
-	for _, command := range root.Commands() {
-		if command.Name() == "serve" {
-			command.RunE = p.settledInto(values)
-		}
-	}
-	return values, root.ExecuteContext(t.Context())
-}
-
-// settledInto is a command that only tells its settings.
-func (p *commands) settledInto(values map[string]string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		if err := setting.Settle(cmd, p.Environ); err != nil {
-			return err
-		}
-		if err := setting.NeedData(cmd); err != nil {
-			return err
-		}
-		for _, name := range setting.All(cmd.Root()) {
-			if flag := cmd.Flags().Lookup(name); flag != nil {
-				values[name] = flag.Value.String()
-			}
-		}
-		return nil
-	}
-}
-
-func TestSettings_Precedence(t *testing.T) {
-	file := writeFile(t, "tasard.toml", "data = 'file'\nlisten = ':3'\nlog-level = \"debug\"\nno-collect = true\nstrict = false\nseed = 7\n")
-	variables := []string{"PATH=x", "TASARD_CONFIG=" + file, "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=warn", "TASARD_STEP=9s"}
-	values, err := settledWith(t, []string{"--listen", ":1"}, variables)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{
-		"listen": ":1", "log-level": "warn", "data": "file", "no-collect": "true", "strict": "off", "log-format": "auto",
-	}
-	for name, text := range want {
-		if values[name] != text {
-			t.Errorf("%s is %q, want %q", name, values[name], text)
-		}
-	}
-}
-
-func TestSettings_FileOfTheFlagWins(t *testing.T) {
-	one, two := writeFile(t, "1.toml", "data = 'one'\n"), writeFile(t, "2.toml", "data = 'two'\n")
-	values, err := settledWith(t, []string{"--config", one}, []string{"TASARD_CONFIG=" + two})
-	if err != nil || values["data"] != "one" {
-		t.Errorf("data is %q, %v; want one", values["data"], err)
-	}
-}
-
 // TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
 func TestSettings_SameWords(t *testing.T) {
 	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
 		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "account-url"} {
-		_, flagErr := settledWith(t, []string{"--" + name + "=\x01"}, nil)
-		_, variableErr := settledWith(t, nil, []string{setting.Variable(name) + "=\x01"})
-		_, fileErr := settledWith(t, []string{"--config", writeFile(t, "t.toml", name+" = \"\\u0001\"\n")}, nil)
+		value, written := "\x01", `"\u0001"`
 		if name == "data" {
-			_, flagErr = settledWith(t, []string{"--data="}, nil)
-			_, variableErr = settledWith(t, nil, []string{"TASARD_DATA="})
-			_, fileErr = settledWith(t, []string{"--config", writeFile(t, "t.toml", "data = ''\n")}, nil)
+			value, written = "", "''"
 		}
-		if flagErr == nil || variableErr == nil || fileErr == nil {
-			t.Errorf("%s takes a bad value: %v, %v, %v", name, flagErr, variableErr, fileErr)
-			continue
-		}
-		_, why, _ := strings.Cut(flagErr.Error(), ": ")
-		for _, err := range []error{variableErr, fileErr} {
-			if !strings.HasSuffix(err.Error(), ": "+why) || exit.Code(err) != exit.BadData {
-				t.Errorf("%s: %v (exit code %d), but the flag says %q", name, err, exit.Code(err), why)
-			}
-		}
+		flag := run(t, nil, nil, "config", "show", "--"+name+"="+value)
+		flag.fails(t, exit.Usage, "tasard: --"+name+": ")
+		_, why, _ := strings.Cut(flag.stderr, "--"+name+": ")
+		run(t, []string{setting.Variable(name) + "=" + value}, nil, "config", "show").fails(t, exit.BadData, setting.Variable(name)+": "+why)
+		file := writeFile(t, "t.toml", name+" = "+written+"\n")
+		run(t, nil, nil, "config", "show", "--config", file).fails(t, exit.BadData, file+":1: "+name+": "+why)
 	}
 }
 
@@ -142,28 +76,21 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 	}
 }
 
-func TestVersion_Flag(t *testing.T) {
-	if got, want := mustRun(t, "--version"), mustRun(t, "version"); got != want || got == "" {
-		t.Errorf("--version says %q, version %q", got, want)
-	}
-}
-
 // commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
 const commentedForm = `(?m)^#([a-z][a-z-]* = )`
 
-// TestPackaging_SettingsFile wants the file of the package to be one that serve takes, as it is and with everything that it shows.
+// TestPackaging_SettingsFile wants the files of the package and of the image to be such that serve takes them, the first as it is and with
+// everything that it shows. A container without further settings answers outside itself.
 func TestPackaging_SettingsFile(t *testing.T) {
 	const path = "packaging/tasard.toml"
-	values, err := settledWith(t, []string{"--config", path}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if values["data"] != "/var/lib/tasard" || values["admin-socket"] != "/run/tasard/admin.sock" {
-		t.Errorf("as it is: data %q, admin-socket %q", values["data"], values["admin-socket"])
-	}
-	whole := regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1")
-	if _, err := settledWith(t, []string{"--config", writeFile(t, "tasard.toml", whole)}, nil); err != nil {
-		t.Errorf("with everything that it shows: %v", err)
+	whole := writeFile(t, "tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1"))
+	for file, want := range map[string][2]string{
+		path: {"admin-socket", "/run/tasard/admin.sock"}, whole: {"admin-socket", "/run/tasard/admin.sock"}, "packaging/image/tasard.toml": {"listen", ":8080"},
+	} {
+		by := shownConfig(t, nil, "--config", file)
+		if got := by[want[0]].Value; got != want[1] || by["data"].Value != "/var/lib/tasard" {
+			t.Errorf("%s: %s is %q, data %q", file, want[0], got, by["data"].Value)
+		}
 	}
 }
 
@@ -212,14 +139,6 @@ func isExample(text string, number int) bool {
 	return false
 }
 
-// TestPackaging_ImageSettings wants a container without further settings to answer outside itself.
-func TestPackaging_ImageSettings(t *testing.T) {
-	values, err := settledWith(t, []string{"--config", "packaging/image/tasard.toml"}, nil)
-	if err != nil || values["data"] != "/var/lib/tasard" || values["listen"] != ":8080" {
-		t.Errorf("%v: %v", err, values)
-	}
-}
-
 // shownSettings are the settings that config show prints as JSON, by name.
 func shownConfig(t *testing.T, environ []string, args ...string) map[string]shownSetting {
 	t.Helper()
@@ -235,14 +154,18 @@ func shownConfig(t *testing.T, environ []string, args ...string) map[string]show
 	return by
 }
 
-// TestConfig_ShowTellsWhereFrom wants the flag before the variable before the file, each named, and the rest as defaults.
+// TestConfig_ShowTellsWhereFrom wants the flag before the variable before the file, each named, and the rest as defaults. The file of the
+// flag is read, not that of the variable; settings of other commands may be among the others.
 func TestConfig_ShowTellsWhereFrom(t *testing.T) {
-	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\n")
-	by := shownConfig(t, []string{"TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_CONFIG=" + file}, "--listen", ":3")
+	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nseed = 7\n")
+	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file}
+	by := shownConfig(t, variables, "--listen", ":3")
 	for name, want := range map[string]shownSetting{
 		"listen":       {Value: ":3", From: "--listen", Set: true},
 		"log-level":    {Value: "error", From: "TASARD_LOG_LEVEL", Set: true},
 		"quota-day":    {Value: "7", From: file + ":4", Set: true},
+		"no-collect":   {Value: "true", From: file + ":5", Set: true},
+		"strict":       {Value: "off", From: file + ":6", Set: true},
 		"quota-minute": {Value: "60", From: "default"},
 		"catalogue":    {From: "default"},
 	} {
@@ -250,6 +173,9 @@ func TestConfig_ShowTellsWhereFrom(t *testing.T) {
 		if by[name] != want {
 			t.Errorf("%+v, want %+v", by[name], want)
 		}
+	}
+	if other := shownConfig(t, variables, "--config", writeFile(t, "other.toml", "quota-day = 8\n"))["quota-day"]; other.Value != "8" {
+		t.Errorf("--config names another file, and quota-day is %+v", other)
 	}
 	for name := range by {
 		if name == "break" || name == "format" || name == "config" {
@@ -290,34 +216,9 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestConfig_CheckTellsAll wants every problem at once, one a line, with 78, and a good configuration to be called so. Nothing is touched.
-func TestConfig_CheckTellsAll(t *testing.T) {
-	directory := t.TempDir()
-	data, password := filepath.Join(directory, "data"), writeFile(t, "password", "hunter2\n")
-	if err := os.Chmod(password, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	got := run(t, []string{"TASARD_LISTN=:1", "TASARD_QUOTA_DAY=0"}, nil, "config", "check", "--config", writeFile(t, "t.toml", "lease = 'x'\nbogus = 1\n"),
-		"--catalogue", directory+"/none.json", "--sources", directory+"/none", "--tls-cert", directory+"/c.pem", "--tls-key", directory+"/k.pem",
-		"--import", directory+"/none.csv", "--listen", "203.0.113.1:80", "--smtp-addr", "mail.example.com:25", "--mail-from", "a@example.com",
-		"--smtp-user", "a", "--smtp-password-file", password)
-	if got.code != exit.BadData || got.stdout != "" {
-		t.Errorf("exit code %d, %s", got.code, got.stdout)
-	}
-	for _, part := range []string{
-		"TASARD_LISTN: unknown variable", "TASARD_QUOTA_DAY: ", "t.toml:2: unknown key", "no data directory", "none.json: there is no such catalogue",
-		"none: want a directory of definitions", "k.pem: there is no such file", "none.csv: there is no such file", "listen on 203.0.113.1:80",
-		"password: others may read",
-	} {
-		if strings.Count(got.stderr, part) != 1 {
-			t.Errorf("%q is not told once in\n%s", part, got.stderr)
-		}
-	}
-	for _, line := range strings.Split(strings.TrimSpace(got.stderr), "\n") {
-		if !strings.HasPrefix(line, "tasard: ") {
-			t.Errorf("not a line of its own: %q", line)
-		}
-	}
+// TestConfig_CheckIsContent wants a good configuration to be called so, and nothing to be touched; the golden file of bad input has a bad one.
+func TestConfig_CheckIsContent(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
 	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is good: 2 settings set, the others have their defaults.\n" {
 		t.Errorf("%q", text)
 	}

@@ -181,29 +181,3 @@ func TestServe_WithoutMail(t *testing.T) {
 		t.Errorf("there is a form:\n%s", r.text)
 	}
 }
-
-// TestSite_AccountOfAnotherSite: a form that a page of another site sends does nothing (S11).
-func TestSite_AccountOfAnotherSite(t *testing.T) {
-	t.Parallel()
-	box := newMailbox(t)
-	node := startLimited(t, limitedArgs(t.TempDir(), box)).node
-	r := newReader(t, node).open("/account")
-	form := r.form("/account/codes", map[string]string{"email": "ana@example.com"})
-	for _, header := range []http.Header{{"Origin": {"https://evil.example"}}, {"Sec-Fetch-Site": {"cross-site"}}, {"Origin": {"null"}}} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node.url+"/account/codes", strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header = header
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		answer, err := r.client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusBadRequest {
-			t.Errorf("%v: %d, %v", header, answer.StatusCode, err)
-		}
-	}
-	r.do(http.MethodPost, "/account/codes", form).must("/account/code", http.StatusOK, "Escriba el código")
-	box.code("ana@example.com") // the first letter is that of the last form
-}

@@ -19,9 +19,7 @@ import (
 // with QUICKSTARTS=all, as make contract asks, those in other languages.
 func TestSite_QuickStarts(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "observations.csv", header+observation(5, "57.50", "60.85"))
-	node := start(t, realNow, serveArgs(t.TempDir(), "--import", file)...).listening()
-	node.await("imported")
+	node := startImported(t, serveArgs(t.TempDir()), observation(5, "57.50", "60.85"))
 	programs := map[string]string{}
 	for _, found := range regexp.MustCompile(`(?s)<code id="snippet-(\w+)">(.*?)</code>`).FindAllStringSubmatch(node.mustGet("/docs"), -1) {
 		programs[found[1]] = html.UnescapeString(found[2])
@@ -106,9 +104,7 @@ func TestSite_Reference(t *testing.T) {
 func TestSite_Documents(t *testing.T) {
 	t.Parallel()
 	const public = "https://tasas.example"
-	file := observationsFile(t, observation(1, "59", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--public-url", public)...).listening()
-	p.await("imported")
+	p := startImported(t, serveArgs(t.TempDir(), "--public-url", public), observation(1, "59", "60"))
 	named := regexp.MustCompile(`https://tasas\.example(/[^\s"'<>)]*)`)
 	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/.well-known/api-catalog", "/postman.json", "/llms.txt", "/", "/docs"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -141,12 +137,11 @@ func TestSite_Documents(t *testing.T) {
 // TestPages_S8 wants the converter of the pages to say, rate by rate and in the same order, what /v1/convert says.
 func TestPages_S8(t *testing.T) {
 	t.Parallel()
-	lines := header
+	var lines []string
 	for i, rate := range []string{"popular,USD,,,57.50,60.85,a", "bhd,USD,branch,,57.555,60.8500001,b", "bhd,USD,digital,,57.56,59.99,c", "quezada,USD,cash,,58.00005,,d", "quezada,EUR,cash,,66.1,70.3,d"} {
-		lines += fmt.Sprintf("2026-06-30T14:0%d:00Z,%s,,\n", i, rate)
+		lines = append(lines, fmt.Sprintf("2026-06-30T14:0%d:00Z,%s,,\n", i, rate))
 	}
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", writeFile(t, "o.csv", lines))...).listening()
-	p.await("imported")
+	p := startImported(t, serveArgs(t.TempDir()), lines...)
 	totals := regexp.MustCompile(`class="total">RD\$&nbsp;<span data-total="[0-9]+">([0-9,]+\.[0-9]{2})<`)
 	for _, amount := range []string{"0", "0.01", "1", "2.05", "1234.5", "999999999999.99"} {
 		for _, question := range []string{"operation=buy", "operation=sell", "operation=sell&channel=digital", "operation=buy&currency=EUR"} {
@@ -175,9 +170,7 @@ func TestPages_S8(t *testing.T) {
 // TestPages_L6 wants pages to cost nobody's quota, and their own limit to leave the API alone.
 func TestPages_L6(t *testing.T) {
 	t.Parallel()
-	file := observationsFile(t, observation(1, "57", "60"))
-	p := start(t, realNow, serveArgs(t.TempDir(), "--import", file, "--limits", "on", "--public-url", "https://tasas.example.do")...).listening()
-	p.await("imported")
+	p := startImported(t, serveArgs(t.TempDir(), "--limits", "on", "--public-url", "https://tasas.example.do"), observation(1, "57", "60"))
 	refused := 0
 	for range 300 {
 		status, headers := p.ask(http.MethodGet, "/terms")

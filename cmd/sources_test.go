@@ -166,8 +166,7 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 	if len(times) < 40 {
 		t.Errorf("only %d sources and currencies were heard: %v", len(times), times)
 	}
-	again := startWith(t, realNow, site, serveArgs(data)...).listening()
-	again.await("recovered")
+	again := startNode(t, data)
 	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
 		at := firstDifference(got, want)
 		t.Errorf("has %s\nhad %s", around(got, at), around(want, at))

@@ -45,8 +45,7 @@ func TestK7_Announced(t *testing.T) {
 	const link = "<" + page + `>; rel="deprecation", <` + page + `>; rel="sunset"`
 	data := t.TempDir()
 	args := serveArgs(data, "--account-url", page, "--limits", "on")
-	p := start(t, realNow, args...).listening()
-	p.await("recovered")
+	p := startReady(t, args...)
 	anyone := caller{t: t, node: p}
 	if got := operate(t, data, "keys-required", "--show"); got != "Keys are optional; nothing is announced.\n" {
 		t.Errorf("show says %q", got)
@@ -56,15 +55,14 @@ func TestK7_Announced(t *testing.T) {
 	got := operate(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
 	contains(t, got, "Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana ("+osUser(t)+")", "Note: nobody can get a key")
 	shown := asJSON[admin.Transition](t, operate(t, data, "keys-required", "--show", "--json"))
-	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(instantOf(t, realNow)) > time.Minute {
+	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(clockFrom(realNow)()) > time.Minute {
 		t.Errorf("shown as %+v", shown)
 	}
 	deprecation := "@" + strconv.FormatInt(shown.AnnouncedAt.Unix(), 10)
 	const sunset = "Wed, 15 Jul 2026 04:00:00 GMT"
 	wantNotice(t, anyone, deprecation, sunset, link)
 	p.signal(os.Kill)
-	anyone.node = start(t, realNow, args...).listening()
-	anyone.node.await("recovered")
+	anyone.node = startReady(t, args...)
 	wantNotice(t, anyone, deprecation, sunset, link)
 
 	anyone.node.signal(syscall.SIGTERM)
@@ -72,8 +70,7 @@ func TestK7_Announced(t *testing.T) {
 	if refused.code != exit.BadData || !strings.Contains(refused.stderr, "keys are announced for 2026-07-15T04:00:00Z, and this node runs with --mail=log") {
 		t.Errorf("--mail=log: exit code %d, %s", refused.code, refused.stderr)
 	}
-	anyone.node = start(t, realNow, args...).listening()
-	anyone.node.await("recovered")
+	anyone.node = startReady(t, args...)
 	operate(t, data, "keys-required", "--withdraw")
 	wantNotice(t, anyone, "", "", "")
 }
@@ -111,7 +108,7 @@ func (h *hands) set(now time.Time) {
 // TestK6_TheDayComes runs the parts of the program on a clock of the test's: 401s begin at the announced instant, not a
 // nanosecond sooner or later, and without a restart.
 func TestK6_TheDayComes(t *testing.T) {
-	box, h := newMailbox(t), &hands{now: instantOf(t, realNow)}
+	box, h := newMailbox(t), &hands{now: time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)}
 	required := h.now.Add(15 * 24 * time.Hour)
 	anyone, data := startOnClock(t, box, h)
 	key, _ := anyone.signIn(box, "ana@example.com").newKey("key")
@@ -181,26 +178,4 @@ func startOnClock(t *testing.T, box *mailbox, h *hands) (caller, string) {
 	})
 	node.listening().await("recovered")
 	return caller{t: t, node: node}, data
-}
-
-// instantOf reads an instant of RFC 3339.
-func instantOf(t *testing.T, text string) time.Time {
-	t.Helper()
-	instant, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return instant
-}
-
-// TestK9_NoEvents wants no stream, webhook or notification to exist under /v1.
-func TestK9_NoEvents(t *testing.T) {
-	t.Parallel()
-	p := startNode(t, t.TempDir())
-	anyone := caller{t: t, node: p}
-	for _, path := range []string{"/v1/events", "/v1/stream", "/v1/webhooks", "/v1/notifications", "/v1/rates/events", "/v1/account/webhooks"} {
-		for _, method := range []string{"GET", "POST"} {
-			anyone.must(method, path, "", http.StatusNotFound, "not_found")
-		}
-	}
 }
