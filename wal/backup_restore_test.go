@@ -50,14 +50,8 @@ func restoreImages(t *testing.T) ([]image, uint64) {
 	mustAppend(t, l, 60) // from record 1 on: the worst case, as a shorter log is a log
 	backup, info := backupOf(t, l, BackupOptions{})
 	mustClose(t, l)
-	dir := filepath.Join(scratch(t), "r")
-	put(t, dir, nil)
-	r := &recorder{t: t, dir: dir}
-	o := testOptions()
-	o.disk = r.record(func() uint64 { return 0 })
-	if _, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{}); err != nil {
-		t.Fatal(err)
-	}
+	r, o := recording(t, func() uint64 { return 0 })
+	must(t, second(RestoreBackup(bytes.NewReader(backup), "b", r.dir, o, BackupVisitor{})))
 	return r.images, info.Last
 }
 
@@ -77,8 +71,14 @@ func TestRestore_Places(t *testing.T) {
 	if err := restore(l.dir); !errors.Is(err, ErrNotEmpty) || hashDir(t, l.dir) != before {
 		t.Errorf("a log: %v", err)
 	}
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+		must(t, CheckRestore(dir))
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
+	if err := CheckRestore(file); err == nil || !strings.Contains(err.Error(), "look at the directory: ") || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v", err)
+	}
 	if err := restore(file); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}

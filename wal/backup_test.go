@@ -71,6 +71,16 @@ func restored(dir string, backup []byte, want BackupInfo) error {
 	return l.Close()
 }
 
+// atRest is a backup of a directory without a node, and what became of restoring it.
+func atRest(t *testing.T, dir string) (BackupInfo, error) {
+	t.Helper()
+	var file bytes.Buffer
+	out, err := NewBackupFile(&file)
+	must(t, err)
+	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
+	return info, errors.Join(err, out.Close(), restored(filepath.Join(scratch(t), "r"), file.Bytes(), info))
+}
+
 // TestBackup_Restores wants the copy of every state of a log, and of its directory, to be a whole log that goes on.
 func TestBackup_Restores(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
@@ -99,15 +109,8 @@ func TestBackup_Restores(t *testing.T) {
 	}
 	mustClose(t, l)
 	before := hashDir(t, dir)
-	var file bytes.Buffer
-	out, err := NewBackupFile(&file)
-	must(t, err)
-	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
-	if err != nil || hashDir(t, dir) != before {
+	if _, err := atRest(t, dir); err != nil || hashDir(t, dir) != before {
 		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
-	}
-	if err := errors.Join(out.Close(), restored(filepath.Join(scratch(t), "r"), file.Bytes(), info)); err != nil {
-		t.Error(err)
 	}
 	t.Logf("%d backups restored", seen+1)
 }
@@ -126,15 +129,8 @@ func TestBackup_AtRestWithATornTail(t *testing.T) {
 	all[tail] = append(all[tail], entry(l.next, record(last+1))[:20]...)
 	put(t, dir, all)
 	before := hashDir(t, dir)
-	var file bytes.Buffer
-	out, err := NewBackupFile(&file)
-	must(t, err)
-	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
-	if err := errors.Join(err, out.Close()); err != nil || info.Last != last || hashDir(t, dir) != before {
+	if info, err := atRest(t, dir); err != nil || info.Last != last || hashDir(t, dir) != before {
 		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
-	}
-	if err := restored(filepath.Join(scratch(t), "r"), file.Bytes(), info); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -209,6 +209,7 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 	names, slot := segmentNames(all), all[markName][:markSlotBytes]
 	one, two := filepath.Base(snapshotPath("", older)), filepath.Base(snapshotPath("", newer))
 	flipped := func(name string, at int) []byte { b := bytes.Clone(all[name]); b[at] ^= 1; return b }
+	torn := func(f map[string][]byte) { f[names[len(names)-1]] = []byte{100} }
 	changes := map[string]func(f map[string][]byte){
 		"nothing":                func(map[string][]byte) {},
 		"older snapshot damaged": func(f map[string][]byte) { f[one] = flipped(one, 22) },
@@ -244,10 +245,13 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 			delete(f, one)
 			delete(f, two)
 		},
-		"segments damaged":         spoil(names...),
-		"newest frame damaged":     spoilEnd(lastWithFrames(all)),
-		"foreign file":             func(f map[string][]byte) { f[names[1]+".START"] = []byte("x") },
-		"mark lost, snapshot gone": func(f map[string][]byte) { delete(f, markName); delete(f, one); delete(f, two) },
+		"segments damaged":          spoil(names...),
+		"newest frame damaged":      spoilEnd(lastWithFrames(all)),
+		"torn tail":                 func(f map[string][]byte) { torn(f) },
+		"torn tail, slot 0 damaged": func(f map[string][]byte) { torn(f); f[markName] = flipped(markName, 20) },
+		"torn tail, slot 1 damaged": func(f map[string][]byte) { torn(f); f[markName] = flipped(markName, markSlotBytes+20) },
+		"foreign file":              func(f map[string][]byte) { f[names[1]+".START"] = []byte("x") },
+		"mark lost, snapshot gone":  func(f map[string][]byte) { delete(f, markName); delete(f, one); delete(f, two) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		broken := maps.Clone(all)
@@ -279,7 +283,7 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	var damage *DamageError
 	switch {
 	case err == nil:
-		s.opened(t, l)
+		s.opened(t, l, strings.HasPrefix(name, "stale"))
 	case !errors.As(err, &damage) || damage.File == "" || damage.Expected == "" || damage.Found == "" || damage.Hint == "" || hashDir(t, s.dir) != before:
 		t.Errorf("%s: refused with %+v, or changed", name, damage)
 		fallthrough
@@ -305,7 +309,8 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	}
 }
 
-func (s *saidOf) opened(t *testing.T, l *Log) {
+// opened writes down what a start found, and lets the log go on: the next snapshot puts damaged ones aside. A stale log holds other records.
+func (s *saidOf) opened(t *testing.T, l *Log, stale bool) {
 	t.Helper()
 	r := l.Recovery()
 	for _, d := range r.SnapshotDamage {
@@ -320,5 +325,14 @@ func (s *saidOf) opened(t *testing.T, l *Log) {
 		must(t, errors.Join(readErr, state.Close()))
 		s.line("snapshot: %d %q %v", sequence, text, err)
 	}
+	if !stale {
+		must(t, checkLog(l))
+		mustAppend(t, l, 1)
+		mustSnapshot(t, l, l.Last())
+		must(t, l.DropBefore(l.Last()))
+	}
 	mustClose(t, l)
+	if r := mustOpenRecovery(t, s.dir); !stale && (len(r.SnapshotDamage) > 0 || r.SnapshotSequence != l.Last()) {
+		t.Errorf("after the next snapshot: %+v", r)
+	}
 }

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -192,5 +196,109 @@ func TestAppendBesideSnapshot(t *testing.T) {
 	}
 	must(t, <-done)
 	wantWhole(t, l)
+	mustClose(t, l)
+}
+
+// TestFiles names what the log needs and nothing else: moved elsewhere, these files are the log.
+func TestFiles(t *testing.T) {
+	if files, err := Files(filepath.Join(t.TempDir(), "none")); err != nil || len(files) > 0 {
+		t.Errorf("a directory that is not there has %q, %v", files, err)
+	}
+	from, to := t.TempDir(), t.TempDir()
+	l := mustOpen(t, from, testOptions())
+	mustAppend(t, l, 40)
+	mustSnapshot(t, l, 7)
+	last := l.Last()
+	mustClose(t, l)
+	for _, name := range []string{"cluster.json", "00000000000000000001.torn-x"} {
+		must(t, os.WriteFile(filepath.Join(from, name), nil, 0o600))
+	}
+	files, err := Files(from)
+	if err != nil || filepath.Base(files[0]) != markName {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, f := range files {
+		must(t, os.Rename(f, filepath.Join(to, filepath.Base(f))))
+	}
+	left, err := os.ReadDir(from)
+	if err != nil || len(left) != 3 || !slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == lockName }) {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	moved := mustOpen(t, to, testOptions())
+	defer mustClose(t, moved)
+	if moved.Last() != last || moved.Recovery().SnapshotSequence != 7 || len(files) < 5 {
+		t.Errorf("the log that was moved ends with %d, want %d; files %q", moved.Last(), last, files)
+	}
+}
+
+func TestListTellsFilesFromDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{snapshotPath("", 3) + tempSuffix, snapshotPath("", 4), segmentPath("", 5)} {
+		must(t, os.Mkdir(filepath.Join(dir, filepath.Base(name)), 0o700))
+	}
+	for _, name := range []string{snapshotPath("", 6) + tempSuffix, snapshotPath("", 7), segmentPath("", 8), snapshotPath("", 0), "snapshot-x.tmp"} {
+		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
+	}
+	l, err := list(dir)
+	if err != nil || len(l.temps) != 1 || len(l.snapshots) != 1 || len(l.segments) != 1 || len(l.foreign) != 3 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// TestWhatCannotBeReadIsAnError gives each reader something else than a file.
+func TestWhatCannotBeReadIsAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	missing := filepath.Join(t.TempDir(), "missing")
+	_, _, markErr := readMark(file)
+	_, listErr := examine(file, nil)
+	_, cutErr := cutTail(testOptions(), "torn", missing, 0)
+	_, lockErr := lock(file)
+	_, sharedErr := lockShared(file)
+	_, traceErr := trace([]numbered{{1, missing}})
+	_, chooseErr := (&repair{}).choose([]numbered{{1, missing}}, 0)
+	_, _, _, snapshotErr := openSnapshot(numbered{1, missing})
+	_, repairErr := Repair(missing, testOptions())
+	_, repairedErr := Repair(file, testOptions())
+	closed, err := os.Open(file)
+	must(t, errors.Join(err, closed.Close()))
+	for name, c := range map[string]struct {
+		err, want error
+		words     string
+	}{
+		"mark": {markErr, unix.ENOTDIR, "read mark: "}, "directory": {listErr, unix.ENOTDIR, "list log directory: "},
+		"tail": {cutErr, fs.ErrNotExist, "read tail: "}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
+		"trace": {traceErr, fs.ErrNotExist, missing}, "choice": {chooseErr, fs.ErrNotExist, "scan log: "},
+		"snapshot": {snapshotErr, fs.ErrNotExist, "open snapshot: "}, "unlock": {unlock(closed), nil, "unlock: "},
+		"repair": {repairErr, fs.ErrNotExist, ""}, "repair of a file": {repairedErr, nil, ""},
+	} {
+		if c.err == nil || c.want != nil && !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.words) {
+			t.Errorf("%s: %v, want %v in %q", name, c.err, c.want, c.words)
+		}
+	}
+}
+
+// TestFilesThatGoWhileTheLogIsOpen takes the newest snapshot and the last records away from an open log.
+func TestFilesThatGoWhileTheLogIsOpen(t *testing.T) {
+	dir := scratch(t)
+	_, newer := compacted(t, dir)
+	l := mustOpen(t, dir, testOptions())
+	must(t, os.Remove(snapshotPath(dir, newer)))
+	if _, _, ok, err := l.Snapshot(); ok || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a snapshot that is gone: %v, %v", ok, err)
+	}
+	tail := l.segments[len(l.segments)-1]
+	if tail.bytes == 0 {
+		tail = l.segments[len(l.segments)-2]
+	}
+	data, err := os.ReadFile(tail.path)
+	must(t, err)
+	offsets := frameOffsets(t, data)
+	must(t, os.Truncate(tail.path, int64(offsets[len(offsets)-2])))
+	var damage *DamageError
+	err = l.Read(l.First(), func(uint64, []byte) error { return nil })
+	if !errors.As(err, &damage) {
+		t.Errorf("the last records are gone: %v", err)
+	}
 	mustClose(t, l)
 }

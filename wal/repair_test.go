@@ -11,17 +11,6 @@ import (
 	"testing"
 )
 
-func TestRepairNeedsADirectory(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	compacted(t, dir)
-	if _, err := Repair(filepath.Join(dir, "absent"), testOptions()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a directory that is not there: %v", err)
-	}
-	if _, err := Repair(filepath.Join(dir, markName), testOptions()); err == nil {
-		t.Error("repaired a file")
-	}
-}
-
 // TestRepairCutsAtTheFirstDamage flips a bit of each frame in turn: what was before it stays, what is lost
 // is said exactly, every byte is kept, and the log goes on.
 func TestRepairCutsAtTheFirstDamage(t *testing.T) {
@@ -41,7 +30,7 @@ func TestRepairCutsAtTheFirstDamage(t *testing.T) {
 			if err != nil || r.Cause == nil || r.Last != want || r.LostFrom != want+1 || r.LostTo != uint64(len(h.records)) {
 				t.Fatalf("batch %d: %+v, %v", batch, r, err)
 			}
-			if lost := keptBytes(t, r.Kept) + logBytes(t, dir); lost != logBytesOf(h.files) {
+			if lost := keptBytes(t, r.Kept) + logBytesOf(files(t, dir)); lost != logBytesOf(h.files) {
 				t.Fatalf("batch %d: %d bytes of %d are kept", batch, lost, logBytesOf(h.files))
 			}
 			goesOn(t, dir, want)
@@ -59,11 +48,6 @@ func keptBytes(t *testing.T, paths []string) (n int) {
 		n += len(data)
 	}
 	return n
-}
-
-func logBytes(t *testing.T, dir string) int {
-	t.Helper()
-	return logBytesOf(files(t, dir))
 }
 
 func logBytesOf(all map[string][]byte) (n int) {
@@ -123,11 +107,9 @@ func TestRepairCrash(t *testing.T) {
 	} {
 		broken := maps.Clone(all)
 		change(broken)
-		put(t, dir, broken)
-		r := &recorder{t: t, dir: dir}
-		o := testOptions()
-		o.disk = r.record(func() uint64 { return newer })
-		report, err := Repair(dir, o)
+		r, o := recording(t, func() uint64 { return newer })
+		put(t, r.dir, broken)
+		report, err := Repair(r.dir, o)
 		must(t, err)
 		next := filepath.Join(scratch(t), "log")
 		for _, i := range r.images {

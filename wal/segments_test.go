@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -46,7 +48,12 @@ func segmentDamages(t *testing.T, h history) map[string]func(map[string][]byte) 
 		"frame twice": func(f map[string][]byte) {
 			f[names[1]] = slices.Insert(slices.Clone(f[names[1]]), offsets[1], f[names[1]][:offsets[1]]...)
 		},
-		"tail frame twice": func(f map[string][]byte) { f[last] = twiceLast(t, f[last]) },
+		"last damaged": func(f map[string][]byte) { // a whole frame lies behind it
+			f[last] = slices.Clone(f[last])
+			f[last][frameOffsets(t, h.files[last])[1]+45] ^= 1
+		},
+		"longest torn tail": func(f map[string][]byte) { f[last] = append(slices.Clone(f[last]), make([]byte, entryBytesMax)...) },
+		"tail frame twice":  func(f map[string][]byte) { f[last] = twiceLast(t, f[last]) },
 	}
 }
 
@@ -77,30 +84,6 @@ func twiceLast(t *testing.T, data []byte) []byte {
 	t.Helper()
 	offsets := frameOffsets(t, data)
 	return append(slices.Clone(data), data[offsets[len(offsets)-2]:]...)
-}
-
-// TestW5_SegmentControls shows that the chain is what finds a stale or copied segment: a reader that checks
-// each frame alone takes them.
-func TestW5_SegmentControls(t *testing.T) {
-	h := write(t, 40)
-	other := otherHistory(t, 40)
-	names := segmentNames(h.files)
-	dir := filepath.Join(scratch(t), "log")
-	for name, change := range map[string]func(map[string][]byte){
-		"stale middle":   func(f map[string][]byte) { f[names[1]] = other[names[1]] },
-		"swapped":        func(f map[string][]byte) { f[names[0]], f[names[1]] = f[names[1]], f[names[0]] },
-		"middle missing": func(f map[string][]byte) { delete(f, names[1]) },
-	} {
-		broken := maps.Clone(h.files)
-		change(broken)
-		put(t, dir, broken)
-		if complaint := h.judge(withoutChain(dir), true); complaint == "" {
-			t.Errorf("%s: a reader without the chain passes", name)
-		}
-		if complaint := h.judge(ours(dir), true); complaint != "" {
-			t.Errorf("%s: %s", name, complaint)
-		}
-	}
 }
 
 // TestSegmentsAfterARoll covers the moments around the birth of a segment, when the last one is empty.
@@ -139,4 +122,88 @@ func TestSegmentsAfterARoll(t *testing.T) {
 		}
 		mustClose(t, l)
 	}
+}
+
+// truncation is one case of the sweep: the last segment ends early, beside a mark.
+type truncation struct {
+	name string
+	mark []byte // nil = no mark
+	// acked is how many batches the mark proves.
+	acked int
+}
+
+func TestW4_TruncationAtEveryByte(t *testing.T) {
+	h := write(t, 20)
+	whole := len(h.batches)
+	base := whole - len(frameOffsets(t, h.files[lastWithFrames(h.files)])) + 1 // batches in the segments before
+	for _, c := range []truncation{
+		{"mark of the end", h.files[markName], whole},
+		{"mark of two batches before", h.marks[whole-3], whole - 2},
+		{"mark of the segments before", h.marks[base-1], base},
+		{"no mark", nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) { truncateEverywhere(t, h, c, base) })
+	}
+}
+
+func truncateEverywhere(t *testing.T, h history, c truncation, base int) {
+	name := lastWithFrames(h.files)
+	offsets := frameOffsets(t, h.files[name])
+	dir := filepath.Join(scratch(t), "log")
+	cases, refused, exact, ambiguous := 0, 0, 0, 0
+	for size := len(h.files[name]); size >= 0; size -= sweep(7, 1) {
+		broken := maps.Clone(h.files)
+		broken[name] = h.files[name][:size]
+		broken[markName] = c.mark
+		if c.mark == nil {
+			delete(broken, markName)
+		}
+		put(t, dir, broken)
+		want := base // batches that are whole
+		for _, end := range offsets[1:] {
+			if end <= size {
+				want++
+			}
+		}
+		cases++
+		before := hashDir(t, dir)
+		l, err := Open(dir, testOptions())
+		var damage *DamageError
+		switch {
+		case want < c.acked:
+			if !errors.As(err, &damage) || hashDir(t, dir) != before {
+				t.Fatalf("%d bytes, %d of %d acknowledged batches: %v", size, want, c.acked, err)
+			}
+			refused++
+			continue
+		case err != nil:
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		exact++
+		if checkCut(t, l, h, want, h.files[name][offsets[want-base]:size]) {
+			ambiguous++
+		}
+	}
+	t.Logf("%d truncations: %d exact prefix, of these %d ambiguous, %d refused", cases, exact, ambiguous, refused)
+	if exact == 0 || (c.acked > base) != (refused > 0) || (c.mark == nil) != (ambiguous == exact) {
+		t.Error("the sweep did not meet what it is for")
+	}
+}
+
+// checkCut checks an opened log that was cut behind the batches and says whether its tail is ambiguous.
+func checkCut(t *testing.T, l *Log, h history, batches int, tail []byte) bool {
+	t.Helper()
+	defer mustClose(t, l)
+	r := l.Recovery()
+	if l.Last() != uint64(h.batches[batches-1]) || r.TornBytes != int64(len(tail)) {
+		t.Fatalf("last %d, want %d; cut %d, want %d", l.Last(), h.batches[batches-1], r.TornBytes, len(tail))
+	}
+	must(t, checkLog(l))
+	if len(tail) > 0 {
+		kept, err := os.ReadFile(r.TornFile)
+		if err != nil || !slices.Equal(kept, tail) {
+			t.Fatalf("kept %d bytes of %d, %v", len(kept), len(tail), err)
+		}
+	}
+	return r.AmbiguousTail
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -108,51 +106,4 @@ func compacted(t testing.TB, dir string) (older, newer uint64) {
 	}
 	mustAppend(t, l, 3)
 	return older, newer
-}
-
-func TestW4_SnapshotFallback(t *testing.T) {
-	dir := scratch(t)
-	older, newer := compacted(t, dir)
-	all := files(t, dir)
-	names := []string{filepath.Base(snapshotPath(dir, older)), filepath.Base(snapshotPath(dir, newer))}
-	for name, c := range map[string]struct {
-		damage []string
-		base   uint64 // 0 = refused
-	}{
-		"none":  {nil, newer},
-		"newer": {names[1:], older},
-		"older": {names[:1], newer},
-		"both":  {names, 0},
-	} {
-		put(t, dir, all)
-		for _, n := range c.damage {
-			flip(t, filepath.Join(dir, n), 22, 1)
-		}
-		before := hashDir(t, dir)
-		l, err := Open(dir, testOptions())
-		var damage *DamageError
-		if c.base == 0 {
-			if !errors.As(err, &damage) || !strings.HasPrefix(filepath.Base(damage.File), snapshotPrefix) || hashDir(t, dir) != before {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
-		must(t, err)
-		if r := l.Recovery(); r.SnapshotSequence != c.base || len(r.SnapshotDamage) != len(c.damage) {
-			t.Errorf("%s: %+v", name, r)
-		}
-		if seq, _ := snapshotState(t, l); seq != c.base {
-			t.Errorf("%s: snapshot %d", name, seq)
-		}
-		if err := checkLog(l); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		// The next snapshot puts the damaged one aside and leaves two whole ones.
-		mustSnapshot(t, l, l.Last())
-		must(t, l.DropBefore(l.Last()))
-		mustClose(t, l)
-		if r := mustOpenRecovery(t, dir); len(r.SnapshotDamage) != 0 || r.SnapshotSequence != l.Last() {
-			t.Errorf("%s, later: %+v", name, r)
-		}
-	}
 }

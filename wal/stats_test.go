@@ -52,7 +52,7 @@ func TestStats_ASyncThatFails(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 1)
 	real := l.store
-	l.store = unsynced{real}
+	l.store = &brokenStore{store: real, failSync: true}
 	if _, err := l.Append(batchFrom(2, 1)); !errors.Is(err, ErrPoisoned) {
 		t.Fatal(err)
 	}
@@ -62,11 +62,6 @@ func TestStats_ASyncThatFails(t *testing.T) {
 	l.store = real
 	mustClose(t, l)
 }
-
-// unsynced is a store on a disk that keeps nothing.
-type unsynced struct{ store }
-
-func (unsynced) Sync() error { return errors.New("planted") }
 
 // TestStats_Snapshots tells the newest whole snapshot, also after a start, by the time of its file.
 func TestStats_Snapshots(t *testing.T) {

@@ -293,6 +293,17 @@ func (h history) sectors(rounds int) iter.Seq[damage] {
 	}
 }
 
+// stale are the segments of an older copy of the log in place of its own: only the chain tells them.
+func (h history) stale(other map[string][]byte) iter.Seq[damage] {
+	return func(yield func(damage) bool) {
+		for _, name := range segmentNames(h.files) {
+			if data := other[name]; len(data) > 0 && !yield(damage{name + " is stale", name, data}) {
+				return
+			}
+		}
+	}
+}
+
 // cuts end the last segment early, at each stride-th byte.
 func (h history) cuts(stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
@@ -339,10 +350,11 @@ func TestW4_DamageIsSeen(t *testing.T) {
 	}{
 		"bit flips": {log, log.flips(slices.Sorted(maps.Keys(log.files)), sweep(13, 1)), true, nil},
 		"bit flips of segments": {plain, plain.flips(segmentNames(plain.files), sweep(61, 5)), false,
-			[]reader{withoutChecksum, withoutTrailer, withoutMark}},
+			[]reader{withoutTrailer, withoutMark}},
 		"bit flips of a compacted log": {compacted, compacted.flips(outer, sweep(13, 1)), true, nil},
-		"zeros":                        {plain, plain.zeros(sweep(11, 1)), false, []reader{withoutChecksum}},
+		"zeros":                        {plain, plain.zeros(sweep(11, 1)), false, []reader{withoutTrailer}},
 		"lost sectors":                 {large, large.sectors(sweep(150, 1000)), false, []reader{withoutChecksum}},
+		"stale segments":               {large, large.stale(otherHistory(t, 120)), false, []reader{withoutChain}},
 		"cuts":                         {plain, plain.cuts(sweep(7, 1)), false, []reader{withoutMark}},
 	} {
 		t.Run(name, func(t *testing.T) {
