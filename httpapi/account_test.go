@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -158,27 +156,12 @@ func TestL7_AccountOrder(t *testing.T) {
 	}
 }
 
-// TestK3_SecondCode: the rest of the minute is told, and no limit. That it is the same for any address is TestS3_Node's.
-func TestK3_SecondCode(t *testing.T) {
-	g := newGated(t, nil)
-	g.accounts.fault = fault(engine.CodeRequestedTooSoon, "A code was sent less than a minute ago.", 57500*time.Millisecond)
-	a := g.send(t, accountGood()["codes-post"])
-	if a.code(t) != "429 code_requested_too_soon" || a.header.Get("Retry-After") != "58" || a.limits() != "" {
-		t.Errorf("%d, Retry-After %s: %s", a.status, a.header.Get("Retry-After"), a.body)
-	}
-}
-
-// TestS11_Methods: each path has its methods, and no other does anything.
+// TestS11_Methods: what only a POST does no other method does.
 func TestS11_Methods(t *testing.T) {
 	g := newGated(t, nil)
 	for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "TRACE"} {
 		if a := g.do(t, method, codesPath); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" || g.accounts.asked > 0 {
 			t.Errorf("%s: %d, Allow %s", method, a.status, a.header.Get("Allow"))
-		}
-	}
-	for _, target := range []string{bestTarget, "/v1/currencies"} {
-		if a := g.send(t, exchange{method: "POST", target: target, lines: []string{jsonLine}, body: "{}"}); a.status != 405 {
-			t.Errorf("POST %s: %d", target, a.status)
 		}
 	}
 }

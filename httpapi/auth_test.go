@@ -55,36 +55,6 @@ func TestK4_ReadAuthorization(t *testing.T) {
 	}
 }
 
-// TestK4_RepeatedAuthorization: the guard refuses it.
-func TestK4_RepeatedAuthorization(t *testing.T) {
-	g := newGated(t, nil)
-	if a := g.get(t, bestTarget, bearer(testKey(1)), bearer(testKey(1))); a.status != 400 || len(g.gate.callers) > 0 {
-		t.Errorf("%d, %v", a.status, g.gate.callers)
-	}
-}
-
-// TestK6_AnonymousBefore_RefusedAfter: the same requests before and after keys are required.
-func TestK6_AnonymousBefore_RefusedAfter(t *testing.T) {
-	for line, after := range map[string]string{
-		"X-None: 1": "401 missing_key", bearer(testKey(3)): "401 invalid_key", "Authorization: Bearer x": "401 invalid_key",
-		"Authorization: Basic YTpi": "401 invalid_key", bearer(testKey(8)): "401 revoked_key", bearer(testKey(9)): "401 account_suspended",
-		bearer(testKey(1)): "200",
-	} {
-		g := newGated(t, nil)
-		who := peerDefault
-		if after == "200" {
-			who = account1
-		}
-		if a := g.get(t, bestTarget, line); a.status != 200 || g.gate.charged(who) != 1 {
-			t.Errorf("%s: %d before, %d charged to %s", line, a.status, g.gate.charged(who), who)
-		}
-		g.gate.transition = announced(0)
-		if a := g.get(t, bestTarget, line); a.code(t) != after {
-			t.Errorf("%s: %d %s after", line, a.status, a.body)
-		}
-	}
-}
-
 // TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. Where one is due, TestS10_Contract says.
 func TestE3_Challenge(t *testing.T) {
 	for realm, want := range map[string]string{

@@ -229,6 +229,7 @@ func probes() []string {
 		"USD", "usd", "US", "USDX", "U5D", "XXX", "ÉUR", "bhd", "BHD", "a", "-", "banco-1", "banco_1", "banco 1", strings.Repeat("a", 200),
 		"buy", "sell", "Buy", "buys", "unspecified", "branch", "digital", "cash", "transfer", "Cash", "other", "commercial", "reference", "official",
 		"2025-11-21", "2025-02-28", "2025-02-29", "2024-02-29", "2025-1-1", "2025-13-01", "2025-11-31", "20251121", "2025-11-21T00:00:00Z", "null", "true",
+		"25-11-21", "+025-11-21", "2025-00-10", "-0", "00", "+0", "0x1", "99999999999999999999", "1.234", "+1", "1e3", "a+b", "b.d", "atm", "compra",
 	}
 }
 

@@ -53,6 +53,14 @@ func FuzzQuery(f *testing.F) {
 			f.Add(seed, uint8(op))
 		}
 	}
+	for name := range grammars() { // each with every value near the edges of a grammar, as it is and escaped
+		for _, value := range probes() {
+			for op := range 7 {
+				f.Add(name+"="+value, uint8(op))
+				f.Add(name+"="+url.QueryEscape(value)+"%20", uint8(op))
+			}
+		}
+	}
 	table := params.NewTable()
 	options := params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
 	f.Fuzz(func(t *testing.T, text string, which uint8) {

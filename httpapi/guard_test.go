@@ -28,7 +28,7 @@ func FuzzGuard(f *testing.F) {
 	for _, c := range readRawCorpus(f) {
 		f.Add(c.request)
 	}
-	server := recordingServer(guarded)
+	server := recordingServer(f)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		whole := &rawConn{in: request, step: rawBufferBytes}
 		wholeErr := server.ServeConn(whole)
@@ -68,27 +68,18 @@ func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 }
 
 // recordingServer notes in its rawConn what the handler sees. It panics when the guard contradicts itself.
-func recordingServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
-	server := rawServer(guard)
-	handler := server.Handler
+func recordingServer(t testing.TB) *fasthttp.Server {
+	server := rawFixture(t, nil).server.http
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		first, second := guard(ctx), guard(ctx)
+		first, second := conn.Malformed(ctx, new(conn.Framing)), conn.Malformed(ctx, new(conn.Framing))
 		if first != second {
 			panic("two verdicts: " + first + " / " + second)
 		}
 		raw := ctx.Conn().(*rawConn)
-		raw.seen = append(raw.seen, rawVerdict{
-			first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body()),
-		})
-		handler(ctx)
+		raw.seen = append(raw.seen, rawVerdict{first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body())})
+		if first != "" {
+			ctx.SetConnectionClose()
+		}
 	}
 	return server
-}
-
-// guarded is the whole guard for those who want nothing of what it saw: the connection's part where there is one, then what is read.
-func guarded(ctx *fasthttp.RequestCtx) string {
-	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		c.Begin(conn.RequestLength(ctx))
-	}
-	return conn.Malformed(ctx, new(conn.Framing))
 }

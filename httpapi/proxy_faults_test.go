@@ -49,17 +49,17 @@ func (b *back) list() []string {
 func startBack(t *testing.T) (address string, b *back) {
 	t.Helper()
 	b = &back{}
-	server := rawServer(guarded)
-	handler, unread := server.Handler, server.ErrorHandler
-	server.Handler = func(ctx *fasthttp.RequestCtx) {
+	f := rawFixture(t, nil)
+	handler, unread := f.server.http.Handler, f.server.http.ErrorHandler
+	f.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		b.note(string(ctx.Method()))
 		handler(ctx)
 	}
-	server.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
+	f.server.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		b.note(unreadWord)
 		unread(ctx, err)
 	}
-	return startRawServer(t, server, patiently), b
+	return serveFixture(t, f).address, b
 }
 
 // proxied is what came of the cases that the proxies of a kind were sent: how many of what.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +31,8 @@ func (f *fixture) takes(t *testing.T, targets ...string) {
 	}
 }
 
-func TestQ1_UnknownParameter(t *testing.T) {
+// TestQ1_Q2_T8_Refused: what a wrong parameter is told. Which values are wrong, FuzzQuery and TestDocument say.
+func TestQ1_Q2_T8_Refused(t *testing.T) {
 	f := newFixture(t, nil)
 	for _, c := range []struct{ target, path, part string }{
 		{"/v1/rates?curency=USD", "curency", "nearest known name is currency"},
@@ -46,10 +46,23 @@ func TestQ1_UnknownParameter(t *testing.T) {
 		{"/v1/institutions?kind=reference", "kind", "nearest known name is limit"},
 		{"/v1/rates?=1", "", ""},
 		{"/v1/rates?" + strings.Repeat("n", 200) + "=1", strings.Repeat("n", params.NamePartBytes), "nearest"},
+		{"/v1/rates?currency=USD&currency=USD", "currency 1", "repeated"},
+		{"/v1/rates?currency=USD&%63urrency=EUR", "currency 1", "repeated"},
+		{"/v1/rates?limit", "limit", "must be"},
+		{"/v1/rates?limit=%zz", "limit", "hexadecimal"},
+		{"/v1/rates?currency=%", "currency", "hexadecimal"},
+		{"/v1/rates/history?from=%2", "from", "hexadecimal"},
+		{"/v1/rates/history?from=2025-02-02&to=2025-02-01", "from", "later than to"},
+		{"/v1/rates/history?from=2024-01-01&to=2025-01-01", "from", "365 days"},
+		{"/v1/rates/history?from=2020-01-01", "from", "365 days"},
+		{"/v1/rates/history?to=0000-01-01", "to", "calendar date"},
+		{"/v1/rates/history?from=x&to=2025-01-01", "from", "calendar date"},
 	} {
 		f.refuses(t, c.target, c.path, c.part)
 	}
-	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1")
+	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1", "/v1/rates?limit=1&cursor=0", "/v1/rates?limit=200&cursor=100000",
+		"/v1/rates?currency=%55SD&kind=reference&channel=cash&institution=bhd", "/v1/convert?currency=USD&operation=buy&amount=999999999999.99",
+		"/v1/rates/history?from=2024-02-29&to=2024-02-29", "/v1/rates/history?from=2023-01-01&to=2024-01-01", "/v1/rates/history?from=2024-11-21")
 	lenient := newFixture(t, func(c *Config) { c.AllowUnknownParameters = true })
 	lenient.takes(t, "/v1/currencies?utm_source=x&limit=0")
 	lenient.refuses(t, "/v1/rates?utm_source=x&limit=0", "limit", "whole number")
@@ -61,46 +74,18 @@ func TestQ1_UnknownParameter(t *testing.T) {
 	if problems := f.get(t, "/v1/rates?"+many.String()).problems(t); len(problems) != params.ProblemsMax {
 		t.Errorf("%d problems, want %d", len(problems), params.ProblemsMax)
 	}
-}
-
-func TestQ2_Repeated(t *testing.T) {
-	f := newFixture(t, nil)
-	f.refuses(t, "/v1/rates?currency=USD&currency=USD", "currency 1", "repeated")
-	f.refuses(t, "/v1/rates?currency=USD&%63urrency=EUR", "currency 1", "repeated")
-	want := []string{"[limit 1]: limit must not be repeated", "[limit 2]: limit must not be repeated"}
-	if got := f.get(t, "/v1/rates?limit=1&limit=2&limit=x").problems(t); !slices.Equal(got, want) {
-		t.Errorf("problems %q, want %q", got, want)
-	}
-}
-
-func TestQ3_ByteExactValues(t *testing.T) {
-	f := newFixture(t, nil)
-	const dates = ",2025-02-29,2025-2-01,25-02-01,2025-13-01,2025-00-10,2025-04-31,20250401,2025-04-01T00:00:00Z,2025-04-01%20,+025-04-01,0000-01-01"
-	for _, c := range []struct{ path, name, part, values string }{
-		{"/v1/rates?", "currency", "must be", ",usd,US,USDX,US1,USD%20,+USD,%55%53,US%C3%91"},
-		{"/v1/rates?", "institution", "must be", ",BHD,b_d,bhd%20,b.d,b%C3%B1d,a+b"},
-		{"/v1/rates?", "channel", "must be", ",Cash,cash%20,atm"},
-		{"/v1/rates?", "kind", "must be", ",Reference,any"},
-		{"/v1/rates?", "limit", "must be", ",0,201,+5,-1,010,00,5.0,5e0,%20,1%00,0x1,9999999,99999999999999999999,%D9%A1"},
-		{"/v1/rates?", "cursor", "must be", ",-0,100001,+0,00,01,1.0,%20,1000000"},
-		{"/v1/rates/best?currency=USD&", "operation", "buy or sell", ",Buy,buy%20,compra"},
-		{"/v1/convert?currency=USD&operation=buy&", "amount", "digits", ",.5,5.,1.234,-1,+1,1e3,1234567890123,1%20"},
-		{"/v1/rates/history?", "from", "calendar date", dates},
-		{"/v1/rates/history?", "to", "calendar date", dates},
+	for target, want := range map[string]string{
+		"/v1/convert?limit=0&operation=x&limit=1&colour=red&cursor=%zz&apikey=s&amount=1,5": "[limit] [operation] [limit 1] [colour] [cursor] [apikey] [amount] [currency]",
+		"/v1/rates?limit=1&limit=2&limit=x":                                                 "[limit 1] [limit 2]",
 	} {
-		for _, value := range strings.Split(c.values, ",") {
-			f.refuses(t, c.path+c.name+"="+value, c.name, c.part)
-		}
-		f.refuses(t, c.path+c.name, c.name, c.part)
-		for _, value := range []string{"%zz", "%", "%2", "US%G0", "%%20"} {
-			f.refuses(t, c.path+c.name+"="+value, c.name, "hexadecimal")
+		if got := f.get(t, target).paths(t); got != want {
+			t.Errorf("%s: all problems together: %s, want %s", target, got, want)
 		}
 	}
-	f.takes(t, "/v1/rates?limit=1&cursor=0", "/v1/rates?limit=200&cursor=100000", "/v1/rates?currency=%55SD&kind=reference&channel=cash&institution=bhd",
-		"/v1/convert?currency=USD&operation=buy&amount=999999999999.99", "/v1/rates/history?from=2024-02-29&to=2024-02-29")
-	a := f.get(t, "/v1/convert?limit=0&operation=x&limit=1&colour=red&cursor=%zz&apikey=s&amount=1,5")
-	if got, want := a.paths(t), "[limit] [operation] [limit 1] [colour] [cursor] [apikey] [amount] [currency]"; got != want {
-		t.Errorf("all problems together: %s, want %s", got, want)
+	for _, query := range []string{"from=2030-01-01", "from=2030-01-01&to=2030-02-01", "to=2030-02-01", "to=0001-01-01"} { // T9
+		if list := f.get(t, "/v1/rates/history?"+query).list(t); list.Meta.Total != 0 {
+			t.Errorf("%s: %d rows", query, list.Meta.Total)
+		}
 	}
 }
 
@@ -161,23 +146,6 @@ func TestT6_DefaultRange(t *testing.T) {
 		f.clock.set(time.Date(2025, 11, 22, 4, 0, second, 0, time.UTC))
 		if got := f.asks(t, "/v1/rates/history"); got != want {
 			t.Errorf("%d seconds from midnight: %s, want %s", second, got, want)
-		}
-	}
-}
-
-func TestT7_BackwardsRange(t *testing.T) {
-	newFixture(t, nil).refuses(t, "/v1/rates/history?from=2025-02-02&to=2025-02-01", "from", "later than to")
-}
-
-func TestT8_RangeTooLong(t *testing.T) {
-	f := newFixture(t, nil)
-	f.refuses(t, "/v1/rates/history?from=2024-01-01&to=2025-01-01", "from", "365 days")
-	f.refuses(t, "/v1/rates/history?from=2020-01-01", "from", "365 days")
-	f.refuses(t, "/v1/rates/history?from=x&to=2025-01-01", "from", "calendar date")
-	f.takes(t, "/v1/rates/history?from=2023-01-01&to=2024-01-01", "/v1/rates/history?from=2024-11-21")
-	for _, query := range []string{"from=2030-01-01", "from=2030-01-01&to=2030-02-01", "to=2030-02-01", "to=0001-01-01"} { // T9
-		if list := f.get(t, "/v1/rates/history?"+query).list(t); list.Meta.Total != 0 {
-			t.Errorf("%s: %d rows", query, list.Meta.Total)
 		}
 	}
 }

@@ -3,10 +3,10 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,20 +63,19 @@ const (
 	rawPatience = 10 * time.Second
 )
 
-// TestO6_RawCorpus sends every case to a server behind the guard, over TCP, over TLS, and in memory in pieces of several lengths.
+// TestO6_RawCorpus sends every case to a whole server, over TCP, over TLS, and in memory in pieces of several lengths.
 func TestO6_RawCorpus(t *testing.T) {
+	t.Parallel()
 	cases := readRawCorpus(t)
-	server, a := rawServer(guarded), newAuthority(t)
-	plain := startRawServer(t, rawServer(guarded), patiently)
-	secure := startRawServer(t, rawServer(guarded), func(ln net.Listener) net.Listener {
-		return conn.Listen(ln, conn.Config{MaxConns: 100, TLS: conn.TLSConfig(always(a.certify(t, 2)), bubbleNow)})
-	})
+	memory, a := rawFixture(t, nil).server.http, newAuthority(t)
+	plain := serveFixture(t, rawFixture(t, nil))
+	secure := serveFixture(t, rawFixture(t, always(a.certify(t, 2))))
 	ways := map[string]func(c rawCase) ([]rawAnswer, error){
-		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain)), c) },
-		"TLS": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(a.dial(secure, nil)), c) },
+		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain.address)), c) },
+		"TLS": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(a.dial(secure.address, nil)), c) },
 	}
 	for _, step := range []int{1, 7, rawBufferBytes} {
-		ways[strconv.Itoa(step)+" bytes at a time"] = func(c rawCase) ([]rawAnswer, error) { return serveRaw(server, c, step) }
+		ways[strconv.Itoa(step)+" bytes at a time"] = func(c rawCase) ([]rawAnswer, error) { return serveRaw(memory, c, step) }
 	}
 	refused, categories := 0, map[string]bool{}
 	for _, c := range cases {
@@ -100,7 +97,8 @@ func TestO6_RawCorpus(t *testing.T) {
 
 // TestO6_RawCorpusControl: without the guard the same corpus must find faults, or it proves nothing about the guard.
 func TestO6_RawCorpusControl(t *testing.T) {
-	server := rawServer(func(*fasthttp.RequestCtx) string { return "" })
+	server := rawFixture(t, nil).server.http
+	server.Handler = tellTarget
 	taken, doubled := 0, 0
 	for _, c := range readRawCorpus(t) {
 		if !c.mustRefuse() {
@@ -117,68 +115,6 @@ func TestO6_RawCorpusControl(t *testing.T) {
 	}
 	if taken < 20 || doubled == 0 {
 		t.Errorf("%d wrongly served, %d answered too often: the control finds too little", taken, doubled)
-	}
-}
-
-// corpusWorkers is how many connections play the corpus side by side.
-const corpusWorkers = 8
-
-// TestO6_CorpusThroughServer plays the corpus of raw requests against the whole server, over TCP: what must be refused is, what must
-// be served reaches the routes, no request gets two answers, and each refusal is the error object.
-func TestO6_CorpusThroughServer(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(c *Config) {
-		c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
-	})
-	cases := make(chan rawCase)
-	var workers sync.WaitGroup
-	var refusals atomic.Int64
-	for range corpusWorkers {
-		workers.Go(func() {
-			for c := range cases {
-				answers, err := exchangeOver(must(net.Dial("tcp", s.address)), c)
-				if err != nil {
-					t.Errorf("%s: %v", c.name, err)
-				}
-				judgeCorpus(t, c, answers)
-				refusals.Add(int64(len(slices.DeleteFunc(answers, func(a rawAnswer) bool { return a.status < 400 }))))
-			}
-		})
-	}
-	for _, c := range readRawCorpus(t) {
-		cases <- c
-	}
-	close(cases)
-	workers.Wait()
-	if refusals.Load() < 300 {
-		t.Errorf("only %d refusals", refusals.Load())
-	}
-}
-
-// judgeCorpus holds what the whole server answered against the case. Behind the guard are routes, which know few of the paths.
-func judgeCorpus(t *testing.T, c rawCase, answers []rawAnswer) {
-	t.Helper()
-	if most := len(c.want) + 1; len(answers) > most || c.connection == "close" && len(answers) > len(c.want) {
-		t.Errorf("%s: %d answers to %d requests", c.name, len(answers), len(c.want))
-	}
-	if len(answers) < len(c.want) {
-		t.Errorf("%s: %d answers, want %d", c.name, len(answers), len(c.want))
-		return
-	}
-	for i, a := range answers {
-		if a.status >= 400 && a.code == "" {
-			t.Errorf("%s: answer %d is %d without an error object", c.name, i+1, a.status)
-		}
-	}
-	for i, want := range c.want {
-		a := answers[i]
-		if slices.Contains(want, http.StatusOK) {
-			if !slices.Contains(want, a.status) && (a.status >= 500 || a.status >= 400 && a.code == "malformed_request") {
-				t.Errorf("%s: answer %d is %d %s to a good request", c.name, i+1, a.status, a.code)
-			}
-		} else if !slices.Contains(want, a.status) || a.code == "" || !a.closes {
-			t.Errorf("%s: answer %d is %d %q, closes %v, want %v", c.name, i+1, a.status, a.code, a.closes, want)
-		}
 	}
 }
 
@@ -332,65 +268,37 @@ func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
 	return a, nil
 }
 
-// rawServer has a handler that tells what it understood, and refuses what the guard refuses.
-func rawServer(guard func(*fasthttp.RequestCtx) string) *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler: func(ctx *fasthttp.RequestCtx) {
-			if refused := guard(ctx); refused != "" {
-				refuseRaw(ctx, fasthttp.StatusBadRequest, refused)
-				return
-			}
-			ctx.Response.Header.Set("X-Target", string(ctx.RequestURI()))
-		},
-		ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) {
-			refuseRaw(ctx, rawStatus(err), "The request can't be read.")
-		},
-		ReadBufferSize:               rawBufferBytes,
-		MaxRequestBodySize:           rawBodyBytesMax,
-		ReadTimeout:                  rawPatience,
-		DisablePreParseMultipartForm: true,
-		SecureErrorLogMessage:        true,
-		NoDefaultServerHeader:        true,
-		CloseOnShutdown:              true,
-		Logger:                       log.New(io.Discard, "", 0),
-	}
-}
-
-// refuseRaw answers with an error object and ends the connection.
-func refuseRaw(ctx *fasthttp.RequestCtx, status int, message string) {
-	ctx.Response.Reset()
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("application/json; charset=utf-8")
-	ctx.SetBodyString(`{"error":{"code":"malformed_request","message":` + strconv.Quote(message) + `}}`)
-	ctx.SetConnectionClose()
-}
-
-func rawStatus(err error) int {
-	var small *fasthttp.ErrSmallBuffer
-	switch {
-	case errors.As(err, &small):
-		return fasthttp.StatusRequestHeaderFieldsTooLarge
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return fasthttp.StatusRequestEntityTooLarge
-	}
-	return fasthttp.StatusBadRequest
-}
-
-// startRawServer serves on loopback until the test ends. wrap makes the listener out of a bare one.
-func startRawServer(t *testing.T, server *fasthttp.Server, wrap func(net.Listener) net.Listener) (address string) {
+// rawFixture is a server that tells what it understood: what is neither refused as malformed nor fails is answered by tellTarget
+// when its route is through with it.
+func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *fixture {
 	t.Helper()
-	ln := listen(t)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(wrap(ln)) }()
-	t.Cleanup(func() {
-		if err := errors.Join(server.Shutdown(), <-served); err != nil {
-			t.Error(err)
-		}
+	f := newFixture(t, func(c *Config) {
+		c.Certificate = certificate
+		c.Limits = Limits{HeaderBytesMax: rawBufferBytes, BodyBytesMax: rawBodyBytesMax, ReadTimeout: rawPatience}
 	})
-	return ln.Addr().String()
+	inner := f.server.http.Handler
+	f.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		inner(ctx)
+		if bytes.Contains(ctx.Response.Body(), []byte(`"code":"malformed_request"`)) || ctx.Response.StatusCode() >= http.StatusInternalServerError {
+			return
+		}
+		if c, ok := ctx.Conn().(*conn.Conn); ok {
+			c.DropAside()
+		}
+		closes := ctx.Response.ConnectionClose()
+		ctx.Response.Reset()
+		tellTarget(ctx)
+		if closes {
+			ctx.SetConnectionClose()
+		}
+	}
+	return f
 }
 
-func patiently(ln net.Listener) net.Listener { return conn.Listen(ln, conn.Config{MaxConns: 100}) }
+// tellTarget answers with the target of the request.
+func tellTarget(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.SetBytesV("X-Target", ctx.RequestURI())
+}
 
 // rawConn is a connection in memory: it hands out in, step bytes at a time, then EOF, and keeps what is written.
 type rawConn struct {

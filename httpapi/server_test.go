@@ -15,12 +15,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestE1_Unread: what never reaches the handler is answered with the error object too, and the connection ends.
-func TestE1_Unread(t *testing.T) {
+// TestE1_K7_Unread: what never reaches the handler is answered with the error object too, says what is announced, and ends the connection.
+func TestE1_K7_Unread(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(c *Config) {
+	pending := announced(time.Hour)
+	s := serve(t, withGate(func(c *Config) {
+		c.Gate.(*fakeGate).transition = pending
 		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048, BodyBytesMax: 100}
-	})
+	}))
 	const get, post = "GET /v1/rates HTTP/1.1\r\nHost: a\r\n", "POST /v1/rates HTTP/1.1\r\nHost: a\r\n"
 	for _, test := range []struct{ name, request, want string }{
 		{"malformed", get + "Content-Length: 3\r\n\r\nabc", "400 malformed_request"},
@@ -37,9 +39,9 @@ func TestE1_Unread(t *testing.T) {
 			conn, wire := s.dial(t)
 			write(t, conn, test.request)
 			a := parseAnswer(t, wire, "GET")
-			checkAnswer(t, test.name, "GET", a)
-			if got := a.code(t); got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
+			checkAnswer(t, test.name, "GET", "/v1/rates", a)
+			if got, notice := a.code(t), noticeProblems(a, &pending); got != test.want || len(notice) > 0 || a.limits() != "" {
+				t.Errorf("%s %s, want %s; %v", got, a.limits(), test.want, notice)
 			}
 			if rest, _ := io.ReadAll(wire); len(rest) > 0 || !a.closes {
 				t.Errorf("the connection goes on: %v, %q", a.header, rest)

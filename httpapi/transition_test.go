@@ -116,29 +116,3 @@ func TestK7_Links(t *testing.T) {
 		}
 	}
 }
-
-// TestK7_Unread: what never reaches the handler says so too.
-func TestK7_Unread(t *testing.T) {
-	t.Parallel()
-	pending := announced(time.Hour)
-	s := serve(t, withGate(func(c *Config) {
-		c.Gate.(*fakeGate).transition = pending
-		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048}
-	}))
-	const host = "Host: api.example.do\r\n"
-	for text, status := range map[string]int{
-		"nonsense\r\n\r\n":                  400,
-		"GET /v1/rates HTTP/1.1\r\nHost: a": 408,
-		"POST /v1/account/codes HTTP/1.1\r\n" + host + jsonLine + "\r\nContent-Length: 4097\r\n\r\n" + strings.Repeat(" ", 4097): 413,
-		"GET /v1/rates HTTP/1.1\r\n" + host + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n":                                   431,
-	} {
-		conn, wire := s.dial(t)
-		write(t, conn, text)
-		if a := parseAnswer(t, wire, "GET"); a.status != status || len(noticeProblems(a, &pending)) > 0 {
-			t.Errorf("%.40q: %d, want %d; %v", text, a.status, status, noticeProblems(a, &pending))
-		}
-	}
-	if len(s.gate.callers) > 0 {
-		t.Error("an unread request reached the gate")
-	}
-}
