@@ -17,14 +17,32 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// feedConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
-type feedConn struct {
+// quietConn is what connections in memory share: they have addresses and know no deadline.
+type quietConn struct{}
+
+func (quietConn) Close() error                     { return nil }
+func (quietConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (quietConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (quietConn) SetDeadline(time.Time) error      { return nil }
+func (quietConn) SetReadDeadline(time.Time) error  { return nil }
+func (quietConn) SetWriteDeadline(time.Time) error { return nil }
+
+// steadyConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
+type steadyConn struct {
+	quietConn
 	request []byte
 	count   int
 	written int
+	remote  net.Addr
 }
 
-func (c *feedConn) Read(b []byte) (int, error) {
+func newSteadyConn(request []byte, count int) *steadyConn {
+	return &steadyConn{request: request, count: count, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
+}
+
+func (c *steadyConn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *steadyConn) Read(b []byte) (int, error) {
 	if c.count == 0 {
 		return 0, io.EOF
 	}
@@ -32,19 +50,10 @@ func (c *feedConn) Read(b []byte) (int, error) {
 	return copy(b, c.request), nil
 }
 
-func (c *feedConn) Write(b []byte) (int, error) {
+func (c *steadyConn) Write(b []byte) (int, error) {
 	c.written += len(b)
 	return len(b), nil
 }
-
-func (c *feedConn) Close() error        { return nil }
-func (c *feedConn) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
-func (c *feedConn) RemoteAddr() net.Addr {
-	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}
-}
-func (c *feedConn) SetDeadline(time.Time) error      { return nil }
-func (c *feedConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *feedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // stillService gives the same pages for ever, at no cost: what is measured is httpapi.
 type stillService struct {
@@ -141,53 +150,6 @@ func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
 }
 
-// benchBeside measures a request on servers, and on one that answers the bytes of the first with the same settings and does nothing else.
-func benchBeside(b *testing.B, request []byte, servers map[string]*Server, first string) {
-	b.Helper()
-	ctx := new(fasthttp.RequestCtx)
-	ctx.Init2(newSteadyConn(nil, 0), nil, false)
-	readRequest(b, ctx, request)
-	servers[first].Handler()(ctx)
-	if ctx.Response.StatusCode() != fasthttp.StatusOK {
-		b.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
-	}
-	size := len(ctx.Response.Body())
-	bare := newStillServer(b)
-	bare.http.Handler = bareHandler(&ctx.Response)
-	servers["bare"] = bare
-	for name, server := range servers {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(size))
-			conn := newSteadyConn(request, b.N)
-			ok(b, server.http.ServeConn(conn))
-			if conn.written < b.N*size {
-				b.Fatalf("%d bytes written for %d answers of %d", conn.written, b.N, size)
-			}
-		})
-	}
-}
-
-// BenchmarkAnswers measures each operation. An amount is never kept, so each convert is as one that was never seen before.
-func BenchmarkAnswers(b *testing.B) {
-	const key, packed = "Authorization: Bearer trd_live_abcdefgh_0123456789abcdef0123456789abcdef\r\n", "Accept-Encoding: gzip, deflate, br\r\n"
-	for name, c := range map[string][2]string{
-		"Best":         {admissionTarget, key},
-		"BestFull":     {gatherFull, key},
-		"BestFullGzip": {gatherFull, key + packed},
-		"Rates":        {"/v1/rates?currency=USD", key},
-		"History":      {"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21", key},
-		"Currencies":   {"/v1/currencies", key},
-		"Institution":  {"/v1/institutions/bhd", key},
-		"Convert":      {"/v1/convert?currency=USD&operation=buy&amount=1234.56", key},
-		"ConvertGzip":  {"/v1/convert?currency=USD&operation=buy&amount=1234.56", key + packed},
-	} {
-		b.Run(name, func(b *testing.B) {
-			benchBeside(b, benchRequest(c[0], c[1]), map[string]*Server{"ours": newStillServer(b)}, "ours")
-		})
-	}
-}
-
 // letterBox is a mailer that keeps the newest email.
 type letterBox struct{ account.Letter }
 
@@ -250,34 +212,9 @@ func newGatedStillServer(t testing.TB, gate account.Gate) *Server {
 	})
 }
 
-// steadyConn is feedConn with an address of its own, as a connection has it.
-type steadyConn struct {
-	feedConn
-	remote net.Addr
-}
-
-func (c *steadyConn) RemoteAddr() net.Addr { return c.remote }
-
-func newSteadyConn(request []byte, count int) *steadyConn {
-	return &steadyConn{feedConn{request: request, count: count}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
-}
-
 const admissionTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
 
 // admissionLines are what a client with a key sends through a proxy.
 func admissionLines() string {
 	return bearer(testKey(1)) + "\r\nX-Forwarded-For: 198.51.100.7, 127.0.0.3\r\n"
-}
-
-// BenchmarkAdmission measures the way with a key through a gate, that of a node for a key and for an address, and without a gate.
-func BenchmarkAdmission(b *testing.B) {
-	benchBeside(b, benchRequest(admissionTarget, admissionLines()), map[string]*Server{
-		"gate": newGatedStillServer(b, newStillGate()), "nogate": newStillServer(b),
-	}, "gate")
-	gate, key := newBenchGate(b)
-	for name, lines := range map[string]string{"key": bearer(key) + "\r\n", "address": ""} {
-		b.Run(name, func(b *testing.B) {
-			benchBeside(b, benchRequest(admissionTarget, lines), map[string]*Server{"node": newGatedStillServer(b, gate)}, "node")
-		})
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,11 +52,27 @@ func securityProblems(account bool, a answer) (problems []string) {
 	return problems
 }
 
-// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1). Control: each of these changes is seen.
+// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1): the headers that all answers have, details only on a 400
+// whose request could be read (E2), limit headers, one of each, exactly where the caller was identified (L9). Control: changes are seen.
 func TestS10_Contract(t *testing.T) {
+	state := regexp.MustCompile(`^"day";r=[0-9]+;t=[0-9]+, "minute";r=[0-9]+;t=[0-9]+$`)
+	const policy = `"day";q=1000;w=86400, "minute";q=60;w=60`
 	for _, c := range everyAnswer(t) {
 		for _, problem := range securityProblems(strings.HasPrefix(c.target, accountPrefix), c.answer) {
 			t.Errorf("%s: %d: %s", c.name, c.status, problem)
+		}
+		if c.status >= 400 && c.method != "HEAD" {
+			if body := c.fault(t).Error; len(body.Details) > 0 != (body.Code == "invalid_parameters") {
+				t.Errorf("%s: %s", c.name, c.answer.body)
+			}
+		}
+		for _, name := range limitHeaders() {
+			if values := c.header.Values(name); len(values) > 1 || c.identified != (len(values) == 1) {
+				t.Errorf("%s: %d has %s %q", c.name, c.status, name, values)
+			}
+		}
+		if c.identified && (!state.MatchString(c.header.Get("RateLimit")) || c.header.Get("RateLimit-Policy") != policy) {
+			t.Errorf("%s: %q, %q", c.name, c.header.Get("RateLimit"), c.header.Get("RateLimit-Policy"))
 		}
 	}
 	g := newGated(t, nil)

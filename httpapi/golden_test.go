@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -316,16 +315,4 @@ func everyAnswer(t testing.TB) (all []played) {
 		all = append(all, played{c, a, f.gate.granted > 0})
 	}
 	return all
-}
-
-// TestE2_DetailsOnlyOn400: they come with 400 only, and there unless the request can't be read or is of another site.
-func TestE2_DetailsOnlyOn400(t *testing.T) {
-	for _, c := range everyAnswer(t) {
-		if c.status < 400 || c.method == http.MethodHead {
-			continue
-		}
-		if body := c.fault(t).Error; len(body.Details) > 0 != (body.Code == "invalid_parameters") {
-			t.Errorf("%s: %s", c.name, c.answer.body)
-		}
-	}
 }

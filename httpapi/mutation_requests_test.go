@@ -111,19 +111,3 @@ func mutate(random *rand.Rand, b []byte, bases [][]byte, words []string) []byte 
 	}
 	return b
 }
-
-// shrink takes away what a failure does not need, in ever smaller pieces.
-func shrink(m mutant, fails func(mutant) bool) mutant {
-	tries := 4000
-	for size := len(m.request) / 2; size > 0 && tries > 0; size /= 2 {
-		for at := 0; at < len(m.request) && tries > 0; tries-- {
-			less := mutant{slices.Delete(bytes.Clone(m.request), at, min(len(m.request), at+size)), nil}
-			if fails(less) {
-				m = less
-			} else {
-				at += size
-			}
-		}
-	}
-	return m
-}

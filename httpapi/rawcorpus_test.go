@@ -67,9 +67,9 @@ const (
 func TestO6_RawCorpus(t *testing.T) {
 	t.Parallel()
 	cases := readRawCorpus(t)
-	memory, a := rawFixture(t, nil).server.http, newAuthority(t)
+	memory, a := rawFixture(t, nil).server.http, newAuthority()
 	plain := serveFixture(t, rawFixture(t, nil))
-	secure := serveFixture(t, rawFixture(t, always(a.certify(t, 2))))
+	secure := serveFixture(t, rawFixture(t, always(a.certify(2))))
 	ways := map[string]func(c rawCase) ([]rawAnswer, error){
 		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain.address)), c) },
 		"TLS": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(a.dial(secure.address, nil)), c) },
@@ -302,6 +302,7 @@ func tellTarget(ctx *fasthttp.RequestCtx) {
 
 // rawConn is a connection in memory: it hands out in, step bytes at a time, then EOF, and keeps what is written.
 type rawConn struct {
+	quietConn
 	in   []byte
 	step int
 	out  bytes.Buffer
@@ -317,13 +318,7 @@ func (c *rawConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *rawConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
-func (c *rawConn) Close() error                     { return nil }
-func (c *rawConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (c *rawConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (c *rawConn) SetDeadline(time.Time) error      { return nil }
-func (c *rawConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *rawConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *rawConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
 // readRawCorpus reads every file of the corpus; a case is named file/name.
 func readRawCorpus(t testing.TB) []rawCase {

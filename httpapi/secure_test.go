@@ -19,42 +19,21 @@ import (
 	"time"
 )
 
-// authority makes certificates for loopback.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pool        *x509.CertPool
-}
+// authority makes certificates for loopback, and is the pool that trusts each of them.
+type authority struct{ pool *x509.CertPool }
 
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := &authority{pool: x509.NewCertPool()}
-	a.certificate, a.key = signed(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil)
-	a.pool.AddCert(a.certificate)
-	return a
-}
+func newAuthority() *authority { return &authority{x509.NewCertPool()} }
 
 // certify makes a certificate with a number.
-func (a *authority) certify(t testing.TB, number int64) *tls.Certificate {
-	t.Helper()
-	leaf, key := signed(t, &x509.Certificate{SerialNumber: big.NewInt(number), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, a)
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
-}
-
-// signed completes a certificate, which signs itself without an authority.
-func signed(t testing.TB, c *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
+func (a *authority) certify(number int64) *tls.Certificate {
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	if c.SerialNumber == nil {
-		c.SerialNumber = big.NewInt(1)
+	made := &x509.Certificate{
+		SerialNumber: big.NewInt(number), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: bubbleNow().Add(-time.Hour), NotAfter: bubbleNow().Add(time.Hour),
 	}
-	c.NotBefore, c.NotAfter = bubbleNow().Add(-time.Hour), bubbleNow().Add(time.Hour)
-	parent, signer := c, key
-	if by != nil {
-		parent, signer = by.certificate, by.key
-	}
-	raw := must(x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer))
-	return must(x509.ParseCertificate(raw)), key
+	raw := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
+	a.pool.AddCert(must(x509.ParseCertificate(raw)))
+	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
 // always gives one certificate.
@@ -65,8 +44,8 @@ func always(c *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, er
 // secureServing is a fixture that speaks TLS on loopback.
 func secureServing(t *testing.T, change func(*Config)) (*serving, *authority) {
 	t.Helper()
-	a := newAuthority(t)
-	one := a.certify(t, 2)
+	a := newAuthority()
+	one := a.certify(2)
 	return serve(t, func(c *Config) {
 		c.Certificate = always(one)
 		if change != nil {
@@ -170,9 +149,9 @@ func TestTLS_NewCertificate(t *testing.T) {
 	s, a := secureServing(t, func(c *Config) {
 		c.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return present.Load(), nil }
 	})
-	present.Store(a.certify(t, 7))
+	present.Store(a.certify(7))
 	first, wire := s.dialed(t, a, nil)
-	present.Store(a.certify(t, 8))
+	present.Store(a.certify(8))
 	second, _ := s.dialed(t, a, nil)
 	for number, conn := range map[int64]*tls.Conn{7: first, 8: second} {
 		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != number {
