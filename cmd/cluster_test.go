@@ -18,29 +18,20 @@ import (
 // TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before anything is touched.
 func TestCluster_Options(t *testing.T) {
 	const members = "--cluster-members=1=127.0.0.1:6221,2=127.0.0.1:6222,3=127.0.0.1:6223"
-	for name, one := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no name":          {[]string{members, "--cluster-node=1"}, "--cluster: missing"},
-		"no number":        {[]string{"--cluster=a", members}, "--cluster-node: missing"},
-		"no members":       {[]string{"--cluster=a", "--cluster-node=1"}, "--cluster-members: missing"},
-		"a guest, nowhere": {[]string{"--cluster=a", "--cluster-node=4", members}, "--cluster-listen"},
-		"two members":      {[]string{"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"}, "want 3 or 5"},
-		"no certificates":  {[]string{"--cluster=a", "--cluster-node=1", members}, "neither TLS nor insecure"},
-		"not an address":   {[]string{"--cluster=a", "--cluster-members=1=host"}, "is no HOST:PORT"},
-		"not a number":     {[]string{"--cluster=a", "--cluster-members=a=h:1"}, "want a number from 1 to 64"},
-		"far away, no TLS": {
-			[]string{"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1"},
-			"is no loopback address",
-		},
+	for want, args := range map[string][]string{
+		"--cluster: missing":         {members, "--cluster-node=1"},
+		"--cluster-node: missing":    {"--cluster=a", members},
+		"--cluster-members: missing": {"--cluster=a", "--cluster-node=1"},
+		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", members}, // a guest, nowhere
+		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"},
+		"neither TLS nor insecure":   {"--cluster=a", "--cluster-node=1", members},
+		"is no HOST:PORT":            {"--cluster=a", "--cluster-members=1=host"},
+		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
+		"is no loopback address":     {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := run(t, nil, nil, append(serveArgs(t.TempDir()), one.args...)...)
-			if got.code != exit.Usage || !strings.Contains(got.stderr, one.want) {
-				t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, one.want, got.stderr)
-			}
-		})
+		if got := run(t, nil, nil, append(serveArgs(t.TempDir()), args...)...); got.code != exit.Usage || !strings.Contains(got.stderr, want) {
+			t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, want, got.stderr)
+		}
 	}
 }
 

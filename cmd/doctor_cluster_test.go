@@ -92,46 +92,29 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 	foreign := newPairFiles(t)
 	for name, one := range map[string]struct {
 		change       func(*x509.Certificate)
-		spoil        func(f *pairFiles)
+		spoil        func(f *pairFiles) error
 		check, found string
 	}{
-		"expired": {
-			change: func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
-			check:  "cluster", found: "FAIL the certificate has expired on 2026-01-02T03:04:05Z",
-		},
-		"for another host": {
-			change: func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} },
-			check:  "cluster", found: "FAIL others reach this node at 127.0.0.1, and the certificate is for node-1.example.com",
-		},
-		"for one end alone": {
-			change: func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] },
-			check:  "cluster", found: "FAIL the other nodes will not believe ",
-		},
-		"signed by others": {
-			spoil: func(f *pairFiles) { f.signer = foreign.signer },
-			check: "cluster", found: "FAIL the other nodes will not believe ",
-		},
-		"a key for all": {
-			spoil: func(f *pairFiles) {
-				if err := os.Chmod(f.key, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			},
-			check: "settings", found: "others may read or change this private key (mode 0644)",
-		},
-		"no such file": {
-			spoil: func(f *pairFiles) { f.cert += ".none" },
-			check: "settings", found: "read the certificate of this node: ",
-		},
+		"expired": {func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }, nil,
+			"cluster", "FAIL the certificate has expired on 2026-01-02T03:04:05Z"},
+		"for another host": {func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} }, nil,
+			"cluster", "FAIL others reach this node at 127.0.0.1, and the certificate is for node-1.example.com"},
+		"for one end alone": {func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }, nil, "cluster", "FAIL the other nodes will not believe "},
+		"signed by others":  {nil, func(f *pairFiles) error { f.signer = foreign.signer; return nil }, "cluster", "FAIL the other nodes will not believe "},
+		"a key for all": {nil, func(f *pairFiles) error { return os.Chmod(f.key, 0o644) },
+			"settings", "others may read or change this private key (mode 0644)"},
+		"no such file": {nil, func(f *pairFiles) error { f.cert += ".none"; return nil }, "settings", "read the certificate of this node: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var change []func(*x509.Certificate)
-			if one.change != nil {
-				change = append(change, one.change)
-			}
-			f := newPairFiles(t, change...)
+			f := newPairFiles(t, func(c *x509.Certificate) {
+				if one.change != nil {
+					one.change(c)
+				}
+			})
 			if one.spoil != nil {
-				one.spoil(f)
+				if err := one.spoil(f); err != nil {
+					t.Fatal(err)
+				}
 			}
 			args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
 			report, got := diagnosis(t, args...)
