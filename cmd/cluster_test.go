@@ -27,7 +27,9 @@ func TestCluster_Options(t *testing.T) {
 		"neither TLS nor insecure":   {"--cluster=a", "--cluster-node=1", members},
 		"is no HOST:PORT":            {"--cluster=a", "--cluster-members=1=host"},
 		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
-		"is no loopback address":     {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1"},
+		"is no loopback address": {
+			"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1",
+		},
 	} {
 		if got := run(t, nil, nil, append(serveArgs(t.TempDir()), args...)...); got.code != exit.Usage || !strings.Contains(got.stderr, want) {
 			t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, want, got.stderr)

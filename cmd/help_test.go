@@ -74,8 +74,8 @@ func everyCommand(from *cobra.Command) []*cobra.Command {
 
 // TestGolden_BadInput runs each command of the golden file again: a case has the lines of its files and of stdin, the command with its
 // variables, what it says, and its exit code. DIR stands for a directory of the case's own, and data in it was never used; others may read its
-// files that are called open; TAKEN is an address at which another program listens. Nothing is made but by an import that began to read lines, and by a node
-// that comes as far as its socket.
+// files that are called open; TAKEN is an address at which another program listens. Nothing is made but by an import
+// that began to read lines, and by a node that comes as far as its socket.
 func TestGolden_BadInput(t *testing.T) {
 	var text strings.Builder
 	for one := range strings.SplitSeq(strings.TrimSpace(readFile(t, filepath.Join(goldenDir, "bad-input.txt"))), "\n\n") {

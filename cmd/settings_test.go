@@ -85,7 +85,8 @@ func TestPackaging_SettingsFile(t *testing.T) {
 	const path = "packaging/tasard.toml"
 	whole := writeFile(t, "tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1"))
 	for file, want := range map[string][2]string{
-		path: {"admin-socket", "/run/tasard/admin.sock"}, whole: {"admin-socket", "/run/tasard/admin.sock"}, "packaging/image/tasard.toml": {"listen", ":8080"},
+		path: {"admin-socket", "/run/tasard/admin.sock"}, whole: {"admin-socket", "/run/tasard/admin.sock"},
+		"packaging/image/tasard.toml": {"listen", ":8080"},
 	} {
 		by := shownConfig(t, nil, "--config", file)
 		if got := by[want[0]].Value; got != want[1] || by["data"].Value != "/var/lib/tasard" {
