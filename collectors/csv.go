@@ -123,9 +123,28 @@ func (p *csvParser) parse(line []byte, into *fields) *LineError {
 // splitCSV appends the fields of one line to cells. They share the memory of the line, unless quotes had to go.
 func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	for {
-		cell, rest, more, problem := cutField(line)
-		if problem != nil {
-			return cells, problem
+		cell, rest, more := bytes.Cut(line, []byte{','})
+		switch {
+		case bytes.HasPrefix(line, []byte{'"'}):
+			end := closingQuote(line)
+			if end < 0 {
+				return cells, &LineError{
+					Found: "the field " + quoted(string(line)) + " without a closing quote",
+					Want:  "a quote at its end, in the same line",
+				}
+			}
+			cell, rest = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
+			if more = len(rest) > 0; more {
+				if rest[0] != ',' {
+					return cells, &LineError{Found: quoted(string(rest)) + " after a closing quote", Want: "a comma"}
+				}
+				rest = rest[1:]
+			}
+		case bytes.IndexByte(cell, '"') >= 0:
+			return cells, &LineError{
+				Found: "a quote inside the field " + quoted(string(cell)),
+				Want:  `fields with quotes in quotes and each quote doubled, as "a ""b"""`,
+			}
 		}
 		cells = append(cells, cell)
 		if !more {
@@ -135,45 +154,16 @@ func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	}
 }
 
-// cutField cuts the first field off a line; more is whether a comma follows it.
-func cutField(line []byte) (cell, rest []byte, more bool, problem *LineError) {
-	if len(line) == 0 || line[0] != '"' {
-		cell, rest, more = bytes.Cut(line, []byte{','})
-		if bytes.IndexByte(cell, '"') >= 0 {
-			return nil, nil, false, &LineError{
-				Found: "a quote inside the field " + quoted(string(cell)),
-				Want:  `fields with quotes in quotes and each quote doubled, as "a ""b"""`,
-			}
-		}
-		return cell, rest, more, nil
-	}
-	end := closingQuote(line)
-	if end < 0 {
-		return nil, nil, false, &LineError{
-			Found: "the field " + quoted(string(line)) + " without a closing quote",
-			Want:  "a quote at its end, in the same line",
-		}
-	}
-	cell, rest = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
-	if len(rest) == 0 {
-		return cell, nil, false, nil
-	}
-	if rest[0] != ',' {
-		return nil, nil, false, &LineError{Found: quoted(string(rest)) + " after a closing quote", Want: "a comma"}
-	}
-	return cell, rest[1:], true, nil
-}
-
 // closingQuote is the position of the quote that ends the quoted field at the start of line, or -1.
 func closingQuote(line []byte) int {
 	for i := 1; i < len(line); i++ {
-		if line[i] != '"' {
-			continue
-		}
-		if i+1 == len(line) || line[i+1] != '"' {
+		switch {
+		case line[i] != '"':
+		case i+1 < len(line) && line[i+1] == '"':
+			i++
+		default:
 			return i
 		}
-		i++
 	}
 	return -1
 }

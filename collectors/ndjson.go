@@ -14,27 +14,27 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
-	start, err := decoder.Token()
-	if err != nil || start != json.Delim('{') {
+	if start, _ := decoder.Token(); start != json.Delim('{') {
 		return &LineError{Found: described(start), Want: "a JSON object"}
 	}
 	var seen [columnCount]bool
 	for decoder.More() {
-		c, problem := nextKey(decoder, &seen)
-		if problem != nil {
-			return problem
+		key, _ := decoder.Token() // the line is JSON, so there are keys and values
+		name, _ := key.(string)
+		c, known := columnNamed(name)
+		switch {
+		case !known:
+			return &LineError{Found: "the unknown key " + quoted(name), Want: "no keys but " + columns}
+		case seen[c]:
+			return &LineError{Column: name, Found: "the key twice", Want: "each key once"}
 		}
-		value, err := decoder.Token()
-		if err != nil {
-			return &LineError{Column: c.String(), Found: err.Error(), Want: "a string or null"}
-		}
-		switch value := value.(type) {
-		case string:
-			into[c] = r.texts.of([]byte(value))
-		case nil:
-		default:
+		seen[c] = true
+		value, _ := decoder.Token()
+		text, isText := value.(string)
+		if !isText && value != nil {
 			return valueProblem(c, value)
 		}
+		into[c] = r.texts.of([]byte(text))
 	}
 	return nil
 }
@@ -51,23 +51,6 @@ func syntaxProblem(line []byte) *LineError {
 		found += fmt.Sprintf(" (position %d)", syntax.Offset)
 	}
 	return &LineError{Found: found, Want: "one JSON object"}
-}
-
-func nextKey(decoder *json.Decoder, seen *[columnCount]bool) (column, *LineError) {
-	token, err := decoder.Token()
-	name, ok := token.(string)
-	if err != nil || !ok {
-		return 0, &LineError{Found: described(token), Want: "a key"}
-	}
-	c, known := columnNamed(name)
-	switch {
-	case !known:
-		return 0, &LineError{Found: "the unknown key " + quoted(name), Want: "no keys but " + columns}
-	case seen[c]:
-		return 0, &LineError{Column: name, Found: "the key twice", Want: "each key once"}
-	}
-	seen[c] = true
-	return c, nil
 }
 
 func valueProblem(c column, value json.Token) *LineError {
