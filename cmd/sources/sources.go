@@ -76,14 +76,13 @@ resting (failing for long: tried once a day), never (not since the start), disab
 			setting.AddAdminSocket(flags, &at.Socket)
 			o.add(flags)
 		},
-		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &o.json, "json", "answer as JSON") },
+		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &at.JSON, "json", "answer as JSON") },
 		Run:   func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
 		Alone: true,
 	}.Command(p)
 }
 
 func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at *remote.Options) error {
-	at.JSON = o.json
 	if running := at.Running(ctx); running != nil {
 		shown, err := remote.Ask(ctx, running, admin.ListSources, admin.None{})
 		if err != nil {

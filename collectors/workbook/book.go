@@ -20,13 +20,7 @@ const shownBytes = 16 // of a document that is no workbook, in the error
 // Book is an open workbook. It is immutable, so several may read it at once.
 type Book struct {
 	sheets []string
-	format format
-}
-
-// format is one of the two file formats.
-type format interface {
-	// rows reads the sheet with this index among Book.sheets.
-	rows(sheet int) ([][]string, error)
+	rows   func(sheet int) ([][]string, error) // reads the sheet with this index, from one of the two file formats
 }
 
 // Open reads what all sheets share; the sheets themselves are read by Rows. The book keeps body, which must not change.
@@ -78,7 +72,7 @@ func (b *Book) Rows(sheet string) ([][]string, error) {
 	if index < 0 {
 		return nil, fmt.Errorf("%w: %q is none of %q", ErrNoSheet, sheet, b.sheets)
 	}
-	rows, err := b.format.rows(index)
+	rows, err := b.rows(index)
 	if err != nil {
 		return nil, fmt.Errorf("sheet %q: %w", sheet, err)
 	}

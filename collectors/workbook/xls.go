@@ -24,7 +24,7 @@ func openXLS(body []byte) (*Book, error) {
 		return nil, noWorkbook("the stream begins with a part of kind %#04x, a workbook with %#04x", part, globalsPart)
 	}
 	book, sheets := &Book{}, &xlsBook{stream: stream}
-	book.format = sheets
+	book.rows = sheets.rows
 	for {
 		r, err := read.next()
 		if err != nil {

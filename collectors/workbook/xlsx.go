@@ -49,7 +49,7 @@ func openXLSX(body []byte) (*Book, error) {
 			}
 		}
 	}
-	book := &Book{format: read}
+	book := &Book{rows: read.rows}
 	return book, read.readSheets(book, bookPart, relations)
 }
 
@@ -100,13 +100,13 @@ func (b *xlsxBook) findBook() (string, error) {
 	return name, nil
 }
 
-// part finds a part that must be there.
-func (b *xlsxBook) part(name string) (*zip.File, error) {
+// decode reads a part that must be there.
+func (b *xlsxBook) decode(name, root string, into any) error {
 	file := b.parts[partKey(name)]
 	if file == nil {
-		return nil, damaged("part %s is missing", name)
+		return damaged("part %s is missing", name)
 	}
-	return file, nil
+	return decode(file, root, into)
 }
 
 // relation is a pointer from one part to another.
@@ -140,17 +140,13 @@ func (b *xlsxBook) relations(part string) ([]relation, error) {
 
 // readSheets takes in the names of the sheets and of their parts.
 func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation) error {
-	file, err := b.part(bookPart)
-	if err != nil {
-		return err
-	}
 	var listed struct {
 		Sheets []struct {
 			Name string `xml:"name,attr"`
 			ID   string `xml:"id,attr"`
 		} `xml:"sheets>sheet"`
 	}
-	if err := decode(file, bookRoot, &listed); err != nil {
+	if err := b.decode(bookPart, bookRoot, &listed); err != nil {
 		return err
 	}
 	byID := make(map[string]relation, len(relations))
@@ -172,28 +168,20 @@ func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation)
 
 // readTexts takes in the shared texts.
 func (b *xlsxBook) readTexts(part string) error {
-	file, err := b.part(part)
-	if err != nil {
-		return err
-	}
 	var read struct {
 		All []richText `xml:"si"`
 	}
-	err = decode(file, "sst", &read)
+	err := b.decode(part, "sst", &read)
 	b.texts = read.All
 	return err
 }
 
 // rows reads one sheet.
 func (b *xlsxBook) rows(sheet int) ([][]string, error) {
-	file, err := b.part(b.sheets[sheet])
-	if err != nil {
-		return nil, err
-	}
 	var read struct {
 		Rows sheetCells `xml:"sheetData>row"`
 	}
 	read.Rows.texts, read.Rows.row = b.texts, -1
-	err = decode(file, "worksheet", &read)
+	err := b.decode(b.sheets[sheet], "worksheet", &read)
 	return read.Rows.grid.rows, err
 }
