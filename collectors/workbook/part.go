@@ -108,7 +108,7 @@ func decode(file *zip.File, root string, into any) error {
 	if err != nil {
 		return damaged("part %s can't be unpacked: %v", file.Name, err)
 	}
-	defer source.Close()
+	defer func() { _ = source.Close() }() // reading alone has errors that count
 	p := &part{source: source, root: root, listed: map[string]int{}}
 	p.decoder = xml.NewDecoder(p)
 	for decoder := xml.NewTokenDecoder(p); err == nil; {
