@@ -1,0 +1,388 @@
+package tidy_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// wordsNotYet are the folders, and files of the root, that are still to be rewritten. A folder means its own files, not those below it.
+var wordsNotYet = []string{
+	".ci",
+	".ci/browser",
+	".ci/contract",
+	".ci/release",
+	".github/workflows",
+	"CHANGELOG.md",
+	"Dockerfile",
+	"Makefile",
+	"README.md",
+	"main.go",
+	"actors",
+	"actors/cluster",
+	"actors/cluster/clustertest",
+	"actors/dump",
+	"actors/internal/accounts",
+	"actors/internal/commitlog",
+	"actors/internal/keyindex",
+	"actors/internal/record",
+	"actors/mail",
+	"actors/mailbox",
+	"actors/yield",
+	"bench",
+	"bench/faults",
+	"cmd",
+	"cmd/backup",
+	"cmd/doctor",
+	"cmd/intake",
+	"cmd/internal/command",
+	"cmd/internal/datadir",
+	"cmd/internal/exit",
+	"cmd/internal/input",
+	"cmd/internal/process",
+	"cmd/internal/remote",
+	"cmd/internal/setting",
+	"cmd/internal/terminal",
+	"cmd/operator",
+	"cmd/sources",
+	"cmd/testdata",
+	"collectors",
+	"collectors/fetch",
+	"collectors/simulated",
+	"collectors/source",
+	"collectors/workbook",
+	"docs",
+	"engine",
+	"engine/account",
+	"engine/jsonfile",
+	"httpapi",
+	"httpapi/admin",
+	"httpapi/apitest",
+	"httpapi/apitest/conformance",
+	"httpapi/client",
+	"httpapi/conn",
+	"httpapi/contract",
+	"httpapi/internal/encode",
+	"httpapi/internal/fields",
+	"httpapi/internal/params",
+	"httpapi/mcp",
+	"httpapi/pages",
+	"httpapi/pages/account",
+	"httpapi/pages/docs",
+	"node",
+	"node/core",
+	"node/metrics",
+	"packaging",
+	"packaging/cluster",
+	"packaging/deb",
+	"packaging/prometheus",
+	"packaging/systemd",
+	"packaging/tidy",
+	"wal",
+}
+
+// commentColumnsMax is the widest line that holds only a comment; a tab counts as one column.
+const commentColumnsMax = 120
+
+// A wordRule refuses a construction that readers from elsewhere stumble over.
+type wordRule struct {
+	why       string // the reason, with a better word
+	pattern   string
+	except    string // of what the pattern finds, for what is good all the same; "" = nothing
+	bad, good string // an example of each, which TestWords_Control holds
+}
+
+// proseRules hold comments, documents, help, messages and declared names.
+var proseRules = []wordRule{
+	{
+		why: "a program is not a person: name the client, caller, operator, goroutine or node", pattern: `(?i)\b(whoever|whomever|somebody|nobody|anybody|everybody)\b`,
+		bad: "whoever waits is answered", good: "a client that waits is answered",
+	}, {
+		why: "a program is not a person: write that or which, or name it", pattern: `(?i)\b(he|she|his|him|hers|whom)\b`,
+		bad: "a caller gets his answer", good: "a caller gets its answer",
+	}, {
+		why: "a program is not a person: write that, or name it", pattern: `(?i)\b(?:[\w-]+,? )?who\b`,
+		except: `(?i)(users?|operators?|persons?|people|readers?|engineers?|developers?|integrators?|attackers?|customers?|anyone|those),? who$`,
+		bad:    "connections who wait", good: "operators who wait",
+	}, {
+		why: "nothing is told: an error is reported, a client gets an answer", pattern: `(?i)\b(is|are|was|were|be|been) told\b`,
+		bad: "all problems are told", good: "all problems are reported",
+	}, {
+		why: "say only, by itself or single", pattern: `(?i)\b([\w-]+,? )?alone\b`, except: `(?i)^(let|leave|leaves|left|it|them) alone$`,
+		bad: "for this machine alone", good: "hosts are left alone",
+	}, {
+		why: "say is not, or there is no", pattern: `(?i)\b([\w-]+,? )?(is|are|was|were|be) (no|none|nothing)\b( \w+)?`,
+		except: `(?i)^there |\bbe no|no (longer|more|less|later|better|sooner|fewer)$`,
+		bad:    "a zero is no rate", good: "there is no rate; the rate is no longer good",
+	}, {
+		why: "begin with the thing itself: Startup cost is, not What a start costs is", pattern: `(?:^|[.;] )What [^.?]*(?:[.:;,]|$)`,
+		bad: "Reads go on. What a start costs is memory.", good: "What is a node? A server.",
+	}, {
+		why: "say the rule in words; the id of a decision stands behind them: (decision S11)", pattern: `\((?:see )?[A-Z]\d{1,2}(?:(?:,| and| to|–|;) ?[A-Z]\d{1,2})*\)`,
+		bad: "the manual rate wins (S11)", good: "the manual rate wins (decision S11)",
+	}, {
+		why:     "a word of this project's early days; the field has its own: message, client, caller, counter, job, received",
+		pattern: `(?i)\b(purses?|errands?|postmen|postman's|strangers?|tenants?|breaths?|census|heard|vitals|surrender(s|ed)?|sleepers|outlook|booths?|tally|tallies)\b`,
+		bad:     "the purse of strangers", good: "the token lease of anonymous clients",
+	}, {
+		why: "an e-mail is an e-mail, and an actor gets messages", pattern: `(?i)\b(?:[\w-]+,? )?letters?\b(?:(?:,| and| or)? [\w-]+)?`,
+		except: `(?i)letters?(,| and| or) (digits?|hyphens?|underscores?|spaces?|numbers?)|(small|capital|case|lowercase|uppercase|ascii|accented|latin|digits and|digits or) letters?`,
+		bad:    "the mailbox holds letters", good: "small letters, or letters and digits",
+	}, {
+		why: "an old word: say again, after, on, from", pattern: `(?i)\b(anew|lest|whence|thither|hither|upon|whereupon|thereupon|whilst|amongst)\b`,
+		bad: "it is read anew", good: "it is read again",
+	}, {
+		why: "read twice: say what there is", pattern: `(?i)\b(of nothing|nothing of|by turns)\b`,
+		bad: "one of nothing", good: "an empty survey",
+	},
+}
+
+// messageRules hold besides the golden files of what the program prints.
+var messageRules = []wordRule{
+	{why: "its name twice", pattern: `^tasard: tasard\b`, bad: "tasard: tasard serve: no", good: "tasard serve: no"},
+	{why: "empty quotes: say that it is missing", pattern: `(^|[^=\w])""`, bad: `fault of ""`, good: `want a name`},
+	{why: "a list as Go prints it: join it with commas", pattern: `\["\S+"( "\S+")*\]`, bad: `one of ["a" "b"]`, good: `one of a, b`},
+	{why: "the name of a Go type or field", pattern: `\b(\*?[a-z]+\.[A-Z]\w+|[A-Z][a-z]+\.[A-Z][a-z]\w+|BaseURL|CAFile)\b`, bad: "put it into Config.Key", good: "docs/API.md"},
+	{why: "too long: name the thing, and the way to see the rest", pattern: `^tasard\b.{700}`, bad: "tasard: " + strings.Repeat("x", 700), good: "tasard: x"},
+}
+
+// errorRules hold besides the texts in the code.
+var errorRules = []wordRule{
+	{why: "begin with what was done: open FILE, not failed to open FILE", pattern: `^(failed|unable|cannot|could not) `, bad: "failed to open x", good: "open x"},
+}
+
+// find gives what a rule refuses in a text.
+func (r wordRule) find(text string) (found []string) {
+	for _, match := range compiled(r.pattern).FindAllString(text, -1) {
+		if r.except == "" || !compiled(r.except).MatchString(match) {
+			found = append(found, match)
+		}
+	}
+	return found
+}
+
+var patterns = map[string]*regexp.Regexp{}
+
+func compiled(pattern string) *regexp.Regexp {
+	if patterns[pattern] == nil {
+		patterns[pattern] = regexp.MustCompile(pattern)
+	}
+	return patterns[pattern]
+}
+
+// A passage is a text that is read as a whole: a comment, a message, a line of a document.
+type passage struct {
+	line int // where it begins
+	text string
+	kind passageKind
+}
+
+type passageKind int
+
+const (
+	prose passageKind = iota
+	message
+	errorText
+)
+
+// TestWords holds every comment, document, help text and message against the rules above.
+func TestWords(t *testing.T) {
+	for _, problem := range wordProblems(t) {
+		name, _, _ := strings.Cut(problem, ":")
+		if !slices.Contains(wordsNotYet, name) && !slices.Contains(wordsNotYet, path.Dir(name)) {
+			t.Error(problem)
+		}
+	}
+}
+
+// wordProblems are those of the whole repository.
+func wordProblems(t *testing.T) (problems []string) {
+	for _, s := range readSources(t) {
+		problems = append(problems, passageProblems(s.path, goPassages(s))...)
+	}
+	for _, name := range files() {
+		if strings.HasPrefix(name, "packaging/tidy/") || name == "docs/decisions.md" || path.Ext(name) == ".go" {
+			continue
+		}
+		if text := readText(t, name); utf8.ValidString(text) {
+			problems = append(problems, passageProblems(name, textPassages(name, text))...)
+			problems = append(problems, columnProblems(name, text)...)
+		}
+	}
+	for _, s := range readSources(t) {
+		problems = append(problems, columnProblems(s.path, readText(t, s.path))...)
+	}
+	return problems
+}
+
+// passageProblems holds the passages of a file against the rules of their kind.
+func passageProblems(name string, passages []passage) (problems []string) {
+	if strings.HasPrefix(name, "packaging/tidy/") {
+		return nil // it names what it refuses
+	}
+	for _, p := range passages {
+		rules := proseRules
+		switch p.kind {
+		case message:
+			rules = slices.Concat(messageRules, proseRules)
+		case errorText:
+			rules = slices.Concat(errorRules, proseRules)
+		}
+		for _, rule := range rules {
+			for _, found := range rule.find(p.text) {
+				problems = append(problems, fmt.Sprintf("%s:%d: %q: %s", name, p.line, found, rule.why))
+			}
+		}
+	}
+	return problems
+}
+
+// goPassages are the comments and declared names of a Go file and, outside tests, its texts of two words and more.
+func goPassages(s source) (passages []passage) {
+	for _, name := range declared(s) {
+		passages = append(passages, passage{s.lineOf(name.Pos()), wordsOf(name.Name), prose})
+	}
+	for _, group := range s.file.Comments {
+		text := strings.Join(strings.Fields(group.Text()), " ")
+		passages = append(passages, passage{s.lineOf(group.Pos()), text, prose})
+	}
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		literal, ok := node.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING || s.isTest() {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err == nil && strings.Contains(strings.TrimSpace(text), " ") {
+			passages = append(passages, passage{s.lineOf(literal.Pos()), strings.Join(strings.Fields(text), " "), errorText})
+		}
+		return true
+	})
+	return passages
+}
+
+// declared are the names that a file declares outside functions, with fields and methods.
+func declared(s source) (names []*ast.Ident) {
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncDecl:
+			names = append(names, node.Name)
+			return false
+		case *ast.TypeSpec:
+			names = append(names, node.Name)
+		case *ast.ValueSpec:
+			names = append(names, node.Names...)
+		case *ast.Field:
+			names = append(names, node.Names...)
+		}
+		return true
+	})
+	return names
+}
+
+// wordsOf are the words of a name in camel case.
+func wordsOf(name string) string {
+	return strings.TrimSpace(compiled(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "$1 $2"))
+}
+
+// textPassages are the paragraphs of a document without its code, the lines of a golden file of messages or help, and the comments of
+// everything else.
+func textPassages(name, text string) (passages []passage) {
+	isGolden := strings.HasPrefix(name, "cmd/testdata/")
+	isDocument := path.Ext(name) == ".md"
+	if strings.Contains(name, "testdata/") && !isGolden {
+		return nil
+	}
+	var paragraph passage
+	end := func() {
+		if paragraph.text != "" {
+			passages = append(passages, paragraph)
+		}
+		paragraph = passage{}
+	}
+	fenced := false
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case isGolden:
+			passages = append(passages, passage{i + 1, line, message})
+		case isDocument && strings.HasPrefix(trimmed, "```"):
+			fenced = !fenced
+		case isDocument && (fenced || strings.HasPrefix(line, "    ")):
+		case isDocument && (trimmed == "" || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "- ")):
+			end()
+			paragraph = passage{i + 1, strings.Trim(trimmed, "#-| "), prose}
+		case isDocument:
+			if paragraph.text == "" {
+				paragraph.line = i + 1
+			}
+			paragraph.text = strings.TrimSpace(paragraph.text + " " + trimmed)
+		case isComment(name, trimmed):
+			passages = append(passages, passage{i + 1, strings.TrimLeft(trimmed, "#/ "), prose})
+		}
+	}
+	end()
+	return passages
+}
+
+// isComment tells a line of a script or a settings file that is a comment.
+func isComment(name, line string) bool {
+	switch path.Ext(name) {
+	case ".mjs", ".ts":
+		return strings.HasPrefix(line, "//")
+	case ".json", ".svg", ".png", ".sum", ".mod", ".html", ".css", ".js":
+		return false
+	}
+	return strings.HasPrefix(line, "#")
+}
+
+// columnProblems finds comments that are too wide.
+func columnProblems(name, text string) (problems []string) {
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		only := path.Ext(name) == ".go" && strings.HasPrefix(trimmed, "//") || isComment(name, trimmed) && path.Ext(name) != ".md"
+		if columns := utf8.RuneCountInString(line); only && columns > commentColumnsMax && !strings.HasPrefix(trimmed, "//go:") &&
+			!strings.Contains(name, "testdata/") {
+			problems = append(problems, fmt.Sprintf("%s:%d: a comment of %d columns, at most %d", name, i+1, columns, commentColumnsMax))
+		}
+	}
+	return problems
+}
+
+// TestWords_Control feeds each rule its example, and one that it must let pass.
+func TestWords_Control(t *testing.T) {
+	for _, rule := range slices.Concat(proseRules, messageRules, errorRules) {
+		if rule.find(rule.bad) == nil {
+			t.Errorf("%s: %q passes", rule.why, rule.bad)
+		}
+		if found := rule.find(rule.good); found != nil {
+			t.Errorf("%s: %q is refused for %q", rule.why, rule.good, found)
+		}
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"engine/a.go", "package a\n\n// f is for strangers.\nfunc f() {}\n", "engine/a.go:3: \"strangers\""},
+		{"engine/a.go", "package a\n\nfunc nextStranger() {}\n", "engine/a.go:3: \"Stranger\""},
+		{"engine/a.go", "package a\n\nvar a = errors.New(\"failed to open it\")\n", "engine/a.go:3: \"failed \""},
+		{"engine/a_test.go", "package a\n\nvar a = \"a purse of theirs\"\n", ""},
+	} {
+		expect(t, tt.text, passageProblems(tt.name, goPassages(mustParse(t, tt.name, tt.text))), tt.want)
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"docs/a.md", "It is read\nanew.\n", "docs/a.md:1: \"anew\""},
+		{"docs/a.md", "    it is read anew\n\n```\nanew\n```\n", ""},
+		{".ci/run", "# reads it anew\nanew\n", ".ci/run:1: \"anew\""},
+		{"cmd/testdata/help.txt", "reads it anew", "cmd/testdata/help.txt:1"},
+		{"wal/testdata/a.txt", "# reads it anew", ""},
+	} {
+		expect(t, tt.text, passageProblems(tt.name, textPassages(tt.name, tt.text)), tt.want)
+	}
+	wide := "// " + strings.Repeat("x", commentColumnsMax)
+	expect(t, "a wide comment", columnProblems("engine/a.go", wide), "a comment of 123 columns")
+	expect(t, "wide code", columnProblems("engine/a.go", "x = "+wide), "")
+}
