@@ -1,5 +1,5 @@
-# The image for those who build with a container engine: docker build -t tasard . The released one, for amd64 and arm64, is made
-# by make release without one, out of the same parts. Context: a checkout, whose .git tells the version.
+# The image, built with a container engine: docker build -t tasard . make release builds the same image for amd64 and
+# arm64 without an engine. The context is a checkout; the version comes from its .git.
 ARG GO_VERSION=1.26.8
 
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
@@ -9,11 +9,11 @@ RUN go mod download
 COPY . .
 ARG TARGETOS=linux
 ARG TARGETARCH
-# A context without .git has no version to tell: buildvcs=auto lets it pass.
+# buildvcs=auto builds a context without .git too; its version is unknown.
 RUN git config --global --add safe.directory /src \
  && CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=auto -ldflags='-s -w' -o /out/usr/bin/tasard .
-# Somebody to be, somebody to trust, somewhere to write.
+# A user, root certificates, and a place to write.
 RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib /out/tmp /data/tasard \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && cp packaging/image/tasard.toml /out/etc/tasard/ \
@@ -23,7 +23,7 @@ RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib /out/tmp /data/tasa
 
 FROM scratch
 COPY --from=build /out/ /
-# Not every builder keeps owners by itself.
+# Not every builder keeps owners.
 COPY --from=build --chown=65532:65532 /data/ /var/lib/
 ENV PATH=/usr/bin TASARD_CONFIG=/etc/tasard/tasard.toml
 USER 65532:65532

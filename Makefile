@@ -1,5 +1,5 @@
-# Everything that a developer or the build service calls. `make help` lists it.
-# make test needs Go only; make check also gcc (for the race detector) and Node.js; the rest installs what it needs from Debian.
+# The targets of developers and of the build service. `make help` lists them. make test needs only Go; make check also
+# needs gcc (for the race detector) and Node.js; the rest installs Debian packages.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,20 +16,20 @@ WORLDS    ?=
 RUNS      ?= 10
 PAGES     ?=
 VERSION   ?=
-# The Go release that hands out is built with: another one gives other bytes. The Dockerfile names it too.
+# The Go release that builds releases: another one gives other bytes. The Dockerfile names it too.
 RELEASE_GO := go1.26.8
-# Another vulnerability database, and its date where it does not know it: see .ci/vulnerabilities.
+# Another vulnerability database, and its date where the database has none: see .ci/vulnerabilities.
 export VULNDB VULNDB_DATE
 # No target changes go.mod: a module that is missing there is an error, not a download.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -mod=readonly)
-# The developers' tools are pinned in a module file of their own: in go.mod they
-# would reach everybody who imports this module.
+# The developers' tools are pinned in a separate module file: in go.mod they would
+# become dependencies of every program that imports this module.
 TOOLS_MOD := .ci/tools.mod
 TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
 LINT      := .tools/golangci-lint
 BENCHSTAT := .tools/benchstat
 GOVULN    := .tools/govulncheck
-# A module of its own: what packs a release is pinned apart from what checks the code.
+# A separate module: the packing libraries of a release are pinned apart from the tools that check the code.
 RELEASE   := .tools/release
 
 .PHONY: help
@@ -52,7 +52,7 @@ test: ## every test that a change must pass: needs nothing but Go; packages that
 check: test lint race sweeps contract release-test licences ## test, and: lint, race detector, whole sweeps, the contract, the release program
 
 .PHONY: verify
-verify: test-faults fuzz bench-check pages-test worlds ## what takes hours: faults, fuzzing, costs, a browser, unusual machines
+verify: test-faults fuzz bench-check pages-test worlds ## the checks that take hours: faults, fuzzing, costs, a browser, unusual machines
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint with .golangci.yml
@@ -68,13 +68,13 @@ race: ## every test with the race detector, in random order
 	@command -v gcc >/dev/null || { echo "go test -race needs a C compiler: apt-get install gcc" >&2; exit 1; }
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
-# Tests that read SWEEP take samples without it. The others are not run again: go test keeps their result.
+# Tests that read SWEEP take samples without it. For the others go test keeps the cached result.
 .PHONY: sweeps
 sweeps: ## every test with whole sweeps in place of samples: each byte, each bit, a million conversions
 	SWEEP=whole $(GO) test -timeout 15m ./...
 
 .PHONY: worlds
-worlds: ## make test where machines differ: busy, no terminal, not root, other clocks; WORLDS="busy nohup" picks, RUNS=10
+worlds: ## make test on unusual machines: busy, no terminal, not root, other clocks; WORLDS="busy nohup" picks, RUNS=10
 	@.ci/worlds -n $(RUNS) $(WORLDS)
 
 .PHONY: fuzz
@@ -92,11 +92,11 @@ release: $(RELEASE) ## archives, .deb, OCI image, SBOM and sums of the commit in
 	GOTOOLCHAIN=$(RELEASE_GO) $(RELEASE) -version "$(VERSION)" -out dist
 
 .PHONY: release-check
-release-check: ## make release twice, in two clones, each with a cache of its own: the same bytes? 10 minutes
+release-check: ## make release twice, in two clones with their own caches, and compare the bytes; 10 minutes
 	@.ci/release-check $(VERSION)
 
 .PHONY: package-check
-package-check: ## install the .deb of dist in a Debian that boots, run the image of dist, both architectures; wants root
+package-check: ## install the .deb of dist in a Debian that boots, run the image of dist, both architectures; needs root
 	@.ci/debian package
 	@.ci/package-check dist
 	@.ci/image-check dist
@@ -106,20 +106,20 @@ release-test: $(LINT) ## lint and tests of the program that makes releases
 	cd .ci/release && ../../$(LINT) run && $(GO) mod verify && $(GO) test -race -shuffle=on ./...
 
 .PHONY: vuln
-vuln: $(GOVULN) ## known faults of Go and of modules that our code can reach; VULNDB=file:///dir without a network
+vuln: $(GOVULN) ## known vulnerabilities of Go and of modules that our code can reach; VULNDB=file:///dir without a network
 	@.ci/vulnerabilities
 
 .PHONY: contract
-contract: build ## the OpenAPI document and the collection of a demo, read by other people's programs; wants Node.js
+contract: build ## the OpenAPI document and the Postman collection of a demo, checked with well-known tools; needs Node.js
 	@.ci/contract/check
 
 .PHONY: pages-test
-pages-test: build ## the pages in a real browser: sign-up, accessibility, policy; PAGES=sign-up picks by name; wants Node.js
+pages-test: build ## the pages in a real browser: sign-up, accessibility, policy; PAGES=sign-up picks by name; needs Node.js
 	@.ci/debian browser
 	@.ci/browser/check "$(PAGES)"
 
 .PHONY: licences
-licences: ## the licence of each module that is linked; fails on an unknown or copyleft one
+licences: ## the licence of each linked module; fails on an unknown or copyleft one
 	@.ci/licences
 
 .PHONY: bench
@@ -129,13 +129,13 @@ bench: build ## the node under load beside its yardsticks, a report in bench-rep
 	.tools/bench -tasard ./tasard -out bench-report $(BENCHFLAGS)
 
 .PHONY: bench-check
-bench-check: build ## what a request costs, against what is accepted: system calls, bytes, allocations, CPU time beside the bare server; instructions
+bench-check: build ## compare the cost of a request with the accepted one: system calls, bytes, allocations, instructions, CPU time
 	@.ci/debian costs
 	$(GO) run ./bench costs check
 	INSTRUCTIONS=check $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-accept
-bench-accept: build ## accept what a request costs now (.ci/costs.json, .ci/instructions.json); say in the commit why
+bench-accept: build ## accept the present cost of a request (.ci/costs.json, .ci/instructions.json); give the reason in the commit
 	@.ci/debian costs
 	$(GO) run ./bench costs accept
 	INSTRUCTIONS=accept $(GO) test -count=1 -run '^TestInstructions' ./httpapi
@@ -152,7 +152,7 @@ bench-go: ## Go benchmarks of every package, COUNT (6) times each; BENCH=regexp 
 bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with benchstat
 	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
 
-# Only the packages that define the flag: the others would refuse it.
+# Only packages that define the flag: others would refuse it.
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \
@@ -161,20 +161,20 @@ golden: ## rewrite the golden files; read the diff before you commit it
 	git status --short -- '*testdata*'
 
 .PHONY: cover
-cover: ## coverage of the whole by all tests, in cover.html
+cover: ## coverage of all packages by all tests, in cover.html
 	$(GO) test -coverpkg=./... -coverprofile=cover.out ./...
 	$(GO) tool cover -html=cover.out -o cover.html
 	$(GO) tool cover -func=cover.out | tail -1
 
 .PHONY: docs-assets
-docs-assets: ## fetch the pinned Swagger UI anew (npm): what of it the pages of documentation embed
+docs-assets: ## fetch the pinned Swagger UI (npm) that the pages of documentation embed
 	@.ci/docs-assets
 
 .PHONY: tools
 tools: $(LINT) $(BENCHSTAT) $(GOVULN) ## build the pinned tools into .tools
 
 .PHONY: clean
-clean: ## remove what was built and measured; data directories stay
+clean: ## remove built files and reports; data directories stay
 	rm -rf .tools tasard dist bench-report cover.html cover.out
 
 $(LINT): $(TOOL_DEPS)

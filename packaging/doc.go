@@ -1,6 +1,6 @@
-// Package packaging has only tests: they hold the files of this folder, from which packages and images are made and by which nodes are
-// watched, against the program. What serve itself must take of them is tested in the root, by reading it as serve does.
+// Package packaging tests the files of this folder against the program. It has no other code. Package cmd tests that
+// serve accepts the settings files.
 //
-//	tasard.toml, systemd, deb, image, compose.yaml   what is installed and how it starts
-//	grafana, prometheus                              what is seen of nodes and when someone is woken
+//	tasard.toml, systemd, deb, image, compose.yaml   installation and start
+//	grafana, prometheus                              dashboard and alerts
 package packaging

@@ -18,7 +18,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestPackaging_Unit wants the service to start what there is, and to stop trying where exit codes say that it is no use.
+// TestPackaging_Unit checks the service's command and directories, and the exit codes after which it is not restarted.
 func TestPackaging_Unit(t *testing.T) {
 	unit := readUnit(t, "packaging/systemd/tasard.service")
 	for key, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestPackaging_Unit(t *testing.T) {
 	}
 }
 
-// readUnit are the settings of a unit, in their order.
+// readUnit returns the settings of a unit in their order.
 func readUnit(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	unit := map[string][]string{}
@@ -54,7 +54,7 @@ func readUnit(t *testing.T, path string) map[string][]string {
 	return unit
 }
 
-// TestPackaging_Places wants each file that the package is made of to be there, and what is installed to agree.
+// TestPackaging_Places wants each file that nfpm.yaml names to exist, and the program's paths to be installed.
 func TestPackaging_Places(t *testing.T) {
 	description := readFile(t, "packaging/nfpm.yaml")
 	sources := regexp.MustCompile(`(?m)(?:src|install|remove): (packaging/\S+)$`).FindAllStringSubmatch(description, -1)
@@ -63,7 +63,7 @@ func TestPackaging_Places(t *testing.T) {
 	}
 	for _, found := range sources {
 		if files, err := filepath.Glob("../" + found[1]); err != nil || len(files) == 0 {
-			t.Errorf("packaging/nfpm.yaml names %s, which is not there: %v", found[1], err)
+			t.Errorf("packaging/nfpm.yaml names %s, which does not exist: %v", found[1], err)
 		}
 	}
 	for _, place := range []string{"/usr/bin/tasard", "/etc/tasard/tasard.toml", "/usr/lib/systemd/system/tasard.service"} {
@@ -73,7 +73,7 @@ func TestPackaging_Places(t *testing.T) {
 	}
 }
 
-// TestPackaging_OneGo wants one Go release for what is handed out, whichever way it is built, and not one that go.mod is too new for.
+// TestPackaging_OneGo wants Makefile and Dockerfile to name the same Go release, one that go.mod allows.
 func TestPackaging_OneGo(t *testing.T) {
 	inMakefile := regexp.MustCompile(`(?m)^RELEASE_GO := go([0-9.]+)$`).FindStringSubmatch(readFile(t, "Makefile"))
 	inDockerfile := regexp.MustCompile(`(?m)^ARG GO_VERSION=([0-9.]+)$`).FindStringSubmatch(readFile(t, "Dockerfile"))
@@ -83,7 +83,7 @@ func TestPackaging_OneGo(t *testing.T) {
 	}
 }
 
-// TestPackaging_OneImage wants the Dockerfile to make what the release makes: same user, same files, same start.
+// TestPackaging_OneImage wants the Dockerfile to build the image of a release: same user, same files, same command.
 func TestPackaging_OneImage(t *testing.T) {
 	dockerfile, released := readFile(t, "Dockerfile"), readFile(t, ".ci/release/image.go")
 	for _, both := range [][2]string{

@@ -1,5 +1,5 @@
-// The browser and its visitors. Each visitor is somebody else: a profile of its own, an address of its own (the node believes the
-// X-Forwarded-For of this machine), and nothing that happens to them goes unseen.
+// The browser and its visitors. Each visitor has its own profile and its own address (the node trusts the
+// X-Forwarded-For of this machine). A visit fails on any error of the page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -10,7 +10,7 @@ import { base } from "./node.mjs";
 export const sizes = { desktop: { width: 1280, height: 900 }, phone: { width: 360, height: 780 } };
 const patience = 30_000; // milliseconds, for whatever a page does
 
-// concurrency is how many visitors of one suite are there at a time. One of them at most may use the clipboard, which all share.
+// concurrency is the number of visitors of one suite at a time. All share the clipboard, so only one may use it.
 export const concurrency = Math.max(2, availableParallelism());
 let browser;
 let visitors = 0;
@@ -20,10 +20,10 @@ export async function start() {
 }
 export const stop = () => browser?.close();
 
-// visit lets somebody in, and fails when anything went wrong on the way, whatever look is about. Options:
+// visit opens a visitor's pages for look, and fails on any error of a page. Options:
 //   language   "es" or "en": at gives paths of pages in it, and t their words
 //   script     false turns JavaScript off
-//   size       one of sizes; dark: the reader prefers it
+//   size       one of sizes; dark: prefers-color-scheme: dark
 //   zone       the time zone
 //   service    another node than base
 export async function visit(options, look) {
@@ -47,14 +47,14 @@ export async function visit(options, look) {
   }
 }
 
-// watch writes down what no page may do. Chromium tells of each breach of the policy in the console, without JavaScript too.
+// watch records errors of a page. Chromium reports violations of the policy in the console, also without JavaScript.
 async function watch({ context, service, faults, requested }) {
   await context.exposeBinding("breachOfPolicy", (_, text) => faults.push(`policy: ${text}`));
   await context.addInitScript(() => {
     addEventListener("securitypolicyviolation", (e) => globalThis.breachOfPolicy(`${e.effectiveDirective} ${e.blockedURI}`));
   });
   context.on("console", (message) => {
-    // What the server refuses is seen below, and what it answers to a visitor is what tests ask for.
+    // Failed loads are recorded below; error answers to a visitor are what some tests request.
     if (/^Failed to load resource: the server responded with a status of/.test(message.text())) return;
     if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
   });
@@ -72,7 +72,7 @@ async function watch({ context, service, faults, requested }) {
   });
 }
 
-// forgive takes the faults that a test has brought about off the list; it fails when there are none.
+// forgive removes the errors that a test has caused from the list; it fails when there are none.
 export function forgive({ faults }, pattern) {
   const others = faults.filter((fault) => !pattern.test(fault));
   assert.ok(others.length < faults.length, `${pattern} is missing in ${JSON.stringify(faults)}`);

@@ -1,4 +1,4 @@
-// What holds for all pages: in both languages, light and dark, on a phone and on a desk.
+// Rules for all pages: in both languages, light and dark, on a phone and on a desktop.
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { after, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { makeKey, signIn } from "./signup.mjs";
 const pictures = "pictures"; // in .tools/browser
 let shots = 0;
 
-// pages leads to every page that there is, and to the states that look different. go gets the visitor.
+// pages lists every page and every state of a page that looks different. go gets the visitor.
 const open = (path) => (v) => v.page.goto(v.at(path));
 const inside = async (v) => {
   if (!v.inside) await signIn(v, `every-${v.address}@example.com`);
@@ -70,11 +70,13 @@ const pages = [
 const whole = process.env.SWEEP === "whole";
 const looks = Object.entries(sizes).flatMap(([size, box]) => [false, true].map((dark) => ({ size, box, dark })));
 
-// turn halves what is the same in both languages: what is even is looked at in one of them, what is odd in the other.
+// turn halves the work where both languages give the same: even items are checked in one language, odd ones in the
+// other.
 const turn = (i, language) => whole || (i + (language === "en" ? 1 : 0)) % 2 === 0;
 
-// lookAt has a page seen on both screens, light on one and dark on the other, in the other language the other way round; with SWEEP=whole
-// in all four looks. No breach of a rule of accessibility, nothing wider than the screen.
+// lookAt checks a page on both screen sizes, light on one and dark on the other, and reversed in the other language;
+// with SWEEP=whole in all four combinations. It wants no violation of accessibility rules and nothing wider than the
+// screen.
 async function lookAt(v, name, language) {
   const found = [];
   for (const { size, box, dark } of looks.filter(({ size, dark }) => turn((size === "phone") + dark + name.length, language))) {
@@ -88,7 +90,7 @@ async function lookAt(v, name, language) {
   assert.deepEqual(found, []);
 }
 
-// tooWide names what makes a page scroll sideways.
+// tooWide names the elements that make a page scroll sideways.
 const tooWide = (page) => page.evaluate(() => {
   const room = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= room && document.body.scrollWidth <= room) return [];
@@ -110,7 +112,7 @@ for (const language of ["es", "en"]) {
       });
     });
 
-    // Swagger UI's own fields are its makers'. The order of a page is the same in both languages: each page is gone through in one.
+    // Fields inside Swagger UI are not ours. The tab order is the same in both languages, so one of them is checked.
     test("the keyboard reaches everything, and shows where it is", async (t) => {
       await visit({ language }, async (v) => {
         for (const [name, go] of pages.filter(([name], i) => !name.startsWith("reference") && turn(i, language))) {
@@ -141,7 +143,7 @@ for (const language of ["es", "en"]) {
   });
 }
 
-// tabThrough goes over a page with the Tab key until it has left it, and holds where it was against what there is.
+// tabThrough presses Tab until it leaves the page, and compares the stops with the fields of the page.
 async function tabThrough(v) {
   const all = await v.page.evaluate(() => {
     document.activeElement.blur();
@@ -189,7 +191,7 @@ test("every page: once keys are announced, the account and the guide say so", as
 });
 
 describe("controls: what is planted is found", { concurrency }, () => {
-  // plant has the home page come with more in it than it has.
+  // plant adds an element to the home page.
   const plant = async (v, more) => {
     await v.page.route("**/terms", async (route) => {
       const answer = await route.fetch();

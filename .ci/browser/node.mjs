@@ -1,5 +1,5 @@
-// The programs that are looked at: a node with a demo's rates, under the names of the real sources, in a directory that is removed; and
-// the mail server that catches its letters. Everything listens on this machine alone.
+// The programs under test: a node with a demo's rates under the names of the real sources, in a temporary directory,
+// and the mail server that keeps its e-mails. Both listen only on this machine.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -22,7 +22,7 @@ let directory, catcher;
 export let base; // the address of the node, as http://127.0.0.1:1234
 export let demo; // that of a demo, which says on every page that its rates are made up
 
-// Whatever ends this program ends those that it started.
+// However this program ends, it stops the programs that it started.
 process.on("exit", () => {
   for (const { child } of running) child.kill("SIGKILL");
   if (directory) rmSync(directory, { recursive: true, force: true });
@@ -51,10 +51,10 @@ export async function stop() {
 const data = () => path.join(directory, "data");
 const made = () => path.join(directory, "made"); // a demo's
 
-// admin is what an operator would type.
+// admin runs a command of tasard admin.
 export const admin = (...args) => run(program, ["admin", ...args, "--data", data(), "--by", "pages-test"]);
 
-// makeObservations has a demo make up a year of rates. Its sources are called demo-..., and known to a demo alone.
+// makeObservations exports a year of rates of a demo. Their sources are called demo-..., which only a demo knows.
 async function makeObservations() {
   const market = await begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made()], /^Ctrl-C/);
   await end(market);
@@ -64,7 +64,7 @@ async function makeObservations() {
   return file;
 }
 
-// begin starts the program and waits for the line that says that it is ready.
+// begin starts the program and waits for the line that says it is ready.
 async function begin(args, ready) {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   const service = { child, address: undefined, ended: once(child, "exit") };
@@ -91,7 +91,7 @@ async function begin(args, ready) {
   return service;
 }
 
-// end stops a program as its user would.
+// end stops a program with SIGINT.
 async function end(service) {
   service.ending = true;
   service.child.kill("SIGINT");
@@ -123,7 +123,7 @@ function arrive(to, letter) {
   else letters.set(to, letter);
 }
 
-// codeFor waits for the letter to an address and takes the code out of it.
+// codeFor waits for the e-mail to an address and returns the code in it.
 export async function codeFor(to) {
   const letter = letters.get(to) ?? await new Promise((done, fail) => {
     const timer = setTimeout(() => fail(new Error(`no letter to ${to} has arrived`)), patience);

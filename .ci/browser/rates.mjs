@@ -1,4 +1,4 @@
-// Rates, as people look them up. What the pages say is held against what the API answers.
+// Rates: the texts of the pages are compared with the answers of the API.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { concurrency, visit } from "./browser.mjs";

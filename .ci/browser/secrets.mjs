@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { visit } from "./browser.mjs";
 import { askCode, enter, makeKey, signIn } from "./signup.mjs";
 
-// traces are the places where a visitor's browser has a secret.
+// traces are the places of a visitor's browser that hold a secret.
 async function traces(v, secret) {
   const stored = await v.page.evaluate(async () => {
     const all = (storage) => Array.from({ length: storage.length }, (_, i) => `${storage.key(i)}=${storage.getItem(storage.key(i))}`).join();

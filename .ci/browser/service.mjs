@@ -1,4 +1,4 @@
-// What the network sees of the pages.
+// The pages over HTTP: caching and quotas.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visit } from "./browser.mjs";

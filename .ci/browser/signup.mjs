@@ -1,4 +1,4 @@
-// From an address to a key and back, as people go it.
+// From an e-mail address to a key and its revocation, as people do it.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { describe, test } from "node:test";
@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const press = (v, key) => v.page.getByRole("button", { name: v.t(key) }).click();
 const sees = (v, text) => v.page.getByText(text).first().waitFor();
 
-// askCode goes from the start to where the code is typed.
+// askCode goes from the home page to the field for the code.
 export async function askCode(v, email) {
   await v.page.goto(v.at("/account"));
   await v.page.getByLabel(v.t("welcome.email")).fill(email);
@@ -29,7 +29,7 @@ export async function signIn(v, email) {
   await v.page.waitForURL(v.service + v.at("/account"));
 }
 
-// makeKey gives the key that the page shows.
+// makeKey makes a key and returns it.
 export async function makeKey(v, name) {
   await v.page.getByLabel(v.t("home.name")).fill(name);
   await press(v, "home.make");
@@ -38,11 +38,11 @@ export async function makeKey(v, name) {
   return secret;
 }
 
-// ask sends a request with a key as a server would, from an address.
+// ask sends a request with a key from an address, as a server would.
 const ask = (path, key, from) =>
   fetch(base + path, { headers: { ...(key && { Authorization: `Bearer ${key}` }), "X-Forwarded-For": from } });
 
-// remaining is what an answer leaves of the minute's window.
+// remaining is the number of requests that an answer leaves in the minute.
 const remaining = (answer) => Number(answer.headers.get("RateLimit").match(/"minute";r=(\d+)/)[1]);
 
 for (const language of ["es", "en"]) {
@@ -139,7 +139,7 @@ test("sign-up: moments are told in the visitor's own time too, where that differ
   }
 });
 
-// copies presses the button that copies; without JavaScript there is none.
+// copies presses the copy button; there is none without JavaScript.
 async function copies(v, secret) {
   const button = v.page.getByRole("button", { name: v.t("made.copy"), exact: true });
   if (!v.script) {
@@ -151,7 +151,7 @@ async function copies(v, secret) {
   assert.equal(await v.page.evaluate(() => navigator.clipboard.readText()), secret);
 }
 
-// curlWorks runs the line that the page offers, as it stands there.
+// curlWorks runs the curl command of the page unchanged.
 async function curlWorks(v) {
   const line = await v.page.locator("#curl").textContent();
   const { stdout } = await run("sh", ["-c", `${line} --silent --show-error --include`]);
@@ -161,8 +161,8 @@ async function curlWorks(v) {
   assert.match(stdout, /"operation":"buy"/);
 }
 
-// isGone goes back to where the key was shown. The browser kept nothing, so it has nothing to show: it says that the form would have to be
-// sent again.
+// isGone goes back to the page that showed the key. The browser kept nothing, so it asks whether to send the form
+// again.
 async function isGone(v, secret) {
   await v.page.goBack().catch((error) => assert.match(error.message, /ERR_CACHE_MISS/));
   await v.page.waitForURL("chrome-error://**");
@@ -173,7 +173,7 @@ async function isGone(v, secret) {
   assert.ok(!(await v.page.content()).includes(secret), "a reload shows the key");
 }
 
-// revoke takes the key back; from then on whoever asks with it is nobody.
+// revoke revokes the key; from then on requests with it are anonymous.
 async function revoke(v, secret) {
   const before = await ask("/v1/account/usage", secret, v.address);
   assert.equal(before.status, 200);

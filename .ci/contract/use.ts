@@ -1,4 +1,4 @@
-// What a stranger writes with the types that openapi-typescript makes. It is compiled, not run.
+// Code of a client that uses the types of openapi-typescript. It is compiled, not run.
 import type { components, paths } from "./openapi";
 
 type Rate = components["schemas"]["Rate"];
@@ -15,5 +15,5 @@ export function problems(error: Best["responses"][400]["content"]["application/j
   return (error.error.details ?? []).flatMap((detail) => detail.path);
 }
 
-// @ts-expect-error: decimals are no numbers
+// @ts-expect-error: decimals are texts, not numbers
 export const wrong: Rate["buy"] = 58.8;

@@ -23,7 +23,7 @@ func (r *release) name(p *program) string {
 	return fmt.Sprintf("tasard-%s-linux-%s", r.source.version, p.arch)
 }
 
-// toolchain is the environment of the go command: nothing of the machine may reach the bytes.
+// toolchain is the environment of the go command. Settings of the machine must not reach the bytes.
 func toolchain(goos, arch string) []string {
 	return []string{
 		"GOTOOLCHAIN=" + runtime.Version(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch,
@@ -31,7 +31,7 @@ func toolchain(goos, arch string) []string {
 	}
 }
 
-// build builds the program of the commit, and holds what it says of itself against what it should be.
+// build builds the program of the commit and checks the version that it reports.
 func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinfo.BuildInfo, error) {
 	_, err := command(ctx, r.source.dir, toolchain(goos, arch), "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
 	if err != nil {
@@ -53,7 +53,8 @@ func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinf
 	return built, nil
 }
 
-// programs builds for this machine, which writes the papers, and for each architecture, and gathers what is in those.
+// programs builds the program for this machine, which writes the papers, and for each architecture, and collects
+// their modules.
 func (r *release) programs(ctx context.Context) (host string, all []program, err error) {
 	host = filepath.Join(r.work, "tasard-host")
 	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
@@ -80,7 +81,7 @@ func (r *release) programs(ctx context.Context) (host string, all []program, err
 	return host, all, nil
 }
 
-// papers has the program write the man pages and completions, into the clone.
+// papers runs the program to write man pages and completions into the clone.
 func (r *release) papers(ctx context.Context, host string) error {
 	r.step("man pages, completions")
 	// SOURCE_DATE_EPOCH is the date of the pages.

@@ -11,7 +11,7 @@ import (
 	"github.com/goreleaser/nfpm/v2/files"
 )
 
-// nfpmFile describes the package: its paths are those of the commit and of what was staged beside it.
+// nfpmFile describes the package. Its paths are those of the commit and of staged files.
 const nfpmFile = "packaging/nfpm.yaml"
 
 // deb makes the Debian package.
@@ -32,7 +32,7 @@ func (r *release) deb(p *program) error {
 		*script = r.source.path(*script)
 	}
 	for _, content := range info.Contents {
-		// Owner and mode are said here, whatever those of the machine are.
+		// Owner and mode are set here, so that those of the machine do not matter.
 		content.Source = r.source.path(content.Source)
 		rights := cmp.Or(content.FileInfo, &files.ContentFileInfo{})
 		rights.Owner, rights.Group, rights.Mode = cmp.Or(rights.Owner, "root"), cmp.Or(rights.Group, "root"), cmp.Or(rights.Mode, os.FileMode(modeFile))

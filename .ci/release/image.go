@@ -21,8 +21,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// imageUser is the user of the program in the image, and the owner of its data. The number is one that no distribution gives to
-// a person.
+// imageUser is the user of the program in the image, and the owner of its data. No distribution gives the number to a
+// person.
 const imageUser = 65532
 
 // image makes one OCI image for all architectures, as an archive of an OCI layout.
@@ -112,7 +112,7 @@ func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	return configured, nil
 }
 
-// annotations say what the image is, by the names of OCI.
+// annotations describe the image with the keys that OCI defines.
 func (r *release) annotations() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":         "tasard",
@@ -142,7 +142,7 @@ func (r *release) layer(files []file) (v1.Layer, error) {
 	return layer, nil
 }
 
-// baseFiles are what the program needs of a system: somebody to be, somebody to trust, somewhere to write.
+// baseFiles are the files that the program needs of a system: a user, root certificates, and a place to write.
 func (r *release) baseFiles() ([]file, error) {
 	settings, err := r.source.read("packaging/image/tasard.toml")
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *release) baseFiles() ([]file, error) {
 	}, nil
 }
 
-// rootCertificates are Mozilla's roots as PEM. One that is trusted for older certificates only is left out: a file can't say that,
-// and none of the sources needs it.
+// rootCertificates are Mozilla's roots as PEM. Roots that are trusted only for older certificates are left out: a file
+// can't express that, and no source needs them.
 func rootCertificates() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// architectures are those that are handed out, by Go's names.
+// architectures are the released ones, by Go's names.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// release is one run: the commit, and what has been made of it so far.
+// release is one run: the commit, and the files made so far.
 type release struct {
 	source  *source
 	work    string // removed at the end
@@ -82,8 +82,8 @@ func (r *release) begin(ctx context.Context, repository, version, commit string)
 	return nil
 }
 
-// make makes everything; SHA256SUMS comes last, so that a directory without it is no release. What is built is built before anything is
-// put beside the files of the commit: the go command stamps whether there is more.
+// make makes everything. SHA256SUMS comes last, so that a directory without it is incomplete. Programs are built before
+// files are added to the clone, because the go command stamps whether the clone has changes.
 func (r *release) make(ctx context.Context) error {
 	host, programs, err := r.programs(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *release) make(ctx context.Context) error {
 	return r.sums()
 }
 
-// step tells what is being done.
+// step prints the name of a step.
 func (r *release) step(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.say, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -19,15 +19,15 @@ type linkedModule struct {
 	path, version, dir string
 	title              string // "" = path
 	url                string // as purl has it
-	sum                string // as in go.sum; "" of what is no Go module
+	sum                string // as in go.sum; "" = not a Go module
 	licence            string // an SPDX expression
 }
 
-// embedded is where the program for browsers lies that ours carries along: Swagger UI, as .ci/docs-assets fetches it.
+// embedded is the directory of the embedded Swagger UI, which .ci/docs-assets fetches.
 const embedded = "httpapi/pages/docs/vendored"
 
-// linked are the modules of a program, and what it embeds: the go command says where they lie, .ci/licences what their licences are,
-// and the program itself is asked whether that is all.
+// linked returns the modules of a program and Swagger UI. The go command gives their directories, .ci/licences their
+// licences; the program's build information confirms that the list is complete.
 func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module) ([]linkedModule, error) {
 	environ := toolchain("linux", arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
@@ -86,7 +86,7 @@ func licencesOf(table string) map[string]string {
 	return licences
 }
 
-// notices are the licences and notices of the modules, which whoever hands the program on must hand on with it.
+// notices are the licences and notices of the modules, which must be distributed with the program.
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("Licences and notices of what is linked into tasard beside its own code.\n")

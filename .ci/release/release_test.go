@@ -16,8 +16,8 @@ import (
 // at is a commit's time.
 func at() time.Time { return time.Date(2026, 11, 30, 14, 5, 6, 0, time.UTC) }
 
-// TestTar_SaysNothingOfTheMachine wants times, owners and modes to be those that were given.
-func TestTar_SaysNothingOfTheMachine(t *testing.T) {
+// TestTar_IsTheSameOnEveryMachine wants times, owners and modes to be those that were given.
+func TestTar_IsTheSameOnEveryMachine(t *testing.T) {
 	files := sorted([]file{{name: "d/x", data: []byte("x"), mode: modeProgram}, {name: "d/", mode: modePrivate, owner: imageUser}, {name: "a"}})
 	var first, second bytes.Buffer
 	if err := errors.Join(writeTar(&first, files, at()), writeTar(&second, files, at())); err != nil {
@@ -118,10 +118,10 @@ func TestSource_Versions(t *testing.T) {
 		{"1.1.0-rc.2", "HEAD", "1.1.0-rc.2", ""},
 		{"", "HEAD", "", "has no tag like v1.2.3; tag it, or give VERSION=1.2.3"},
 		{"1.0.0", "HEAD", "", "the tag v1.0.0 is on commit"},
-		{"v1.1.0", "HEAD", "", `"v1.1.0" is no version`},
-		{"1.1", "HEAD", "", `"1.1" is no version`},
-		{"1.1.0+x", "HEAD", "", "is no version"},
-		{"1.1.0", "none", "", "none is no commit of"},
+		{"v1.1.0", "HEAD", "", `"v1.1.0" is not a version`},
+		{"1.1", "HEAD", "", `"1.1" is not a version`},
+		{"1.1.0+x", "HEAD", "", "is not a version"},
+		{"1.1.0", "none", "", "find commit none in"},
 	} {
 		got, err := openSource(t.Context(), repository(t), test.version, test.commit, filepath.Join(t.TempDir(), "clone"))
 		if test.why != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// sbom writes what is in the program, as the program itself tells it, with licences.
+// sbom writes the modules of the program, from its build information, with licences.
 func (r *release) sbom(p *program) error {
 	r.step("linux/%s: SBOM of %d modules", p.arch, len(p.modules)-1)
 	bom := cyclonedx.NewBOM()
@@ -29,7 +29,7 @@ func (r *release) sbom(p *program) error {
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: whole.BOMRef, Dependencies: &parts}}
 	var out bytes.Buffer
-	// Not the newest version of the form: what reads it must know it.
+	// Not the newest version of the format, because readers must support it.
 	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
 		return fmt.Errorf("write the SBOM: %w", err)
 	}

@@ -31,7 +31,7 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	s := &source{dir: dir, version: version}
 	var err error
 	if s.commit, err = git(ctx, repository, "rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
-		return nil, fmt.Errorf("%s is no commit of %s: %w", commit, repository, err)
+		return nil, fmt.Errorf("find commit %s in %s: %w", commit, repository, err)
 	}
 	if err := s.findVersion(ctx, repository); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 		s.version = strings.TrimPrefix(tag, "v")
 	}
 	if !regexp.MustCompile(versionForm).MatchString(s.version) {
-		return fmt.Errorf("%q is no version; want one like 1.2.3 or 1.2.3-rc.1", s.version)
+		return fmt.Errorf("%q is not a version; want one like 1.2.3 or 1.2.3-rc.1", s.version)
 	}
 	tagged, err := git(ctx, repository, "rev-parse", "--verify", "--quiet", "refs/tags/v"+s.version+"^{commit}")
 	if err == nil && tagged != s.commit {
@@ -73,7 +73,7 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 	return nil
 }
 
-// clone takes the commit alone: no other tag may decide what the go command stamps.
+// clone takes only the commit, so that no other tag decides what the go command stamps.
 func (s *source) clone(ctx context.Context, repository string) error {
 	from, err := filepath.Abs(repository)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *source) clone(ctx context.Context, repository string) error {
 	return nil
 }
 
-// path is where a file of the commit, or one that was put beside it, lies.
+// path is the path of a file of the commit, or of an added one.
 func (s *source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
 func (s *source) read(name string) ([]byte, error) {
@@ -103,7 +103,7 @@ func (s *source) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// write puts a file beside those of the commit.
+// write adds a file to those of the commit.
 func (s *source) write(name string, data []byte) error {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), modeDir), os.WriteFile(s.path(name), data, modeFile)); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)
@@ -111,13 +111,13 @@ func (s *source) write(name string, data []byte) error {
 	return nil
 }
 
-// git runs git in a repository and gives what it says.
+// git runs git in a repository and returns its output.
 func git(ctx context.Context, repository string, args ...string) (string, error) {
 	out, err := command(ctx, repository, nil, "git", args...)
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program and gives its output; environ comes on top of ours. The error has what it said.
+// command runs a program with environ added to ours and returns its output. The error has its messages.
 func command(ctx context.Context, dir string, environ []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stage puts what is made for an architecture beside the files of the commit, where the archive and packaging/nfpm.yaml find it; Debian
-// wants documents compressed.
+// stage adds the files of an architecture to those of the commit, where the archive and packaging/nfpm.yaml find them.
+// Debian wants documents compressed.
 func (r *release) stage(p *program) error {
 	stanza := fmt.Sprintf("tasard (%s-1) stable; urgency=medium\n\n  * Release %s: changelog.gz beside this file tells what changed.\n\n -- %s  %s\n",
 		strings.Replace(r.source.version, "-", "~", 1), r.source.version, "The tasard authors <tasard@users.noreply.github.com>", r.source.time.Format(time.RFC1123Z))
@@ -41,7 +41,7 @@ func (r *release) stage(p *program) error {
 	return nil
 }
 
-// archived are the files of the archive by the folder in which they stand there: all that a person needs to install it by hand.
+// archived are the files of the archive by their folder in it: everything for a manual installation.
 func archived() map[string][]string {
 	return map[string][]string{
 		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml"},

@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// root is the repository. Its files are opened by names that begin here, in the tests themselves: the test cache does not learn of a change
-// of the working directory in TestMain, and would look for the files elsewhere.
+// root is the repository. Tests open files by names that begin with it: the test cache does not notice a change of the
+// working directory in TestMain, and would look for the files elsewhere.
 const root = "../../"
 
-// files are all files of the repository but those that .gitignore names: it says them once more here, by the names of folders and the ends
-// of files. They are found by reading folders: the test cache notices a new file then.
+// files returns all files of the repository except those of .gitignore, which are repeated here as folders and file
+// extensions. It reads the folders, so that the test cache notices a new file.
 var files = sync.OnceValue(func() (names []string) {
 	folders := []string{".git", ".tools", "dist", "bench-report", "data", ".demo", "testdata/rapid"}
 	ignored := []string{"tasard", "bench/bench", "cover.html"}
@@ -71,7 +71,7 @@ func (s source) imports() (paths []string) {
 	return paths
 }
 
-// names counts what the file declares for its package: functions, types, variables, constants; no methods.
+// names counts the package-level functions, types, variables and constants of the file.
 func (s source) names() (count int) {
 	for _, declaration := range s.file.Decls {
 		switch d := declaration.(type) {
@@ -93,7 +93,7 @@ func (s source) names() (count int) {
 	return count
 }
 
-// readSources gives every Go file of the tree that is not test data.
+// readSources returns every Go file of the repository outside test data.
 func readSources(t *testing.T) []source {
 	t.Helper()
 	if len(sources()) < 100 {
@@ -127,7 +127,7 @@ func parse(name string, text []byte) (source, error) {
 	return source{path: name, set: set, file: file}, err
 }
 
-// mustParse is a file that exists only here.
+// mustParse parses a file that exists only in the test.
 func mustParse(t *testing.T, path, text string) source {
 	t.Helper()
 	s, err := parse(path, []byte(text))
@@ -137,7 +137,7 @@ func mustParse(t *testing.T, path, text string) source {
 	return s
 }
 
-// comment is the beginning of a file: a package comment of so many lines, and the package.
+// comment is the beginning of a file with a package comment of so many lines.
 func comment(lines int) string {
 	return strings.Repeat("// Package a is\n", lines) + "package a\n"
 }

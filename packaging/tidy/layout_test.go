@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// row is what is true of one package. Paths of ours are relative to the root and mean that package alone; libraries are without
-// "github.com/" and mean what lies below them too. The standard library is free but for never.
+// row holds the rules of one package. Our packages are named by their path below the root, without those below them;
+// libraries without "github.com/", with those below them. The standard library is allowed except never.
 type row struct {
 	may   string // what it may import, in its tests too
-	tests string // what its tests may import besides; each test may import all of ours, and what everyTest says
-	never string // packages of the standard library that would break what its doc.go promises
-	exact bool   // it holds money: no binary fraction may enter it
-	names int    // package-level names, where they are more than namesMax today: to shrink, never to grow
-	doc   int    // lines of the package comment, where they are more than docLinesMax today: the same
+	tests string // libraries of its tests, in addition to everyTest; tests may import all of ours
+	never string // packages of the standard library that would break the promises of its doc.go
+	exact bool   // it holds money: no float may enter it
+	names int    // its package-level names, where they exceed namesMax: may only shrink
+	doc   int    // the lines of its package comment, where they exceed docLinesMax: may only shrink
 }
 
-// layout is the table of packages, "." is the root. One that is not in it fails the test: a new package is a decision, not an accident. A
-// library has an owner because no other row names it.
+// layout is the table of packages; "." is the root. A package without a row fails the test. A library has one owner:
+// only its row names it.
 var layout = map[string]row{
 	".": {may: "cmd"},
 	"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
@@ -102,9 +102,9 @@ const (
 	module    = "github.com/tasard/tasard/"
 	everyTest = "pgregory.net/rapid go.uber.org/goleak"
 	namesMax  = 300
-	// Templates look methods up by a name that only running tells, so the linker keeps every exported method of every type: 7 MB.
+	// Templates look methods up by name at run time, so the linker keeps every exported method of every type: 7 MB.
 	neverAtAll  = "text/template html/template"
-	docLinesMin = 5 // a package's doc.go says its limits, not only its name
+	docLinesMin = 5 // more than the name of the package
 	docLinesMax = 60
 )
 
@@ -119,8 +119,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// layoutProblems holds the packages against their rows: imports, doc.go, number of names. It reads the files, whatever system they are for,
-// because the test cache would not notice what a go command read.
+// layoutProblems compares the packages with their rows: imports, doc.go, number of names. It reads the files of all
+// systems instead of running the go command, whose reads the test cache would not notice.
 func layoutProblems(sources []source) (problems []string) {
 	docs, names := map[string]int{}, map[string]int{}
 	for _, s := range sources {
@@ -152,7 +152,7 @@ func layoutProblems(sources []source) (problems []string) {
 	return problems
 }
 
-// mayImport tells whether the row of the file's package allows an import.
+// mayImport reports whether the row of the file's package allows an import.
 func (s source) mayImport(imported string) bool {
 	row := layout[path.Dir(s.path)]
 	ours, isOurs := strings.CutPrefix(imported, module)
@@ -173,7 +173,7 @@ func (s source) mayImport(imported string) bool {
 	}
 }
 
-// placeProblems finds files where none may lie: beside the entries of the root, and code in packaging.
+// placeProblems finds files in wrong places: new entries of the root, and code in packaging.
 func placeProblems(files []string) (problems []string) {
 	for _, file := range files {
 		top, _, _ := strings.Cut(file, "/")
@@ -187,7 +187,7 @@ func placeProblems(files []string) (problems []string) {
 	return problems
 }
 
-// topLevel is what may lie in the root, of Go files main.go alone.
+// topLevel lists the entries of the root; main.go is the only Go file.
 const topLevel = `cmd node engine actors wal httpapi collectors bench docs packaging main.go
 go.mod go.sum Makefile README.md LICENSE CHANGELOG.md Dockerfile .golangci.yml .ci .github .gitignore .dockerignore`
 
@@ -211,7 +211,7 @@ func TestLayout_Control(t *testing.T) {
 		{"actors/mailbox/doc.go", "github.com/asynkron/protoactor-go/actor", ""},
 	} {
 		expect(t, tt.file+" with "+tt.imported, layoutProblems([]source{mustParse(t, tt.file, comment(docLinesMin)+"import "+strconv.Quote(tt.imported)+"\n")}), tt.want)
-		if strings.Contains(tt.imported, ".") { // tests may import all of ours, but libraries of others no more than the program
+		if strings.Contains(tt.imported, ".") { // tests may import all of ours, but only the libraries of their rows
 			s := mustParse(t, path.Dir(tt.file)+"/a_test.go", "package a\n")
 			if allowed, want := s.mayImport(tt.imported), tt.want == "" || strings.HasPrefix(tt.imported, module) || strings.Contains(tt.imported, "rapid") || strings.Contains(tt.imported, "smtp"); allowed != want {
 				t.Errorf("a test of %s with %s: %t", tt.file, tt.imported, allowed)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// decisionsOf are the ids that the register must have, by letter and highest number.
+// decisionsOf returns the ids that the register must have.
 func decisionsOf() []string {
 	var ids []string
 	for _, group := range []struct {
@@ -42,7 +42,7 @@ func TestReadme_Register(t *testing.T) {
 	}
 }
 
-// TestReadme_ExitCodes wants docs and help to tell the same codes.
+// TestReadme_ExitCodes wants docs and help to list the same codes.
 func TestReadme_ExitCodes(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(readText(t, "docs/recovery.md"), -1)
 	var told []string
@@ -54,7 +54,7 @@ func TestReadme_ExitCodes(t *testing.T) {
 	}
 }
 
-// TestDocs_LinksAndLength wants every link of README and docs to lead to a file and a heading that exist, and each page to be short.
+// TestDocs_LinksAndLength wants every link of README and docs to lead to an existing file and heading, and short pages.
 func TestDocs_LinksAndLength(t *testing.T) {
 	links := 0
 	for _, name := range files() {
@@ -87,7 +87,7 @@ func TestDocs_LinksAndLength(t *testing.T) {
 	}
 }
 
-// headings are the anchors that a page's headings have.
+// headings returns the anchors of a page's headings.
 func headings(text string) (anchors []string) {
 	for _, line := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
 		word := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(line[1]), "")
@@ -109,8 +109,8 @@ func testNames(sources []source) map[string]bool {
 	return names
 }
 
-// TestTidy_PlantedBugsHaveTheirPlace: the long fault tests plant bugs by replacing a text in a file, some of them after an hour. This finds
-// at once that a change took such a text away.
+// TestTidy_PlantedBugsHaveTheirPlace wants each text to exist that the long fault tests replace to plant a bug. Those
+// tests would notice only after an hour.
 func TestTidy_PlantedBugsHaveTheirPlace(t *testing.T) {
 	found := 0
 	for _, s := range readSources(t) {
@@ -131,8 +131,8 @@ func TestTidy_PlantedBugsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// plants are the texts that a test replaces, by file: what stands behind the name of a file of ours among the arguments of a call or the
-// fields of a table's row, and every second one behind that.
+// plants returns the texts that a test replaces, by file. In the arguments of a call or the fields of a row they follow
+// the name of the file; every second one is a replacement.
 func plants(s source) map[string][]string {
 	found := map[string][]string{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -159,7 +159,7 @@ func plants(s source) map[string][]string {
 	return found
 }
 
-// literal is the text of a string, also of one in several pieces.
+// literal returns the text of a string constant, also of a concatenation.
 func literal(e ast.Expr) (text string, is bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -13,7 +13,7 @@ import (
 )
 
 // goroutineFiles lists the files that may start goroutines, each with the
-// owner that waits for them. Tests are free: goleak watches them.
+// owner that waits for them. Tests are exempt: goleak checks them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/cluster/crew.go":                "crew.wait, in Cluster.Close",
@@ -83,7 +83,7 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// goroutines finds what starts one: go statements, the Go method of wait groups, and the functions that timers and contexts call later.
+// goroutines finds go statements, the Go method of wait groups, and AfterFunc of timers and contexts.
 func goroutines(s source) (problems []string) {
 	ast.Inspect(s.file, func(node ast.Node) bool {
 		_, starts := node.(*ast.GoStmt)
@@ -99,7 +99,7 @@ func goroutines(s source) (problems []string) {
 	return problems
 }
 
-// binaryFloats finds the float types, the literals that would become one without naming it, and the functions that make one out of text.
+// binaryFloats finds float types, float literals, and functions of strconv that make floats.
 func binaryFloats(s source) (problems []string) {
 	names := regexp.MustCompile(`^(float32|float64|complex64|complex128|ParseFloat|FormatFloat|AppendFloat)$`)
 	ast.Inspect(s.file, func(node ast.Node) bool {
@@ -118,13 +118,13 @@ func binaryFloats(s source) (problems []string) {
 	return problems
 }
 
-// textProblems finds what no file may have: what exists only on the machine of its author (home and work folders, hosts that no public
-// name server knows), replace directives, with which go install refuses the module, and marks of work put off, in Go files in comments only:
-// one of them is the ISO 4217 code for "no currency". All are put together here so that this file does not find itself.
+// textProblems finds texts that no file may contain: paths and hosts of one machine or network, replace directives,
+// with which go install refuses the module, and marks of unfinished work (in Go files only in comments: one of them
+// is also the ISO 4217 code for "no currency"). The patterns are concatenated so that this file does not find itself.
 func textProblems(name, text string) (problems []string) {
 	find := func(why, words, pattern string) {
 		for i, line := range strings.Split(text, "\n") {
-			// The pattern takes a hundred times as long as the words, of which each match has one.
+			// Each match contains one of the words, and looking for them is a hundred times as fast.
 			if !slices.ContainsFunc(strings.Fields(words), func(word string) bool { return strings.Contains(line, word) }) {
 				continue
 			}
@@ -148,8 +148,7 @@ func textProblems(name, text string) (problems []string) {
 	return problems
 }
 
-// TestTidy_Control feeds each check what it must report, and something close to it that it must let pass: a check that never speaks proves
-// nothing. Those of .golangci.yml have the linter's own tests.
+// TestTidy_Control feeds each check a text that it must report, and a similar one that it must let pass.
 func TestTidy_Control(t *testing.T) {
 	for _, tt := range []struct {
 		check      func(source) []string
@@ -189,7 +188,7 @@ func TestTidy_Control(t *testing.T) {
 	}
 }
 
-// expect holds the problems of a check against the one it must report, or none.
+// expect compares the problems of a check with the one that it must report, or none.
 func expect(t *testing.T, what string, problems []string, want string) {
 	t.Helper()
 	switch {
